@@ -8,7 +8,7 @@ gives one value of a group another shape gives it to the whole group.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import Nested
 
 Shape = tuple[int, ...]
+MAX_ELEMENTS: Final = 1 << 24
+"""Elements of all concurrent copies of a test: 64 to 128 MiB."""
 
 
 class Shapes:
@@ -196,9 +198,28 @@ def refitted(test: LitmusTest, of: Callable[[TensorType], Shape]) -> Rewriter:
     )
 
 
+def elements(test: LitmusTest) -> int:
+    """Elements of all values and resources of a test together."""
+    values = sum(kind.size for kind in test.types.values() if kind is not None)
+    return values + sum(kind.size for kind in contents(test).values())
+
+
+def copies_of(test: LitmusTest, copies: int) -> int:
+    """Number of concurrent copies, at most `copies`, that a test as large as this may have."""
+    return max(1, min(copies, MAX_ELEMENTS // max(1, elements(test))))
+
+
 def contents(test: LitmusTest) -> dict[str, TensorType]:
     """Types of the contents of each variable and queue."""
     return {v.name: v.type for v in test.variables} | {q.name: q.type for q in test.queues}
 
 
-__all__ = ["Shapes", "contents", "fewer_rows_touched", "refitted", "with_dtype"]
+__all__ = [
+    "Shapes",
+    "contents",
+    "copies_of",
+    "elements",
+    "fewer_rows_touched",
+    "refitted",
+    "with_dtype",
+]

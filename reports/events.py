@@ -133,6 +133,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
     chosen families; empty for all. `min_graphs` is how many graphs each configuration has to run.
+    With `as_generated`, no test has its names, order or lanes varied.
     `number` gives the order of campaigns in folders beside each other: a clock may be set back.
     The remaining settings concern nightly runs.
     """
@@ -147,6 +148,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     families: Mapping[str, float] = {}
     count: int | None = None
     noise: str = "default"
+    as_generated: bool = False
     judge_by: str = ""
     python: str | None = None
     spawn: bool = False
@@ -255,18 +257,21 @@ class Generated(Event, frozen=True, kw_only=True):
 class Executed(EventOfRun, frozen=True, kw_only=True):
     """An executor has run a test, refused it, or died on it.
 
-    `noise`, `run_seed` and `count` are of its run, `sha256` is the digest of the test's bytes,
-    `parent` the corpus test that it is a mutation of. `allowed` is the number of allowed outcomes,
-    None if they are many or not counted, and `reached` how many of these were seen. `end` is
-    "judged", "crashed", "timed out", or "refused: FEATURE". If an outcome is forbidden,
-    `unreduced` names the file of the test, and `key` the known finding that explains it, if one
-    does. `counters` are the executor's, since its last event.
+    `noise`, `run_seed` and `count` are of its run. `variation` says how the generated test was
+    changed before it was run, "" if it was not (`litmusfuzz.fuzz.campaign.variation`), and `sha256`
+    is the digest of the test's bytes as it was run. `parent` is the corpus test that it is a
+    mutation of. `allowed` is the number of allowed outcomes, None if they are many or not counted,
+    and `reached` how many of these were seen. `end` is "judged", "crashed", "timed out", or
+    "refused: FEATURE". If an outcome is forbidden, `unreduced` names the file of the test, and
+    `key` the known finding that explains it, if one does. `counters` are the executor's, since its
+    last event.
     """
 
     family: str
     parent: str = ""
     model: str
     noise: str = "default"
+    variation: str = ""
     run_seed: int
     count: int
     sha256: str

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
+from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.reports import drawing
 from litmusfuzz.reports import script_text as fixed
 from litmusfuzz.reports.raw_ops import Names, compiles, literal, shown_by, written
@@ -215,8 +216,10 @@ class _Script:
         """Sizes, resources, and what is allowed."""
         test, noise = self.test, self.found.noise
         copies, steps = int(noise.get("copies", 32)), int(noise.get("steps", 96))
-        if self.clustered and copies > CLUSTERED_COPIES:
-            copies, steps = CLUSTERED_COPIES, steps * copies // CLUSTERED_COPIES
+        most = min(copies, CLUSTERED_COPIES) if self.clustered else copies
+        fewer = copies_of(self.test, most)
+        if fewer < copies:
+            copies, steps = fewer, steps * copies // fewer
         padding = int(noise.get("padding", 0))
         lines = [
             "raw = tf.raw_ops",

@@ -28,6 +28,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import random
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -101,6 +102,18 @@ def ordered(test: LitmusTest, model: Model = RFC) -> LitmusTest:
     """The test with its nodes in the order of the canonical form; names and values stay."""
     graph_of_test = _ColouredGraph(test, model)
     return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).in_order()
+
+
+def reordered(test: LitmusTest, model: Model, seed: int) -> LitmusTest:
+    """The test with its unordered parts in a random order; names and values stay.
+
+    Nodes still come after those that they need. Each linear extension has a chance, though not the
+    same one.
+    """
+    graph_of_test = _ColouredGraph(test, model)
+    ranks = list(range(len(graph_of_test.colours)))
+    random.Random(f"order/{seed}").shuffle(ranks)
+    return _RewrittenTest(graph_of_test, ranks).in_order()
 
 
 def key(

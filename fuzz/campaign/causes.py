@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.outcome import Outcome
 
@@ -33,9 +36,29 @@ def same_cause(before: str, after: Outcome) -> bool:
     return now == before or (before, now) == ("torn", "wrong")
 
 
-def likely_cause(test: LitmusTest, outcome: Outcome) -> str:
-    """The symptom and the kernels as text; findings that share it are probably one defect."""
-    return " + ".join([symptom(outcome), *sorted(n.definition.kernel_class for n in test.effects)])
+def likely_cause(
+    test: LitmusTest, outcome: Outcome, *, names: Collection[str] = (), order: bool = False
+) -> str:
+    """The symptom and the kernels as text; findings that share it are probably one defect.
+
+    A minimized test that needs its names, its order or many lanes has another cause than one of the
+    same kernels that does not.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    outcome : Outcome
+    names : collection of str
+        Names that the test needs.
+    order : bool
+        True if it needs the order of its nodes.
+    """
+    needs = [f"the name {name}" for name in sorted(names)]
+    needs += ["its order of nodes"] if order else []
+    needs += [f"{width(test)} lanes"] if width(test) > LANES else []
+    kernels = sorted(n.definition.kernel_class for n in test.effects)
+    cause = " + ".join([symptom(outcome), *kernels])
+    return f"{cause}, only with {' and '.join(needs)}" if needs else cause
 
 
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
@@ -44,12 +67,15 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     Each effect of `small` is matched with an effect of `large`, by op name if `exact`, else by
     kernel class. Two effects on one resource must match two that share a resource. Two effects
     that are unordered, or one of which lies inside the other, must match two in the same
-    relation; ordered effects may match two in any relation. This is a guess that saves a
+    relation; ordered effects may match two in any relation. A test that needs many lanes matches
+    only tests with as many. This is a guess that saves a
     minimization. It never hides a finding: the test is counted and its file is kept.
     """
     parts, whole = small.effects, large.effects
     if len(parts) > len(whole) or not parts or not small.features <= large.features:
         return False
+    if width(small) > max(LANES, width(large)):
+        return False  # it needs more lanes than `large` has
 
     def label(node: Node) -> str:
         return node.op if exact else node.definition.kernel_class

@@ -198,7 +198,7 @@ class Findings:
             entry = replace(entry, test=replace(entry.test, name=name))
         file = self._save(entry, "findings")
         why = explain(entry.test, model, seen)
-        cause = likely_cause(entry.test, seen)
+        cause = likely_cause(entry.test, seen, names=best.needs_names, order=best.needs_order)
         if cause not in self.causes:
             self.causes.add(cause)
             self.dispatcher.weights.add_find(unreduced.generated.family)

@@ -40,6 +40,7 @@ from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expec
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
+from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, watch
 from litmusfuzz.fuzz.executors.process_log import in_a_line
@@ -396,7 +397,11 @@ class Campaign:
             return
         run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
         asked = time.monotonic()
-        job = Job(generated.test, self.settings.count, self.settings.noise, run_seed)
+        variation = Variation()
+        if not self.settings.as_generated:
+            variation = Variation.choose(generated.test, run_seed, executor.support)
+        made = varied(generated.test, variation, run_seed, sampled.model)
+        job = Job(made.test, made.count(self.settings.count), self.settings.noise, run_seed)
         result = await slot.run(job)
         seconds = time.monotonic() - asked
         executor.sampler.add_run(sampled, seconds)
@@ -410,9 +415,10 @@ class Campaign:
             configuration=sampled.config.name,
             model=sampled.model.name,
             noise=noise_text(job.noise),
+            variation=str(variation),
             run_seed=run_seed,
             count=job.count,
-            sha256=digest(generated.test),
+            sha256=digest(made.test),
             allowed=generated.allowed.get(sampled.model.name),
             seconds=round(seconds, 6),
             counters=slot.take_counters(),
@@ -428,7 +434,7 @@ class Campaign:
                 end = "timed out" if result.timed_out else "crashed"
                 executed = structs.replace(executed, end=end)
         if isinstance(result, dict):
-            self._judge(slot, generated, executed, job, result)
+            self._judge(slot, generated, executed, job, made.as_generated(result), made)
         else:
             self.log(executed)
             self.dispatcher.done(generated, executor, None)
@@ -440,8 +446,9 @@ class Campaign:
         executed: Executed,
         job: Job,
         result: Mapping[Any, int],
+        made: VariedTest,
     ) -> None:
-        """Judge what a test showed, and keep it if it is forbidden."""
+        """Judge what a test showed, and keep it, as it was run, if it is forbidden."""
         start = time.monotonic()
         judgement = judge(generated.oracles[executed.model], result)
         seconds = time.monotonic() - start
@@ -455,7 +462,8 @@ class Campaign:
         if not judgement.forbidden:
             self.log(executed)
         else:
-            unreduced = UnreducedFinding(generated, slot.executor, judgement, job.noise, job.seed)
+            as_run = replace(generated, test=made.test), slot.executor, made.as_run(judgement)
+            unreduced = UnreducedFinding(*as_run, job.noise, job.seed)
             slot.shown.append(unreduced)
             known = self.findings.explained_by(unreduced, exact=True)
             file = self.findings.store_unreduced(unreduced)

@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.normalization import normalize
 from litmusfuzz.fuzz.campaign.reducer import reduce, widened
+from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died
@@ -57,7 +58,7 @@ MIN_STEP: Final = 32
 MAX_STEP: Final = 1 << 24
 """An executor may take no time: a step has a bound of its own."""
 MIN_PROBE_COUNT: Final = 256
-MIN_BLOCKED_COUNT: Final = 64
+MIN_COSTLY_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
@@ -103,9 +104,14 @@ class Best:
     @property
     def count(self) -> int:
         """Executions in which the finding shows about 24 times, if that is possible."""
-        # A blocked execution costs a session that others would share.
-        blocked = self.symptom == Status.BLOCKED
-        return _probe_count(self.rate, MIN_BLOCKED_COUNT if blocked else MIN_PROBE_COUNT)
+        # A blocked execution costs a session that others would share; one of a large test is slow.
+        costly = self.symptom == Status.BLOCKED or self.is_large
+        return _probe_count(self.rate, MIN_COSTLY_COUNT if costly else MIN_PROBE_COUNT)
+
+    @property
+    def is_large(self) -> bool:
+        """True if it has more lanes than generated tests have."""
+        return width(self.test) > LANES
 
     def ran(self, count: int, seconds: float) -> None:
         """Note how long some executions took; the start of a process may be included."""
@@ -268,7 +274,7 @@ class Minimizer:
             if await _run(slot, job) != {best.schedule.outcome: 1}:
                 best.schedule = None
             fresh = False
-        wanted = max(CONFIRM_COUNT, best.count)
+        wanted = best.count if best.is_large else max(CONFIRM_COUNT, best.count)
         step = best.step(wanted)
         first_run_ended: float | None = None
         while True:

@@ -288,6 +288,7 @@ def base_settings(store: Store, number: int) -> Settings:
         model=GUARANTEES[started.judge_by] if started.judge_by else None,
         noise=Noise() if started.noise == "default" else noise_named(started.noise, Noise()),
         python=started.python,
+        as_generated=started.as_generated,
         spawn=started.spawn,
         first_index=(number - 1) * TESTS_PER_FAMILY,
         suffix=f"-shard{number}" if number > 1 else "",

@@ -27,6 +27,8 @@ from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
+from litmusfuzz.fuzz.campaign.renaming import permuted
+from litmusfuzz.fuzz.campaign.variation import with_lanes
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.generators.mutations import names, parent
@@ -49,7 +51,9 @@ class RunSetup:
     """How a test is run: a configuration, the noise, and a number of executions.
 
     An empty configuration is the executor's first. With `wide`, the test runs with the widest
-    lanes that the reducer tries, so that torn values show; tests without such a form are left out.
+    lanes that the reducer tries, so that torn values show; with `lanes` it runs with so many, as
+    large tensors may be copied by other code; with `names` it runs under permuted names. Tests
+    without such a form are left out. One test of `every` runs in this setup.
     """
 
     name: str
@@ -57,9 +61,18 @@ class RunSetup:
     noise: Noise
     count: int
     wide: bool = False
+    lanes: int = 1
+    names: bool = False
+    every: int = 1
 
-    def form(self, test: LitmusTest) -> LitmusTest | None:
-        """The test as it is run; None if it is not run."""
+    def form(self, test: LitmusTest, number: int) -> LitmusTest | None:
+        """The test with this number as it is run; None if it is not run."""
+        if number % self.every:
+            return None
+        if self.names:
+            return permuted(test, number)
+        if self.lanes > 1:
+            return with_lanes(test, self.lanes)
         return next(widened(test), None) if self.wide else test
 
 
@@ -70,6 +83,8 @@ RUN_SETUPS: Final = MappingProxyType(
                 RunSetup(name, name, Noise(), 200)
                 for name in ("controlled", "pct", "pos", "urw", "surw", "inline")
             ),
+            RunSetup("controlled, names", "controlled", Noise(), 200, names=True),
+            RunSetup("controlled, large", "controlled", Noise(), 4, lanes=1 << 19, every=4),
             RunSetup("pool", "plain", Noise(copies=64), 1024),
             # Lanes, so that a torn value shows.
             RunSetup("pool, wide", "plain", Noise(copies=32, lanes=2048), 512),

@@ -453,12 +453,24 @@ finding depends on chance.
 """
 
 
+def narrower(test: LitmusTest) -> Iterator[Rewriter]:
+    """Reduce more lanes than `LANES` to `LANES`, or else to the least power of two that shows.
+
+    Halves the distance to the present number of lanes as long as a candidate does not show.
+    """
+    lanes = 0 if test.whole else width(test)
+    low, high = LANES.bit_length() - 1, (lanes - 1).bit_length()
+    while low < high and lanes > LANES:
+        yield refitted(test, partial(_with_lanes, (1 << low,)))
+        low = max(low + 1, (low + high) // 2)
+
+
 def fewer_lanes(test: LitmusTest) -> Iterator[Rewriter]:
     """Reduce the lanes to one, or else set them to `LANES`."""
     if test.whole or not any(len(t.shape) > 1 for t in contents(test).values()):
         return
     yield refitted(test, partial(_with_lanes, ()))
-    if _width(test) != LANES:
+    if width(test) != LANES:
         yield refitted(test, partial(_with_lanes, (LANES,)))
 
 
@@ -468,11 +480,12 @@ def _with_lanes(lanes: tuple[int, ...], kind: TensorType) -> tuple[int, ...]:
 
 def wider_lanes(test: LitmusTest) -> Iterator[Rewriter]:
     """Widen rows to `LANES` lanes if they have fewer; the opposite of a reduction."""
-    if not test.whole and 0 < _width(test) < LANES:
+    if not test.whole and 0 < width(test) < LANES:
         yield refitted(test, lambda t: (t.shape[0], LANES) if t.shape else ())
 
 
-def _width(test: LitmusTest) -> int:
+def width(test: LitmusTest) -> int:
+    """Lanes of the widest variable; 0 if all are scalars."""
     return max((v.type.size // v.shape[0] for v in test.variables if v.shape), default=0)
 
 
@@ -564,6 +577,7 @@ def _valued(node: Node, value: int) -> Node:
 
 
 PASSES: Final[tuple[Pass, ...]] = (
+    narrower,  # first: an execution of a large test takes long
     drop_runs,
     drop_effects,
     inline,

@@ -1,15 +1,21 @@
-"""Generates tests of a campaign again, in other processes, and compares them with its events."""
+"""Generates tests of a campaign again, in other processes, and compares them with its events.
+
+A test is varied as its event says, so that the bytes that were run are compared.
+"""
 
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.dispatcher import support_of
 from litmusfuzz.fuzz.campaign.store import StoreError
+from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.generators import FAMILIES, generate
+from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import Executed, Generated
 
 if TYPE_CHECKING:
@@ -44,7 +50,7 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     Raises
     ------
     StoreError
-        If the events name an executor or a family that is not here.
+        If the events name an executor, a family, a model or a variation that is not here.
     """
     started = store.started
     executed = [event for _, event in store.events_of(Executed)]
@@ -64,7 +70,14 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
         support = support_of(made.support, damaging, each.index)
         if each.family not in FAMILIES:
             raise StoreError(f"{store.path}: test {each.index}: no family {each.family!r}")
-        asked.append((each.family, started.seed, each.index, support))
+        if each.model not in GUARANTEES:
+            raise StoreError(f"{store.path}: test {each.index}: no model {each.model!r}")
+        try:
+            variation = Variation.parse(each.variation)
+        except ValueError as error:
+            raise StoreError(f"{store.path}: test {each.index}: {error}") from None
+        generated = (each.family, started.seed, each.index, support)
+        asked.append(Asked(generated, variation, each.run_seed, each.model))
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
     found = [each for part in pool.map(digests, parts) for each in part]
     different = [
@@ -75,6 +88,28 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     return different, len(found)
 
 
-def digests(tests: list[tuple[str, int, int, Support]]) -> list[str]:
-    """Digests of tests, each from its family, seed, number and support."""
-    return [digest(generate(*each)) for each in tests]
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A test to make again: family, seed, number and support; variation, seed and model of its run.
+
+    None of it is trusted: the variation may be one that the test cannot have.
+    """
+
+    generated: tuple[str, int, int, Support]
+    variation: Variation
+    run_seed: int
+    model: str
+
+
+def digests(tests: list[Asked]) -> list[str]:
+    """Digests of tests as they were run; "" for one that cannot be varied as its event says."""
+    return [_digest(each) for each in tests]
+
+
+def _digest(asked: Asked) -> str:
+    test = generate(*asked.generated)
+    try:
+        made = varied(test, asked.variation, asked.run_seed, GUARANTEES[asked.model])
+    except ValueError:
+        return ""
+    return digest(made.test)

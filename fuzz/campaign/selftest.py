@@ -158,7 +158,7 @@ class _SelftestRun:
         candidate.tests += 1
         family, test = candidate.portfolio[number]
         for setup, config in candidate.setups:
-            form = setup.form(test)
+            form = setup.form(test, number)
             if form is None:
                 continue
             trial = _Trial(family, form, setup, config, self.seed + number)

@@ -60,6 +60,9 @@ class Settings:
     model : Model, optional
         Judges the outcomes; if None, the model that each configuration guarantees.
     noise : Noise
+    as_generated : bool
+        True if tests are run as they are generated: no names, order or lanes are varied
+        (`fuzz.campaign.variation`).
     python : str, optional
         Another environment's interpreter for the executors' workers
         (`fuzz.executors.interpreter`). The canary's worker does not use it: the canary tests
@@ -99,6 +102,7 @@ class Settings:
     machine_share: float = SHARE
     model: Model | None = field(default=RFC)
     noise: Noise = field(default=Noise())
+    as_generated: bool = False
     python: str | None = None
     first_index: int = 0
     suffix: str = ""

@@ -36,6 +36,11 @@ known_option = click.option(
 resume_option = click.option(
     "--resume", type=click.Path(), default=None, help="Folder of a campaign to continue."
 )
+as_generated_option = click.option(
+    "--as-generated",
+    is_flag=True,
+    help="Do not vary the names, order and lanes of the generated tests.",
+)
 spawn_option = click.option(
     "--spawn", is_flag=True, help="Start each worker as a new interpreter instead of forking it."
 )

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from litmusfuzz.fuzz.cli.campaigns import (
+    as_generated_option,
     begin,
     check_resume,
     check_trusted,
@@ -98,6 +99,7 @@ class Size(click.ParamType[int]):
 )
 @python_option
 @trust_option
+@as_generated_option
 @spawn_option
 @click.option(
     "--selftest",
@@ -133,6 +135,7 @@ def nightly(
     shard_s: float | None,
     python: str | None,
     trust: bool,
+    as_generated: bool,
     spawn: bool,
     selftest_s: float | None,
     disk: int,
@@ -180,6 +183,7 @@ def nightly(
             families=families_of(families, [name for name, *_ in chosen]),
             count=count,
             python=python_or_fail(python),
+            as_generated=as_generated,
             spawn=spawn,
             min_graphs=min_graphs,
             unattended=True,

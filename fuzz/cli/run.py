@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from litmusfuzz.fuzz.cli.campaigns import (
+    as_generated_option,
     begin,
     check_resume,
     check_trusted,
@@ -98,6 +99,7 @@ MIN_LEFT_S = 1.0
 @python_option
 @trust_option
 @noise_option
+@as_generated_option
 @spawn_option
 @click.option(
     "--out",
@@ -123,6 +125,7 @@ def run(
     python: str | None,
     trust: bool,
     noise: str | None,
+    as_generated: bool,
     spawn: bool,
     out: str | None,
     resume: str | None,
@@ -175,6 +178,7 @@ def run(
             noise=_noise(noise),
             judge_by=model.name if model else "",
             python=python_or_fail(python),
+            as_generated=as_generated,
             spawn=spawn,
             min_graphs=min_graphs,
         )

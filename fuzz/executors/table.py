@@ -74,6 +74,8 @@ EXECUTORS: Final = MappingProxyType(
         "mutant/old-frame": "litmusfuzz.fuzz.mutants.native:OldFrame",
         "mutant/early-body": "litmusfuzz.fuzz.mutants.native:EarlyBody",
         "mutant/no-window": "litmusfuzz.fuzz.mutants.native:NoWindow",
+        "mutant/named-node": "litmusfuzz.fuzz.mutants.native:NamedNode",
+        "mutant/large-early-read": "litmusfuzz.fuzz.mutants.native:LargeEarlyRead",
         "mutant/no-safety-analysis": "litmusfuzz.fuzz.mutants.jax:NoSafetyAnalysis",
         "mutant/direct-dependencies-only": "litmusfuzz.fuzz.mutants.jax:DirectDependenciesOnly",
         "mutant/data-edges-only": "litmusfuzz.fuzz.mutants.jax:DataEdgesOnly",

@@ -12,13 +12,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from litmusfuzz.corpus.model import map_nodes
+from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.mutants import _mutants
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.executors.native import _executor
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Config
@@ -277,3 +279,56 @@ class NoWindow(NativeMutant):
 
     name = "mutant/no-window"
     defect = "no window"
+
+
+class NamedNode(NativeMutant):
+    """An op on a resource waits for no control edge if it is named c1.
+
+    A compiler fails like this that takes a node for a constant by its name. Killed by MP whose
+    later read is named so. Survives MP under other names, and tests in which a constant has that
+    name, as in generated ones.
+    """
+
+    name = "mutant/named-node"
+    defect = ""
+    node: ClassVar[str] = "c1"
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Lower the test without the control edges to that node."""
+
+        def fails(node: Node) -> bool:
+            return node.name == self.node and bool(node.resources)
+
+        return super().prepare(_without_control_edges(test, fails), config)
+
+
+class LargeEarlyRead(NativeMutant):
+    """A read of more than 2**18 lanes waits for no control edge.
+
+    A runtime fails like this that starts to copy a large tensor as early as it can. Killed by MP
+    with 2**19 lanes. Survives MP with 2**18 lanes.
+    """
+
+    name = "mutant/large-early-read"
+    defect = ""
+    lanes: ClassVar[int] = 1 << 18
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Lower the test without the control edges to such reads."""
+        large = {
+            v.name for v in test.variables if v.shape and v.type.size // v.shape[0] > self.lanes
+        }
+
+        def fails(node: Node) -> bool:
+            return node.definition.kind is Kind.READ and not large.isdisjoint(node.resources)
+
+        return super().prepare(_without_control_edges(test, fails), config)
+
+
+def _without_control_edges(test: LitmusTest, fails: Callable[[Node], bool]) -> LitmusTest:
+    """The test in which some nodes wait for no control edge."""
+
+    def freed(node: Node) -> Node:
+        return replace(node, after=()) if fails(node) else node
+
+    return replace(test, graphs=map_nodes(test.graphs, freed))

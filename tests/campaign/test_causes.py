@@ -39,6 +39,23 @@ def test_names_tell_what_was_seen() -> None:
     assert likely_cause(PAIR, torn) == "torn + ResourceScatter + read"
 
 
+def test_names_order_and_many_lanes_make_another_cause() -> None:
+    large = litmus("X[0]+=1 || r0=X", shape=(1, 1 << 19))
+    narrow = litmus("X[0]+=1 || r0=X", shape=(1, 1 << 12))
+    torn = Outcome.of(large, {"r0": TORN, "X": (1,)})
+    kernels = "torn + ResourceScatter + read"
+    assert likely_cause(large, torn) == f"{kernels}, only with 524288 lanes"
+    assert likely_cause(narrow, torn) == kernels
+    assert (
+        likely_cause(narrow, torn, names=["w0", "r0"], order=True)
+        == f"{kernels}, only with the name r0 and the name w0 and its order of nodes"
+    )
+    assert explains(large, large, exact=True)
+    assert not explains(large, narrow, exact=True)
+    assert explains(narrow, large, exact=True)
+    assert explains(narrow, PAIR, exact=True)
+
+
 def test_sections_runs_and_bodies_are_part_of_a_shape() -> None:
     held = litmus("lock M; X=1; r0=X; unlock M || lock M; X=2; unlock M")
     assert explains(

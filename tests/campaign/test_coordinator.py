@@ -287,6 +287,18 @@ def test_a_run_with_fewer_graphs_than_configurations_is_not_clean(
     )
 
 
+def _change_one(folder: Path, changes: dict[str, str]) -> dict[str, Any]:
+    """Change the first event of a run test; the event."""
+    with Store(folder, write=True) as store:
+        ((text, number),) = store.rows(
+            "SELECT data, number FROM events WHERE data GLOB ? LIMIT 1", '{"event":"Executed"*'
+        )
+        event = json.loads(text) | changes
+        data = json.dumps(event, separators=(",", ":"))
+        store.db.execute("UPDATE events SET data = ? WHERE number = ?", (data, number))
+    return event
+
+
 @pytest.mark.parametrize("command", ["nightly", "run"])
 def test_its_tests_are_reproduced_byte_for_byte(
     litmusfuzz_here: Command, tmp_path: Path, command: str, request: pytest.FixtureRequest
@@ -299,16 +311,28 @@ def test_its_tests_are_reproduced_byte_for_byte(
     number = min(64, tests)
     assert json.loads(done.stdout) == {"tests": number, "equal": number, "different": []}
     wrong = shutil.copytree(folder, tmp_path / "wrong")
-    with Store(wrong, write=True) as store:
-        ((text, number),) = store.rows(
-            "SELECT data, number FROM events WHERE data GLOB ? LIMIT 1", '{"event":"Executed"*'
-        )
-        event = json.loads(text) | {"sha256": "x"}
-        data = json.dumps(event, separators=(",", ":"))
-        store.db.execute("UPDATE events SET data = ? WHERE number = ?", (data, number))
+    event = _change_one(wrong, {"sha256": "x"})
     done = litmusfuzz_here("reproduce", str(wrong), "--tests", "100000")
     assert done.returncode == 2
     assert f"differs: dag {event['index']}\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"variation": "lane"}, "no variation 'lane'"),
+        ({"model": "x"}, "no model 'x'"),
+        ({"variation": "lanes=9"}, "lanes must be 8192 to 1048576, got 9"),
+    ],
+)
+def test_a_variation_that_is_not_one_is_refused_in_a_line(
+    litmusfuzz_here: Command, tmp_path: Path, run: Path, wrong: dict[str, str], why: str
+) -> None:
+    _change_one(shutil.copytree(run, tmp_path / "wrong"), wrong)
+    done = litmusfuzz_here("reproduce", "wrong", "--tests", "100000")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert why in done.stderr
 
 
 def test_only_what_a_killed_process_may_have_left_is_removed(tmp_path: Path) -> None:

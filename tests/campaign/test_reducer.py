@@ -116,9 +116,10 @@ def test_normalized_names_follow_the_nodes_kinds() -> None:
 
 def generated() -> list[LitmusTest]:
     tests = [generate(family, 5, index) for family in FAMILIES for index in range(8)]
-    # No family places anything.
+    # No family places anything, or makes large tensors.
     placed = (replace(v, device="cpu:1") for v in tests[0].variables)
-    return [*tests, replace(tests[0], variables=tuple(placed))]
+    large = litmus("X=1 || X+=2 || r0=X", shape=(2, 1 << 14))
+    return [*tests, replace(tests[0], variables=tuple(placed)), large]
 
 
 @pytest.fixture(scope="module")

@@ -107,6 +107,13 @@ KILLS = [
         mutants.EarlyBody, Shape("loop 2 while X==0 { X=1; Y+=1 }"), Shape("loop 2 { r0=1 }; X=1")
     ),
     Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),
+    Kill(
+        mutants.LargeEarlyRead,
+        Shape(MP, {"shape": (1, 1 << 19)}),
+        Shape(MP, {"shape": (1, 1 << 18)}),
+        count=40,  # a millisecond each; one of 5 shows it, and the seed is fixed
+    ),
+    Kill(mutants.NamedNode, Shape("X=1; Y=2 || r0=Y; c1=X"), Shape(MP)),
 ]
 
 # Real threads, whose chains begin within nanoseconds of each other.

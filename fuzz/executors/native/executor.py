@@ -12,6 +12,7 @@ import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.fuzz.engines.settings import (
     MAX_DEPTH,
     MAX_THREADS,
@@ -430,7 +431,8 @@ class PreparedTest:
     def _perturbed(self, noise: Noise) -> _executor.Threads:
         core = self._core if noise.lanes == 1 else self.load(self.lowered(noise.lanes))
         engines = [engine.core for engine in self._engines]
-        threads: _executor.Threads = self.module.Threads(core, engines, noise.copies)
+        copies = copies_of(self._test, noise.copies)
+        threads: _executor.Threads = self.module.Threads(core, engines, copies)
         together = self._settings.threads if noise.together else 0
         if noise.disturbs:
             try:

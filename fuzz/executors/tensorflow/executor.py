@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Noise, Refused, Unavailable
@@ -162,16 +163,17 @@ class PreparedTest:
 
         Of the noise, only `copies`, `steps`, `shuffle` and `padding` have an effect:
         TensorFlow controls its own threads. With clusters a graph has fewer copies and
-        runs for more steps, since XLA compiles the clusters of each copy. A test that
-        blocks or closes a queue needs a new session each time, and may be executed
-        fewer than `count` times.
+        runs for more steps, since XLA compiles the clusters of each copy; so has a graph
+        with large tensors. A test that blocks or closes a queue needs a new session each
+        time, and may be executed fewer than `count` times.
 
         An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
         from litmusfuzz.fuzz.executors.tensorflow import session
 
-        if self._clustered:
-            copies = min(noise.copies, _CLUSTERED_COPIES)
+        copies = min(noise.copies, _CLUSTERED_COPIES) if self._clustered else noise.copies
+        copies = copies_of(self._template.test, copies)
+        if copies < noise.copies:
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)
         builder = HistogramBuilder(self._template.test)
