@@ -118,7 +118,7 @@ class Finding:
     Parameters
     ----------
     executor, configuration : str
-        The executor that showed the outcome, and the configuration it ran in.
+        The executor that showed the outcome, and the simplest configuration that does.
     model : str
         The model that forbids the outcome.
     forbidden : tuple of (Outcome, int)
@@ -141,6 +141,8 @@ class Finding:
         True if the outcome showed again in a fresh process.
     cause : str, optional
         Name of the known cause: lower-case words joined by hyphens.
+    first_seen_in : str, optional
+        The configuration that showed the outcome first, if it is another one.
     run_seed : int, optional
         Seed of the run that showed the outcome again.
     schedule : Schedule, optional
@@ -173,6 +175,7 @@ class Finding:
     minimized: bool
     confirmed: bool
     cause: str | None = None
+    first_seen_in: str | None = None
     run_seed: int | None = None
     schedule: Schedule | None = None
     script: Script | None = None
@@ -358,6 +361,7 @@ class _Finding(_Strict, kw_only=True):
     family: str
     minimized: bool
     confirmed: bool
+    first_seen_in: str | None = None
     run_seed: int | None = None
     schedule: dict[str, Any] | None = None
     script: Script | None = None
@@ -584,8 +588,9 @@ class _Reader(Document):
 
     def finding(self, test: LitmusTest, data: Any) -> Finding:
         raw: _Finding = self.convert(data, _Finding, ("finding",))
-        for name in ("executor", "configuration", "family"):
-            if not getattr(raw, name) or "\n" in getattr(raw, name):
+        for name in ("executor", "configuration", "family", "first_seen_in"):
+            text = getattr(raw, name)
+            if text is not None and (not text or "\n" in text):
                 raise self.error(("finding", name), "must be one line, not empty")
         self.check_model(raw.model, ("finding", "model"), "acd")
         if raw.cause is not None and not is_cause_name(raw.cause):
@@ -629,6 +634,7 @@ class _Reader(Document):
             minimized=raw.minimized,
             confirmed=raw.confirmed,
             cause=raw.cause,
+            first_seen_in=raw.first_seen_in,
             run_seed=raw.run_seed,
             schedule=None if raw.schedule is None else self.schedule(test, raw.schedule),
             script=raw.script,
@@ -901,6 +907,8 @@ def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
         ("minimized", _scalar(finding.minimized)),
         ("confirmed", _scalar(finding.confirmed)),
     ]
+    if finding.first_seen_in is not None:
+        fields.append(("first_seen_in", _scalar(finding.first_seen_in)))
     if finding.run_seed is not None:
         fields.append(("run_seed", _scalar(finding.run_seed)))
     if finding.script is not None:

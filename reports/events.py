@@ -23,7 +23,9 @@ from typing import Any, Final
 
 import msgspec
 
-VERSION: Final = 3
+from litmusfuzz.corpus.textfile import Setting  # noqa: TC001 - msgspec reads the annotations
+
+VERSION: Final = 4
 """Of the event stream, in the first event of a campaign and of each shard."""
 DOES_NOT_START: Final = "does not start"
 """Beginning of the reason why a configuration is unavailable, if its worker died at its start."""
@@ -109,7 +111,8 @@ class Configured(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
 
     `executor_class` tells configurations apart whose findings are distinguished
     (`fuzz.campaign.canonical.executor_class`). A test runs in one of the configurations with the
-    same `group`. `fast` is True for one in which findings are only minimized.
+    same `group`. `point` has its settings in the executor's `Space`; it is empty without one. The
+    name ``product`` stands for all configurations that are generated in the space.
     """
 
     executor: str
@@ -118,12 +121,23 @@ class Configured(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     model: str
     executor_class: str
     group: int = 0
-    fast: bool = False
+    point: Mapping[str, Setting] = {}
 
     @property
     def title(self) -> str:
         """Executor and configuration."""
         return f"{self.executor}/{self.name}"
+
+
+class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The configuration space of an executor (`fuzz.executors.configuration_space`).
+
+    `values` has the values of each setting, the plain one first; `impossible` the pairs of settings
+    with values that no configuration has: setting, value, setting, value.
+    """
+
+    values: Mapping[str, tuple[Setting, ...]]
+    impossible: tuple[tuple[str, Setting, str, Setting], ...]
 
 
 class CampaignStarted(Event, frozen=True, kw_only=True):
@@ -132,7 +146,8 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     `asked_s` is the time to fuzz for, `tests` a limit on the number of tests; None for none.
     `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
-    chosen families; empty for all. `min_graphs` is how many graphs each configuration has to run.
+    chosen families; empty for all. `spaces` has the configuration spaces of those executors that
+    run in several configurations. `min_graphs` is how many graphs each configuration has to run.
     With `as_generated`, no test has its names, order or lanes varied.
     `number` gives the order of campaigns in folders beside each other: a clock may be set back.
     The remaining settings concern nightly runs.
@@ -145,6 +160,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     tests: int | None = None
     workers: int = 1
     configurations: tuple[Configured, ...]
+    spaces: Mapping[str, Space] = {}
     families: Mapping[str, float] = {}
     count: int | None = None
     noise: str = "default"
@@ -218,6 +234,12 @@ class ShardEnded(Event, frozen=True, kw_only=True):
     seconds: float = 0.0
     lost: bool = False
     problem: str = ""
+
+
+class ConfigurationGenerated(Event, frozen=True, kw_only=True):
+    """A configuration was generated, in the space of its executor; tests will run in it."""
+
+    configuration: Configured
 
 
 class ConfigurationUnavailable(Event, frozen=True, kw_only=True):
@@ -377,6 +399,9 @@ class FindingAdded(EventOfRun, frozen=True, kw_only=True):
     is_cycle, arcs, edges, rules
         Of the reason; see `litmusfuzz.reports.report.ReportedFinding`.
     histogram : tuple of (outcome as plain data, count, verdict)
+    needs : str
+        The settings that it needs, in words: "only with the loop optimizer, in one thread". The
+        entry has them as data; `configuration` is the one in which it was first seen.
     allowed_by : tuple of str
         Models, weaker than the judging one, that allow all of it.
     """
@@ -387,6 +412,7 @@ class FindingAdded(EventOfRun, frozen=True, kw_only=True):
     kind: FindingKind = FindingKind.FORBIDDEN
     executor_class: str
     model: str = ""
+    needs: str = ""
     cause: str
     reason: tuple[str, ...] = ()
     is_cycle: bool = False
@@ -486,6 +512,7 @@ AnyEvent = (
     | ShardPlanned
     | ShardStarted
     | ShardEnded
+    | ConfigurationGenerated
     | ConfigurationUnavailable
     | Generated
     | Executed

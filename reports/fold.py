@@ -39,6 +39,7 @@ from litmusfuzz.reports.report import (
     Share,
     WorkerHealth,
 )
+from litmusfuzz.reports.setting_coverage import ReachedSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     LoadEntry = Callable[[str, str], Entry]
 
 CANARY: Final = "mutant/canary"
+PRODUCT: Final = "product"
+"""Name under which the configurations that a campaign generates are reported, all together."""
 REFUSED: Final = "refused: "
 OVER_BUDGET: Final = "over the oracle's budget"
 _SAME: Final = (
@@ -182,6 +185,7 @@ def reported(
         replay=replay_command(event.kind, event.file, folder, python, _named(entry)),
         arcs=event.arcs,
         allowed_by=event.allowed_by,
+        needs=event.needs,
     )
     return made if script_shows_it is None else with_script(made, shows_it=script_shows_it)
 
@@ -250,6 +254,10 @@ class Fold:
         self._versions: dict[str, dict[str, str]] = {}
         self._unavailable: dict[str, str] = {}
         self._configurations: dict[Name, _Totals] = {}
+        self._product: set[Name] = set()
+        """Generated configurations; their totals are those of `PRODUCT`."""
+        self._settings_of: dict[str, ReachedSettings] = {}
+        """By executor, for those with a configuration space."""
         self._titles: dict[str, Name] = {}
         """Names that titles stand for: both parts may contain slashes."""
         self._on_executors: defaultdict[Name, _Totals] = defaultdict(_Totals)
@@ -302,9 +310,25 @@ class Fold:
 
     def _campaign_started(self, _: int, event: events.CampaignStarted) -> None:
         self.settings = event
+        for executor, space in event.spaces.items():
+            self._settings_of[executor] = ReachedSettings(executor, space)
         for each in event.configurations:
             totals = self._totals(each.executor, each.name)
             totals.model, totals.guarantees = each.model, each.guarantees
+            self._add_point(each)
+
+    def _configuration_generated(self, shard: int, event: events.ConfigurationGenerated) -> None:
+        made = event.configuration
+        name = made.executor, made.name
+        self._shards[shard].generated += 1
+        if name not in self._configurations:
+            self._product.add(name)
+            self._titles[made.title] = made.executor, PRODUCT
+            self._add_point(made)
+
+    def _add_point(self, configured: events.Configured) -> None:
+        if (settings := self._settings_of.get(configured.executor)) is not None:
+            settings.add_configuration(configured.name, configured.point)
 
     def _campaign_resumed(self, _: int, event: events.CampaignResumed) -> None:
         self.settings = with_changes(
@@ -358,13 +382,13 @@ class Fold:
 
     def _totals(self, executor: str, configuration: str) -> _Totals:
         """Totals of a configuration. Those of the canary are not reported."""
-        name = executor, configuration
+        name = self._reported_as(executor, configuration)
         totals = self._configurations.get(name)
         if totals is None:
             totals = _Totals()
             if executor != CANARY:
                 self._configurations[name] = totals
-                self._titles[f"{executor}/{configuration}"] = name
+                self._titles["/".join(name)] = name
         return totals
 
     def _test_generated(self, shard: int, event: events.Generated) -> None:
@@ -400,6 +424,9 @@ class Fold:
             self.not_run.remove(run)
             totals.not_run -= 1
         totals.execute(event)
+        if (settings := self._settings_of.get(event.executor)) is not None:
+            us = _millionths(event.seconds)
+            settings.executed(event.configuration, us, judged=event.end == "judged")
         totals.count(event.counters)
         self._on_executors[event.executor, event.family].execute(event)
         family = self._families[event.family]
@@ -426,7 +453,11 @@ class Fold:
 
     def _test_compared(self, _: int, event: events.Compared) -> None:
         self._compared += 1
-        for title, new in event.totals.items():
+        for title, totals in event.totals.items():
+            name = self._titles.get(title)
+            new = totals
+            if name is not None and name[1] == PRODUCT:  # each may have another model
+                title, new = "/".join(name), replace(totals, model="")
             old = self._differential.get(title)
             self._differential[title] = new if old is None else old + new
 
@@ -536,6 +567,7 @@ class Fold:
             generating_s=_seconds(self._generating_us),
             judging_s=_seconds(self._judging_us),
             validating_s=_seconds(self._validating_us),
+            settings=tuple(each.coverage() for each in self._settings_of.values()),
             minimizing=tuple(text for _, text in sorted(self._minimizing.items())),
             shards=tuple(
                 replace(each, seconds=round(each.seconds, 3))
@@ -571,10 +603,20 @@ class Fold:
             )
 
     def _by_configuration(self, findings: Iterable[ReportedFinding]) -> Iterable[Share]:
-        found = Counter((each.executor, config) for each in findings for config in each.configs)
+        found = Counter(
+            name
+            for each in findings
+            for name in {self._reported_as(each.executor, config) for config in each.configs}
+        )
+        forbidden = Counter[Name]()
+        for of, graphs in self._forbidden.by_configuration.items():
+            forbidden[self._reported_as(*of)] += graphs
         for name, totals in self._configurations.items():
-            forbidden = self._forbidden.by_configuration[name]
-            yield totals.share(name, findings=found[name], forbidden=forbidden)
+            yield totals.share(name, findings=found[name], forbidden=forbidden[name])
+
+    def _reported_as(self, executor: str, configuration: str) -> Name:
+        name = executor, configuration
+        return (executor, PRODUCT) if name in self._product else name
 
     def _by_family(self, findings: Iterable[ReportedFinding]) -> Iterable[Share]:
         found = Counter(
@@ -641,6 +683,7 @@ _APPLY: Final[Mapping[type, Callable[[Fold, int, Any], None]]] = {
     events.ShardPlanned: Fold._shard_planned,
     events.ShardStarted: Fold._shard_started,
     events.ShardEnded: Fold._shard_ended,
+    events.ConfigurationGenerated: Fold._configuration_generated,
     events.ConfigurationUnavailable: Fold._unavailable_here,
     events.Generated: Fold._test_generated,
     events.Executed: Fold._executed,

@@ -70,6 +70,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "outcomes": report.outcomes,
         "ran": [plain(each) | {"reached": each.reached} for each in report.ran],
         "configurations": len(report.by_config),
+        "settings": [plain(each) | {"reached": each.reached} for each in report.settings],
         "not_reached": report.not_reached,
         "causes": len(by_cause(f for f in report.findings if f.kind is FindingKind.FORBIDDEN)),
         "mutation_score": report.mutation_score,

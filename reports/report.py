@@ -75,6 +75,8 @@ class ReportedFinding:
         the keys of crashes that look like it.
     allowed_by : tuple of str
         Models, weaker than the one that judges, that allow all of it.
+    needs : str
+        The settings that it needs, in words; "" if its executor has none.
     """
 
     key: str
@@ -104,13 +106,15 @@ class ReportedFinding:
     also: tuple[str, ...] = ()
     arcs: tuple[tuple[str, str], ...] = ()
     allowed_by: tuple[str, ...] = ()
+    needs: str = ""
 
     @property
     def title(self) -> str:
-        """Name of the test, and its ops, each once."""
+        """Name of the test, its ops, each once, and the settings that it needs."""
         ops = Counter(node.op for node in self.entry.test.effects)
         names = (op if n == 1 else f"{n} {op}" for op, n in ops.items())
-        return f"{self.entry.test.name}: {' + '.join(names)}"
+        needs = f", {self.needs}" if self.needs else ""
+        return f"{self.entry.test.name}: {' + '.join(names)}{needs}"
 
     @property
     def where(self) -> str:
@@ -258,6 +262,38 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueTotals:
+    """Graphs that ran in configurations with one value of a setting, and the time they took."""
+
+    setting: str
+    value: str
+    graphs: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SettingCoverage:
+    """Values of an executor's settings, and pairs of them, that the campaign ran graphs in.
+
+    `possible` counts the pairs that a configuration can have. `rarest` is the reached pair with
+    the fewest graphs, `rarest_graphs`; None if none was reached. Pairs are texts,
+    ``setting=value``.
+    """
+
+    executor: str
+    possible: int
+    not_reached: tuple[tuple[str, str], ...]
+    rarest: tuple[str, str] | None
+    rarest_graphs: int
+    values: tuple[ValueTotals, ...]
+
+    @property
+    def reached(self) -> int:
+        """Number of pairs that a graph ran in."""
+        return self.possible - len(self.not_reached)
+
+
+@dataclass(frozen=True, slots=True)
 class FamilyTotals:
     """Costs and results of a family over all executors.
 
@@ -279,7 +315,7 @@ class ShardLine:
 
     `state` is "running", "done" or "lost". `graphs` counts the tests that it ran. `seconds` are
     those from the first to the last event of its process. `crashed` and `timed_out` count its
-    workers' deaths.
+    workers' deaths, `generated` the configurations that it generated.
     """
 
     number: int
@@ -293,6 +329,7 @@ class ShardLine:
     problem: str = ""
     crashed: int = 0
     timed_out: int = 0
+    generated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,6 +517,8 @@ class Report:
     minimizing: tuple[str, ...] = ()
     """Findings that are being minimized: ``graph INDEX of EXECUTOR/CONFIGURATION``."""
     shards: tuple[ShardLine, ...] = ()
+    settings: tuple[SettingCoverage, ...] = ()
+    """Of executors with a configuration space that ran in several configurations."""
 
     @property
     def new(self) -> tuple[ReportedFinding, ...]:

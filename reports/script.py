@@ -75,7 +75,10 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     return _Script(entry, found, environment or {}, reason).text()
 
 
-_PLAIN: Final = (("front_end", "graph"), ("model_code", False), ("workers", 0), ("compiled", ""))
+_PLAIN: Final = (
+    *(("front_end", "graph"), ("model_code", False), ("workers", 0), ("devices", 1)),
+    ("compiled", ""),
+)
 """Settings that a script can have, without clusters that XLA chooses."""
 
 

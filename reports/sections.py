@@ -13,13 +13,13 @@ from litmusfuzz.reports.text import by_cause
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from litmusfuzz.reports.report import Report, Share
+    from litmusfuzz.reports.report import Report, SettingCoverage, Share
 
 _MOST_UNCONFIRMED: Final = 20
 """Unconfirmed tests that are listed; the JSON file has all of them."""
 _NOTHING: Final = ("", "-", "0")
 _MOST_NAMED: Final = 8
-"""Configurations that were left out for one reason and are named; the table has all of them."""
+"""Configurations that were left out for one reason, or pairs of values, that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ def sections(report: Report) -> Iterator[Section]:
     """Those sections that have something to show, after `how_much_ran`."""
     if report.by_config or report.unavailable:
         yield _configurations(report)
+    for each in report.settings:
+        yield _settings(each)
     if report.families:
         yield _families(report)
     if report.compared:
@@ -177,6 +179,29 @@ def _notes(share: Share) -> Iterator[str]:
         yield ", ".join(f"{name.replace('_', ' ')} {n:.10g}" for name, n in counters.items())
     if share.model != share.guarantees:
         yield f"judged by {share.model}, guarantees {share.guarantees} (see --model)"
+
+
+def _settings(coverage: SettingCoverage) -> Section:
+    """Costs by value of each setting, and the pairs of values that no graph ran in."""
+    rows = [
+        {
+            "setting": f"{each.setting}={each.value or 'none'}",
+            "graphs": f"{each.graphs:,}",
+            "seconds": f"{each.seconds:,.1f}",
+        }
+        for each in coverage.values
+    ]
+    pairs = f"{coverage.reached:,} of {coverage.possible:,} reached"
+    if coverage.rarest is not None:
+        graphs = counted(coverage.rarest_graphs, "graph")
+        pairs += f"; the rarest of them, {' with '.join(coverage.rarest)}, in {graphs}"
+    notes = [("pairs of values", pairs)]
+    if missing := coverage.not_reached:
+        listed = ", ".join(" with ".join(pair) for pair in missing[:_MOST_NAMED])
+        more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
+        notes.append(("pairs not reached", f"{listed}{more}"))
+    name = f"settings-{coverage.executor.replace('/', '-')}"
+    return _section(name, f"Settings of {coverage.executor}", rows, notes=notes)
 
 
 def _families(report: Report) -> Section:

@@ -120,19 +120,22 @@ def violation(
 
 
 def headline(reported: ReportedFinding) -> str:
-    """One line: name and ops."""
+    """One line: name, ops, and the settings that it needs."""
     ops = " + ".join(n.op for n in reported.entry.test.effects)
-    return f"{reported.entry.test.name}: {ops}"
+    needs = f", {reported.needs}" if reported.needs else ""
+    return f"{reported.entry.test.name}: {ops}{needs}"
 
 
 def by_cause(findings: Iterable[ReportedFinding]) -> list[list[ReportedFinding]]:
     """Findings of an executor that likely have one cause together, the most frequent first.
 
+    Two that need different settings are set apart.
+
     Causes in the order of their first finding.
     """
-    groups: dict[tuple[str, str], list[ReportedFinding]] = {}
+    groups: dict[tuple[str, str, str], list[ReportedFinding]] = {}
     for each in findings:
-        groups.setdefault((each.executor, each.cause), []).append(each)
+        groups.setdefault((each.executor, each.cause, each.needs), []).append(each)
     return [sorted(group, key=_rate, reverse=True) for group in groups.values()]
 
 

@@ -17,6 +17,7 @@ from litmusfuzz.reports.events import (
     CanaryRun,
     ClustersChosen,
     Compared,
+    ConfigurationGenerated,
     ConfigurationUnavailable,
     Configured,
     Confirmed,
@@ -37,6 +38,7 @@ from litmusfuzz.reports.events import (
     ShardEnded,
     ShardPlanned,
     ShardStarted,
+    Space,
     Unconfirmed,
     WorkerDied,
 )
@@ -50,10 +52,25 @@ FORBIDDEN = {"MP": {"r0": 1, "r1": 0, "X": 1, "Y": 1}, "SB": {"r0": 0, "r1": 0, 
 """Classic shapes, each with its forbidden outcome."""
 CANARY = "mutant/canary"
 STALE = "mutant/stale-reads"
+SPACE = Space(
+    {"engine": ("pool", "own"), "threads": (4, 1, 2), "split": (False, True)},
+    impossible=(("engine", "own", "threads", 1),),
+)
+
+
+def point(engine: str, threads: int, split: int) -> dict[str, Any]:
+    """Of native's space."""
+    return {"engine": engine, "threads": threads, "split": bool(split)}
+
+
 CONFIGURED = (
-    Configured("native", "plain", "rfc", "rfc", "native/plain"),
-    Configured("native", "engine=pool,threads=2", "rfc", "program-order", "native/plain"),
-    Configured("native", "split/fast", "relaxed", "relaxed", "native/split", fast=True),
+    Configured("native", "plain", "rfc", "rfc", "native/plain", 0, point("pool", 4, 0)),
+    Configured(
+        *("native", "engine=pool,threads=2", "rfc", "program-order", "native/plain"),
+        *(0, point("pool", 2, 0)),
+    ),
+    Configured("native", "split/fast", "relaxed", "relaxed", "native/split", 0),
+    Configured("native", "product", "", "", "native/product"),
     Configured(STALE, "plain", "rfc", "rfc", f"{STALE}/plain"),
     Configured("tf", "plain", "rfc", "rfc", "tf/executor"),
     Configured("tf", "xla", "rfc", "rfc", "tf/xla"),
@@ -170,6 +187,7 @@ class _Shard:
     number: int
     executor: str
     queue: list[tuple[Generated, Configured]] = field(default_factory=list)
+    generated: list[Configured] = field(default_factory=list)
     shown: list[Executed] = field(default_factory=list)
     """Tests of its present process that showed a forbidden outcome."""
     given: list[Executed] = field(default_factory=list)
@@ -217,6 +235,7 @@ class RandomCampaign:
                 asked_s=600.0,
                 tests=None,
                 configurations=CONFIGURED,
+                spaces={"native": SPACE},
                 noise="light",
                 python="/usr/bin/python3",
                 unattended=bool(seed % 2),
@@ -329,8 +348,11 @@ class RandomCampaign:
         lacking, busy = {}, []
         queue = []
         self.index += 1
-        for each in CONFIGURED:
-            if each.executor == shard.executor and not each.fast:
+        if shard.executor == "native" and self.rng.random() < 0.1:
+            shard.generated.append(self._configuration(shard))
+        generated = {each.name: each for each in shard.generated}.values()
+        for each in (*CONFIGURED, *generated):
+            if each.executor == shard.executor and each.name not in ("split/fast", "product"):
                 kind = self.rng.random()
                 if kind < 0.1:
                     lacking[each.title] = tuple(self.rng.sample(("queues", "loops"), 2))
@@ -354,6 +376,16 @@ class RandomCampaign:
         )
         self._log(shard.number, event)
         shard.queue += [(event, each) for each in queue]
+
+    def _configuration(self, shard: _Shard) -> Configured:
+        """Generate a configuration; other shards may generate the same."""
+        engine, threads = self.rng.choice((("pool", 4), ("pool", 1), ("own", 4)))
+        made = Configured(
+            *("native", f"engine={engine};threads={threads};split", "rfc", "rfc", "native/rfc"),
+            *(0, point(engine, threads, 1)),
+        )
+        self._log(shard.number, ConfigurationGenerated(at=self._tick(), configuration=made))
+        return made
 
     def _execute(self, shard: _Shard) -> None:
         if not shard.queue:

@@ -6,9 +6,11 @@ one is an error. They keep no counts, and share no code with `litmusfuzz.reports
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import fields, replace
 from functools import cache, cached_property
+from itertools import combinations
 from pathlib import PurePosixPath
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,9 +28,11 @@ from litmusfuzz.reports.report import (
     Pending,
     Pruned,
     ReportedFinding,
+    SettingCoverage,
     ShardLine,
     Share,
     UnconfirmedTest,
+    ValueTotals,
     WorkerHealth,
 )
 
@@ -71,6 +75,10 @@ class _Events:
                 self.about.setdefault(run(event), []).append((place, event))
         self.runs = {run(x): _OfRun(self, x) for x in self.executed if is_forbidden(x)}
         self.configured = self.of(e.CampaignStarted)[0].configurations
+        self.generated = [x.configuration for x in self.of(e.ConfigurationGenerated)]
+        self.shares = {(x.executor, x.name): (x.executor, "product") for x in self.generated}
+        self.shares |= {(x.executor, x.name): (x.executor, x.name) for x in self.configured}
+        """The line of the report that has a configuration; generated ones share one."""
 
     def at(self, kind: type[T]) -> list[tuple[int, int, T]]:
         """Place, shard, and event."""
@@ -169,14 +177,15 @@ class _OfShare:
         refusals = [x.end.removeprefix("refused: ") for x in mine if x.end.startswith("refused")]
         self.refusals: list[tuple[str, ...]] = [(each,) for each in refusals]
         for x in campaign.of(e.Generated):
-            for each in campaign.configured:
-                here = x.family if is_family else each.name
-                if each.title in x.lacking and (each.executor, here) == (executor, part):
-                    self.refusals.append(x.lacking[each.title])
+            for each, (of, name) in campaign.shares.items():
+                title = "/".join(each)
+                here = of, x.family if is_family else name
+                if title in x.lacking and here == (executor, part):
+                    self.refusals.append(x.lacking[title])
         close = [] if is_family else campaign.of(e.ReductionEnded)
-        self.reductions = [x for x in close if run(x)[1:] == (executor, part)]
+        self.reductions = [x for x in close if self._mine(x)]
         chosen = [] if is_family else campaign.of(e.ClustersChosen)
-        self.chosen = [x for x in chosen if run(x)[1:] == (executor, part)]
+        self.chosen = [x for x in chosen if self._mine(x)]
         self.configured = [
             x
             for x in campaign.configured
@@ -184,7 +193,13 @@ class _OfShare:
         ]
 
     def _mine(self, x: Any) -> bool:
-        return (x.executor, x.family if self.is_family else x.configuration) == (self.of, self.part)
+        if self.is_family:
+            return (x.executor, x.family) == (self.of, self.part)
+        return self.all.shares.get((x.executor, x.configuration)) == (self.of, self.part)
+
+    def _titles(self) -> set[str]:
+        here = self.of, self.part
+        return {"/".join(each) for each, share in self.all.shares.items() if share == here}
 
     def name(self) -> str:
         return f"{self.of}/{self.part}"
@@ -215,7 +230,8 @@ class _OfShare:
             )
         return sum(
             self.all.first(key).executor == self.of
-            and self.part in {name for _, name in self.all.sightings(key)}
+            and (self.of, self.part)
+            in {self.all.shares[self.of, name] for _, name in self.all.sightings(key)}
             for key in self.all.keys
         )
 
@@ -244,16 +260,20 @@ class _OfShare:
     def not_run(self) -> int:
         if self.is_family:
             return 0
-        busy = sum(self.name() in x.not_run for x in self.all.of(e.Generated))
+        busy = sum(len(self._titles() & {*x.not_run}) for x in self.all.of(e.Generated))
         # Given to it by a shard that has ended, or said not to be run; and run by none.
         ended = {shard for _, shard, _ in self.all.at(e.ShardEnded)}
         given = {
-            x.index
+            (x.index, title)
             for _, shard, x in self.all.at(e.Generated)
-            if self.name() in x.given and shard in ended
+            for title in self._titles() & {*x.given}
+            if shard in ended
         }
-        said = {x.index for x in self.all.of(e.NotRun) if run(x)[1:] == (self.of, self.part)}
-        had = {x.index for x in self.all.executed if run(x)[1:] == (self.of, self.part)}
+        ran = [x for x in self.all.executed if self._mine(x)]
+        said, had = (
+            {(x.index, f"{x.executor}/{x.configuration}") for x in of}
+            for of in ((x for x in self.all.of(e.NotRun) if self._mine(x)), ran)
+        )
         return busy + len((given | said) - had)
 
     def crashed(self) -> int:
@@ -325,7 +345,7 @@ class _OfFinding:
         ]
         for name in ("key", "kind", "file", "executor", "model", "cause", "reason", "is_cycle"):
             setattr(self, name, lambda name=name: getattr(self.event, name))
-        for name in ("arcs", "edges", "rules", "allowed_by"):
+        for name in ("arcs", "edges", "rules", "allowed_by", "needs"):
             setattr(self, name, lambda name=name: getattr(self.event, name))
 
     def entry(self) -> Any:
@@ -375,7 +395,7 @@ class _OfFinding:
         found = read(self.event.entry).finding
         assert found is not None
         if "=" in found.configuration:  # it may name an engine from outside
-            there += f" --executors {found.executor}:{found.configuration}"
+            there += f" --executors {shlex.quote(f'{found.executor}:{found.configuration}')}"
         return f"litmusfuzz replay {self.folder}/{self.event.file}{there}"
 
     def script(self) -> str:
@@ -438,6 +458,9 @@ class _OfShard:
         died = [x for x in self.events if isinstance(x, e.WorkerDied)]
         return len(died) - self.timed_out()
 
+    def generated(self) -> int:
+        return sum(isinstance(x, e.ConfigurationGenerated) for x in self.events)
+
     def timed_out(self) -> int:
         died = [x for x in self.events if isinstance(x, e.WorkerDied)]
         return sum(x.kind is FindingKind.TIMED_OUT for x in died)
@@ -453,13 +476,13 @@ class _OfReport:
         self.stream = stream
         self.path = folder
         self.all = _Events(stream)
-        self.settings = self.all.of(e.CampaignStarted)[0]
+        self.started_event = self.all.of(e.CampaignStarted)[0]
         self.resumed = self.all.of(e.CampaignResumed)
         self.last = [x for _, x in stream if isinstance(x, (e.CampaignResumed, e.CampaignEnded))][
             -1:
         ]
         for name in ("command", "seed", "unattended", "noise", "python"):
-            setattr(self, name, lambda name=name: getattr(self.settings, name))
+            setattr(self, name, lambda name=name: getattr(self.started_event, name))
 
     def _ended(self) -> e.CampaignEnded | None:
         return next((x for x in self.last if isinstance(x, e.CampaignEnded)), None)
@@ -468,7 +491,7 @@ class _OfReport:
         return self.path
 
     def started(self) -> int:
-        return int(self.settings.at)
+        return int(self.started_event.at)
 
     def ended(self) -> int | None:
         end = self._ended()
@@ -483,16 +506,16 @@ class _OfReport:
         return ([0.0] + [x.spent_s for _, x in self.stream if isinstance(x, kinds)])[-1]
 
     def asked_s(self) -> float:
-        return [self.settings.asked_s, *(x.asked_s for x in self.resumed)][-1]
+        return [self.started_event.asked_s, *(x.asked_s for x in self.resumed)][-1]
 
     def tests(self) -> int | None:
-        return [self.settings.tests, *(x.tests for x in self.resumed)][-1]
+        return [self.started_event.tests, *(x.tests for x in self.resumed)][-1]
 
     def damaged(self) -> tuple[str, ...]:
         return ()
 
     def min_graphs(self) -> int:
-        return self.settings.min_graphs
+        return self.started_event.min_graphs
 
     def problem(self) -> str:
         resumed = max([place for place, _, _ in self.all.at(e.CampaignResumed)], default=-1)
@@ -513,10 +536,10 @@ class _OfReport:
         return ()  # `ReportBuilder`
 
     def campaign(self) -> str:
-        return f"{self.settings.seed}-{self.settings.at:.6f}"
+        return f"{self.started_event.seed}-{self.started_event.at:.6f}"
 
     def number(self) -> int:
-        return self.settings.number
+        return self.started_event.number
 
     def pruned(self) -> Pruned:
         return Pruned((), 0, {})  # `prune`
@@ -646,6 +669,45 @@ class _OfReport:
 
     def compared(self) -> int:
         return len(self.all.of(e.Compared))
+
+    def settings(self) -> Any:
+        return tuple(self._coverage(*each) for each in self.started_event.spaces.items())
+
+    def _coverage(self, executor: str, space: e.Space) -> SettingCoverage:
+        """By trying each pair, and each value, on each configuration that ran."""
+        every = [x for x in (*self.all.generated, *self.all.configured) if x.executor == executor]
+        point = {x.name: x.point for x in every if x.point}
+        ran = [x for x in self.all.executed if x.executor == executor and x.configuration in point]
+        judged = Counter(x.configuration for x in ran if x.end == "judged")
+
+        def graphs(*values: tuple[str, Any]) -> int:
+            return sum(n for name, n in judged.items() if {*values} <= {*point[name].items()})
+
+        def text(value: tuple[str, Any]) -> str:
+            return f"{value[0]}={value[1]}" if value[0] != "split" else f"split={value[1]}".lower()
+
+        values = [(s, v) for s, of in space.values.items() for v in of]
+        never = {((s, v), (t, w)) for s, v, t, w in space.impossible}
+        every_pair = [(one, two) for one, two in combinations(values, 2) if one[0] != two[0]]
+        pairs = [pair for pair in every_pair if pair not in never]
+        numbers = {pair: n for pair in pairs if (n := graphs(*pair))}
+        rarest = min(numbers, key=lambda pair: numbers[pair], default=None)
+        return SettingCoverage(
+            executor,
+            possible=len(pairs),
+            not_reached=tuple((text(a), text(b)) for a, b in pairs if (a, b) not in numbers),
+            rarest=(text(rarest[0]), text(rarest[1])) if rarest else None,
+            rarest_graphs=numbers[rarest] if rarest else 0,
+            values=tuple(
+                ValueTotals(
+                    s,
+                    text((s, v)).partition("=")[2],
+                    graphs((s, v)),
+                    total(x.seconds for x in ran if point[x.configuration][s] == v),
+                )
+                for s, v in values
+            ),
+        )
 
     def differential(self) -> Any:
         found = {}

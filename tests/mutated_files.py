@@ -419,7 +419,7 @@ def _events() -> list[bytes]:
         ),
         events.FindingAdded(
             **run,
-            key="v2-0123456789abcdef",
+            key="v3-0123456789abcdef",
             file="findings/a.yaml",
             entry=entry,
             executor_class="native/stealing",
@@ -427,7 +427,7 @@ def _events() -> list[bytes]:
             cause="c",
             histogram=(({"r0": 0, "r1": 0, "X": 1, "Y": 2}, 1, "forbidden"),),
         ),
-        events.SeenAgain(**run, key="v2-0123456789abcdef"),
+        events.SeenAgain(**run, key="v3-0123456789abcdef"),
         events.ReductionEnded(**run, executions=5),
         events.Progress(spent_s=5.0, disk_bytes=7),
         events.ShardEnded(seconds=3.0),

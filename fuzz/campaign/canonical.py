@@ -31,6 +31,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from litmusfuzz.corpus.model import (
@@ -45,6 +46,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.events import in_program_order
 from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
@@ -69,8 +71,8 @@ class _Thing(Protocol):
 
 
 _Named = TypeVar("_Named", bound=_Thing)
-VERSION: Final = "v2"
-"""Version of keys. It changes whenever any test gets another form, because keys stand in files."""
+VERSION: Final = "v3"
+"""Version of keys. It changes whenever any finding gets another key: keys stand in files."""
 
 
 def form(
@@ -125,6 +127,7 @@ def key(
     model: Model = RFC,
     names: Collection[str] = (),
     order: bool = False,
+    settings: Mapping[str, int | str | bool] = MappingProxyType({}),
 ) -> str:
     """The key of a finding: a short digest, equal in every nightly run.
 
@@ -142,9 +145,12 @@ def key(
         Judges the outcomes.
     names, order
         What the test needs; see `form`.
+    settings : mapping
+        Those that it needs (`configuration_reducer.needed_settings`).
     """
-    made = form(test, model, names, order=order)
-    parts = (kind, "; ".join(sorted(rules)), executor_class, dumps(Entry(made)))
+    needed = sorted(settings.items())
+    canonical = dumps(Entry(form(test, model, names, order=order)))
+    parts = (kind, "; ".join(sorted(rules)), executor_class, needed, canonical)
     return f"{VERSION}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]}"
 
 
@@ -165,6 +171,7 @@ def key_of(entry: Entry) -> str:
         model=model,
         names=finding.needs_names,
         order=finding.needs_order,
+        settings=needed_settings(finding.executor, finding.settings),
     )
 
 

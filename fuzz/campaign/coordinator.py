@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from litmusfuzz.corpus.textfile import Script, save, write_text
+from litmusfuzz.fuzz.campaign.configuration_generator import listed
 from litmusfuzz.fuzz.campaign.planner import (
     ShardPlanner,
     base_settings,
     check_settings,
+    generated,
     known_findings,
-    seconds_per_test,
+    presets_of,
     unconfirmed,
     unreduced,
 )
@@ -41,7 +43,6 @@ from litmusfuzz.fuzz.campaign.shard import Shard, run_shard, run_watched
 from litmusfuzz.fuzz.campaign.shard_log import is_writing, kill_writer, request_stop
 from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.executors.process_log import in_a_line
-from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import (
     CampaignEnded,
     Generated,
@@ -59,7 +60,7 @@ from litmusfuzz.reports.script import NoScript
 from litmusfuzz.reports.stats import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from types import FrameType
 
@@ -347,7 +348,11 @@ class SingleShard(Coordinator):
         again = unconfirmed(self.store, report.unconfirmed)
         settings = replace(
             base_settings(self.store, number),
-            executors=executors_of(self.settings.configurations),
+            executors=executors_of(
+                self.settings.configurations,
+                # A campaign limited by a number of tests generates them all again.
+                {} if self._earlier() is not None else generated(report),
+            ),
             time_s=self.time_s,
             extra_minimizing_s=EXTRA_MINIMIZING_SHARE * self.time_s,
             tests=self.tests,
@@ -361,7 +366,6 @@ class SingleShard(Coordinator):
             known=known_findings(report),
             pending=tuple(pending.values()),
             unconfirmed=again,
-            seconds_per_test=seconds_per_test(report),
             earlier=earlier or {},
         )
         planned = ShardPlanned(configurations=shard.configurations, minimizes=tuple(pending))
@@ -404,11 +408,25 @@ class SingleShard(Coordinator):
 
 
 def executors_of(
-    configurations: Sequence[Configured],
+    configurations: Sequence[Configured], skipped: Mapping[str, int]
 ) -> tuple[tuple[str, *tuple[Config, ...]], ...]:
-    """The executors of a campaign, as its settings have them."""
+    """The executors of a campaign, as its settings have them.
+
+    Parameters
+    ----------
+    configurations : sequence of Configured
+    skipped : mapping of str to int
+        By executor, the generated configurations that earlier shards have had.
+    """
+    presets = presets_of(configurations)
     return tuple(
-        (executor, *(configuration(executor, each.name) for each in group))
+        (
+            executor,
+            *(
+                listed(executor, each.name, skipped.get(executor, 0), presets[executor])
+                for each in group
+            ),
+        )
         for (executor, _), group in groupby(configurations, lambda c: (c.executor, c.group))
     )
 

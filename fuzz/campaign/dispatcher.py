@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.executors.protocol import Clusters, Noise
+    from litmusfuzz.fuzz.executors.protocol import Clusters, Config, Noise
     from litmusfuzz.fuzz.support import Support
     from litmusfuzz.reports.events import Event
 
@@ -78,6 +78,10 @@ class GeneratedTest:
     judgements: dict[CampaignExecutor, Judgement] = field(default_factory=dict)
 
 
+def _no_other_configuration(config: Config) -> SampledConfiguration:
+    raise AssertionError(f"no finding is tried in {config.name}")
+
+
 @dataclass(slots=True, eq=False)
 class CampaignExecutor:
     """An executor of a campaign, its configurations, and the tests that wait for it.
@@ -93,8 +97,8 @@ class CampaignExecutor:
         What it takes.
     clusterer : type of Clusters, optional
         The executor's class, if it chooses clusters itself.
-    fast : SampledConfiguration, optional
-        A configuration in which findings are minimized but no test is fuzzed.
+    sample : callable
+        Makes a configuration in which a finding of another one is tried.
     damaging_ops : frozenset of str
         Ops whose kernels may damage the memory of their process.
     minimizing_s : float
@@ -111,8 +115,8 @@ class CampaignExecutor:
     families: tuple[str, ...]
     support: Support
     clusterer: type[Clusters] | None = None
-    fast: SampledConfiguration | None = None
     damaging_ops: frozenset[str] = frozenset()
+    sample: Callable[[Config], SampledConfiguration] = field(default=_no_other_configuration)
     minimizing_s: float = 0.0
     trying_again_s: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -13,6 +13,11 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
+from litmusfuzz.fuzz.campaign.configuration_reducer import (
+    has_needed,
+    needed_settings,
+    needs_in_words,
+)
 from litmusfuzz.fuzz.campaign.judge import judge, listed
 from litmusfuzz.fuzz.campaign.minimizer import Best
 from litmusfuzz.oracles.explorer import Explorer
@@ -100,15 +105,18 @@ class Findings:
         """Minimized findings of the same executor whose shapes this test contains.
 
         With `other_configurations`, those that this configuration has not shown yet; else the
-        others.
+        others. A finding that needs a setting which this configuration lacks is another one.
         """
+        config = unreduced.sampled.config
         for known in self.known:
             if known.finding.executor != unreduced.executor.name or not known.finding.minimized:
                 continue
             if known.finding.needs_names or known.finding.needs_order:
                 continue  # the same ops under other names are another cause
-            shown_here = unreduced.sampled.config.name in known.configurations
+            shown_here = config.name in known.configurations
             if shown_here is other_configurations:
+                continue
+            if other_configurations and not has_needed(known.finding, config):
                 continue
             if explains(known.entry.test, unreduced.generated.test, exact=exact):
                 yield known
@@ -128,15 +136,16 @@ class Findings:
         confirmed: bool,
     ) -> Entry:
         judgement = best.judgement
-        model = unreduced.sampled.model
+        model, config = best.sampled.model, best.sampled.config
+        first_seen_in = unreduced.sampled.config.name
         finding = Finding(
             executor=unreduced.executor.name,
-            configuration=unreduced.sampled.config.name,
+            configuration=config.name,
             model=model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
             noise=asdict(unreduced.noise),
-            settings=dict(unreduced.sampled.config.settings),
+            settings=dict(config.settings),
             versions=unreduced.executor.versions,
             seed=self.settings.seed,
             index=unreduced.generated.index,
@@ -147,6 +156,7 @@ class Findings:
             schedule=best.schedule,
             needs_names=best.needs_names,
             needs_order=best.needs_order,
+            first_seen_in=None if first_seen_in == config.name else first_seen_in,
         )
         test = replace(best.test, name=name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
@@ -170,7 +180,10 @@ class Findings:
     def _as_executed(self, unreduced: UnreducedFinding, what: str) -> Entry:
         """The entry of a test as it was executed."""
         name = self._numbered(what, unreduced)
-        best = Best(unreduced.generated.test, unreduced.judgement, run_seed=unreduced.seed)
+        best = Best(
+            *(unreduced.generated.test, unreduced.judgement, unreduced.sampled),
+            run_seed=unreduced.seed,
+        )
         best.judgement = unreduced.judgement  # whatever its cause
         return self._entry(unreduced, best, name, minimized=False, confirmed=False)
 
@@ -183,14 +196,19 @@ class Findings:
         self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
     ) -> MinimizedFinding | None:
         """Store a finding and report it; None if it is known already."""
-        sampled, executor = unreduced.sampled, unreduced.executor.name
+        sampled, executor = best.sampled, unreduced.executor.name
         model = sampled.model
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
         entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
         shape = _form(entry, model)
+        needed = needed_settings(executor, dict(sampled.config.settings))
         for known in self.known:
-            if known.finding.executor == executor and _form(known.entry, model) == shape:
+            if (
+                known.finding.executor == executor
+                and needed_settings(executor, known.finding.settings) == needed
+                and _form(known.entry, model) == shape
+            ):
                 self.add_sighting(unreduced, known)
                 return None
         if any(known.entry.test.name == name for known in self.known):  # of another executor
@@ -211,6 +229,7 @@ class Findings:
             model=model,
             names=best.needs_names,
             order=best.needs_order,
+            settings=needed,
         )
         histogram = best.judgement.histogram.items()
         self.log(
@@ -221,6 +240,7 @@ class Findings:
                 entry=dumps(entry),
                 executor_class=sampled.executor_class,
                 model=model.name,
+                needs=needs_in_words(executor, sampled.config),
                 cause=cause,
                 reason=tuple(why.steps) if why else (),
                 is_cycle=bool(why and why.cycle),
@@ -233,7 +253,8 @@ class Findings:
                 allowed_by=self._allowed_by(entry, best.judgement),
             )
         )
-        minimal = MinimizedFinding(entry, found, {sampled.config.name}, file, str(why or ""))
+        shown_by = {sampled.config.name, unreduced.sampled.config.name}
+        minimal = MinimizedFinding(entry, found, shown_by, file, str(why or ""))
         self.known.append(minimal)
         return minimal
 

@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -28,6 +29,8 @@ from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
+from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
+from litmusfuzz.fuzz.campaign.configured import configured
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CampaignExecutor,
     Dispatcher,
@@ -50,6 +53,7 @@ from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import (
     CanaryRun,
+    ConfigurationGenerated,
     ConfigurationUnavailable,
     Confirmed,
     Executed,
@@ -72,9 +76,10 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
 POLL_S: Final = 0.25
@@ -156,24 +161,52 @@ class Campaign:
 
     def _executor(self, name: str, configs: Sequence[Config]) -> CampaignExecutor:
         settings, made = self.settings, executor_class(name)
+        presets = [config for config in configs if config.name != PRODUCT]
         sampler = ConfigurationSampler(
-            [self._configuration(name, config) for config in configs],
+            [self._configuration(name, config) for config in presets],
             settings.tests or settings.time_s,
             counted=settings.tests is not None,
+            generate=next(
+                (self._generator(name, each) for each in configs if each.name == PRODUCT), None
+            ),
         )
-        fast = settings.fast.get(name)
         return CampaignExecutor(
             name,
             sampler,
             () if name == CANARY else settings.families_for_executor(name),
             made.support,
             made if issubclass(made, Clusters) else None,
-            None if fast is None else self._configuration(name, fast),
             getattr(made, "damaging_ops", frozenset()),
+            sample=partial(self._simpler, name),
         )
 
+    def _generator(self, name: str, product: Config) -> Callable[[], SampledConfiguration]:
+        """Generates further configurations of an executor, each with an event."""
+        generator = ConfigurationGenerator(name, self.settings.seed, product)
+
+        def generate() -> SampledConfiguration:
+            config = generator.next()
+            made = configured(name, config, self.settings.model)
+            self.log(ConfigurationGenerated(configuration=made))
+            return self._configuration(name, config)
+
+        return generate
+
     def _configuration(self, name: str, config: Config) -> SampledConfiguration:
-        model = self.settings.model or GUARANTEES[config.guarantees]
+        """A configuration that tests run in."""
+        return self._judged_by(name, config, self.settings.model or GUARANTEES[config.guarantees])
+
+    def _simpler(self, name: str, config: Config) -> SampledConfiguration:
+        """A configuration in which a finding of another one is tried.
+
+        It is judged by what it guarantees, or by the campaign's model if that is weaker.
+        """
+        model, keeps = self.settings.model, GUARANTEES[config.guarantees]
+        weaker = model is not None and model.axioms <= keeps.axioms
+        return self._judged_by(name, config, model if model and weaker else keeps)
+
+    @staticmethod
+    def _judged_by(name: str, config: Config, model: Model) -> SampledConfiguration:
         of = class_of(name, dict(config.settings), model.name)
         return SampledConfiguration(config, model, name, of)
 
@@ -181,12 +214,7 @@ class Campaign:
         """The unreduced finding that an earlier shard left as a file, if it can be judged."""
         finding = entry.finding
         assert finding is not None
-        executor, sampled = next(
-            (executor, sampled)
-            for executor in self.dispatcher.executors
-            for sampled in executor.sampler.configurations
-            if (executor.name, sampled.config.name) == (finding.executor, finding.configuration)
-        )
+        executor, sampled = self._found_in(finding)
         oracle = explorer_or_none(entry.test, sampled.model, self.settings.budget)
         if oracle is None:  # of another version, or of a stranger: it stays as it is
             return
@@ -208,12 +236,15 @@ class Campaign:
         seed = finding.run_seed or 0
         yield UnreducedFinding(generated, executor, judgement, noise, seed, **state)
 
-    def set_earlier_costs(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """Set the seconds that a test took in each configuration in earlier shards."""
-        for executor in self.dispatcher.executors:
-            fast = () if executor.fast is None else (executor.fast,)
-            for sampled in (*executor.sampler.configurations, *fast):
-                sampled.seconds_earlier = seconds.get((executor.name, sampled.config.name), 0.0)
+    def _found_in(self, finding: Finding) -> tuple[CampaignExecutor, SampledConfiguration]:
+        """The executor and configuration of an unreduced finding; it may be a generated one."""
+        executors = [e for e in self.dispatcher.executors if e.name == finding.executor]
+        for executor in executors:
+            for sampled in executor.sampler.configurations:
+                if sampled.config.name == finding.configuration:
+                    return executor, sampled
+        config = configuration(finding.executor, finding.configuration)
+        return executors[0], self._configuration(finding.executor, config)
 
     # --- start, end, and what is next ------------------------------------------------------
 
@@ -265,6 +296,8 @@ class Campaign:
             self._drop_configuration(slot, why)
             if self.problem:
                 return
+            if not slot.executor.sampler.running:
+                break  # another one is generated for the first test
             slot.switch_to(slot.executor.sampler.running[0])
         self._notify()
 
@@ -275,7 +308,7 @@ class Campaign:
             sampled.unavailable = why
             name = sampled.config.name
             self.log(ConfigurationUnavailable(executor=executor.name, configuration=name, why=why))
-        if not executor.sampler.running:
+        if executor.sampler.exhausted:
             self.problem = self.problem or f"{executor.name}: {why}"
             self.stop()
 
@@ -427,12 +460,9 @@ class Campaign:
             # The feature without the name of its node, so that refusals are counted by feature.
             lacks = in_a_line(result.refused or result.unavailable).partition(" (")[0]
             executed = structs.replace(executed, end=f"refused: {lacks}")
-        else:
-            sampled.ran += 1
-            sampled.ran_s += seconds
-            if isinstance(result, Died):
-                end = "timed out" if result.timed_out else "crashed"
-                executed = structs.replace(executed, end=end)
+        elif isinstance(result, Died):
+            end = "timed out" if result.timed_out else "crashed"
+            executed = structs.replace(executed, end=end)
         if isinstance(result, dict):
             self._judge(slot, generated, executed, job, made.as_generated(result), made)
         else:
@@ -491,7 +521,7 @@ class Campaign:
         self.log(ReductionStarted(**unreduced.event_fields))
         start, executions = time.monotonic(), slot.executions
         again = unreduced.attempts > 0
-        best = Best(unreduced.generated.test, unreduced.judgement)
+        best = Best(unreduced.generated.test, unreduced.judgement, unreduced.sampled)
         try:
             await self._minimize_to(slot, unreduced, best)
         except asyncio.CancelledError:
@@ -537,14 +567,18 @@ class Campaign:
         if known is not None:
             self.findings.add_sighting(unreduced, known)
             return
-        complete = await minimizer.reduce_in_faster_configuration(slot, unreduced, best, rng)
-        complete = complete or await minimizer.reduce(slot, unreduced, best, rng)
+        await minimizer.reduce_configuration(slot, unreduced, best, rng)
+        complete = await minimizer.reduce(slot, unreduced, best, rng)
+        as_often = copy(best)
+        simplest = await minimizer.reduce_configuration(slot, unreduced, best, rng, lenient=True)
         reduced = copy(best)
         await minimizer.normalize(slot, unreduced, best, rng)
-        found = await self._confirmed(slot, unreduced, (best, reduced), rng)
-        if found is None:  # it is shown all the same: by the test as it was run
-            found, complete = as_run, False
-        stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
+        # In the simplest configuration it may show too rarely to be confirmed.
+        forms = (best, reduced) if as_often.sampled is best.sampled else (best, reduced, as_often)
+        found = await self._confirmed(slot, unreduced, forms, rng)
+        complete = complete and simplest and (found is best or found is reduced)
+        # It is shown in any case: by the test as it was run.
+        stored = self.findings.store(unreduced, found or as_run, minimized=complete, confirmed=True)
         if stored is not None:
             await self._run_script(stored)
 
@@ -553,7 +587,8 @@ class Campaign:
     ) -> Best | None:
         """The first of these forms of a finding that a fresh process shows; None if none does."""
         for form in forms:
-            # The recorded schedule must belong to the test in the file.
+            slot.switch_to(form.sampled)
+            form.schedule = None  # it must belong to the test in the file
             await self.minimizer.record(slot, unreduced, form, rng)
             shown = await self.minimizer.confirm(slot, unreduced, form, rng)
             if shown is not None:
@@ -597,7 +632,7 @@ class Campaign:
         Its test is contained in the unreduced one, and is run here: similarity is no proof.
         """
         for known in self.findings.contained(unreduced, exact=True, other_configurations=True):
-            best = Best(known.entry.test, unreduced.judgement)
+            best = Best(known.entry.test, unreduced.judgement, unreduced.sampled)
             best.symptom = symptom(known.finding.forbidden[0][0])
             best.rate = known.finding.count / known.finding.executions
             shown = await self.minimizer.probe(slot, known.entry.test, best, unreduced, rng)

@@ -16,6 +16,11 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
+from litmusfuzz.fuzz.campaign.configuration_reducer import (
+    PutBack,
+    has_space,
+    simpler_configurations,
+)
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.normalization import normalize
 from litmusfuzz.fuzz.campaign.reducer import reduce, widened
@@ -62,8 +67,8 @@ MIN_COSTLY_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
-MIN_SPEEDUP: Final = 3.0
-"""Factor by which another configuration must be faster, to be worth starting."""
+LENIENCY: Final = 4
+"""Factor by which a simpler configuration is probed longer than a smaller test, in the end."""
 
 
 @dataclass(slots=True)
@@ -72,8 +77,10 @@ class Best:
 
     test: LitmusTest
     judgement: Judgement
+    sampled: SampledConfiguration
+    """The configuration in which it shows."""
     rate: float = 0.0
-    """The highest share of forbidden executions among its forms so far."""
+    """The highest share of forbidden executions among its forms so far in that configuration."""
     symptom: str = ""
     run_seed: int | None = None
     schedule: Schedule | None = None
@@ -83,6 +90,8 @@ class Best:
     """Names of nodes and resources without which it did not show."""
     needs_order: bool = False
     """True if it did not show with its nodes in another order."""
+    lenient: bool = False
+    """True if what shows much more rarely is still accepted."""
 
     def __post_init__(self) -> None:
         self.symptom = symptom(self.judgement.forbidden[0][0])
@@ -101,12 +110,18 @@ class Best:
         hits = max(judgement.forbidden_count - 1, 0.5)
         self.rate = max(self.rate, hits / judgement.executions)
 
+    def move(self, sampled: SampledConfiguration, judgement: Judgement) -> None:
+        """Replace the configuration by a simpler one."""
+        self.sampled, self.rate = sampled, 0.0
+        self.improve(self.test, judgement)
+
     @property
     def count(self) -> int:
         """Executions in which the finding shows about 24 times, if that is possible."""
         # A blocked execution costs a session that others would share; one of a large test is slow.
         costly = self.symptom == Status.BLOCKED or self.is_large
-        return _probe_count(self.rate, MIN_COSTLY_COUNT if costly else MIN_PROBE_COUNT)
+        rate = self.rate / (LENIENCY if self.lenient else 1)
+        return _probe_count(rate, MIN_COSTLY_COUNT if costly else MIN_PROBE_COUNT)
 
     @property
     def is_large(self) -> bool:
@@ -128,6 +143,8 @@ class Best:
         An eighth of what the best form shows: a test that shows the finding more rarely is
         smaller, but of less use to whoever replays it.
         """
+        if self.lenient:
+            return PROBE_HITS
         return max(PROBE_HITS, round(self.count * self.rate / 8))
 
 
@@ -141,40 +158,64 @@ class Minimizer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.put_back = PutBack()
 
-    async def reduce_in_faster_configuration(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    async def reduce_configuration(
+        self,
+        slot: Slot,
+        unreduced: UnreducedFinding,
+        best: Best,
+        rng: random.Random,
+        *,
+        lenient: bool = False,
     ) -> bool:
-        """Minimize in a much faster configuration, if the finding shows there.
+        """Find the simplest configuration in which `best` shows; False if there was no time.
 
-        The result is then run in the finding's own configuration; False if it does not show there,
-        so that the finding has to be minimized in its own configuration. Where each test is
-        compiled, that takes minutes, and most races are not the compiler's.
+        Before its test is reduced, a finding must show about as often there as in its own
+        configuration: the reduction runs each smaller test there. In plain TensorFlow that takes
+        seconds, and minutes where each test is compiled. Afterwards it is enough that it shows at
+        all (`lenient`): a setting that only makes it more frequent is none that it needs.
         """
-        fast = self._faster_configuration(unreduced)
-        if fast is None:
-            return False
-        there = copy(best)
-        slot.switch_to(fast)
-        try:
-            shown = await self.probe(slot, best.test, there, unreduced, rng)
-            if shown is None:
-                return False
-            complete = await self.reduce(slot, unreduced, there, rng)
-        finally:
-            slot.switch_to(unreduced.sampled)
-        shown = await self.probe(slot, there.test, best, unreduced, rng)
-        if shown is None:
-            return False
-        best.improve(there.test, shown)
-        return complete
+        end = time.monotonic() + self.settings.max_reduction_s / 2
+        if not (lenient or has_space(slot.executor.name, slot.config)):
+            await self.record(slot, unreduced, best, rng)
+        if best.schedule is not None:
+            # A recorded execution, of this configuration alone, is worth more than a simpler one.
+            return True
+        configurations = simpler_configurations(
+            slot.executor.name, best.sampled.config, self.put_back
+        )
+        config = next(configurations, None)
+        while config is not None and time.monotonic() < end:
+            sampled = unreduced.executor.sample(config)
+            shown = await self._probe_in(slot, sampled, best, unreduced, rng, end, lenient=lenient)
+            if shown is not None:
+                best.move(sampled, shown)
+            try:
+                config = configurations.send(shown is not None)
+            except StopIteration:
+                break
+        slot.switch_to(best.sampled)
+        return time.monotonic() < end
 
-    @staticmethod
-    def _faster_configuration(unreduced: UnreducedFinding) -> SampledConfiguration | None:
-        """The executor's `fast` or first configuration, if it is much faster than its own."""
-        own, executor = unreduced.sampled, unreduced.executor
-        fast = executor.fast or next(iter(executor.sampler.running), own)
-        return fast if 0 < fast.seconds_each * MIN_SPEEDUP < own.seconds_each else None
+    async def _probe_in(
+        self,
+        slot: Slot,
+        sampled: SampledConfiguration,
+        best: Best,
+        unreduced: UnreducedFinding,
+        rng: random.Random,
+        end: float,
+        *,
+        lenient: bool,
+    ) -> Judgement | None:
+        """As `probe`, in another configuration, judged by what that guarantees."""
+        slot.switch_to(sampled)
+        if await slot.why_unavailable():
+            return None
+        there = copy(best)
+        there.lenient = lenient
+        return await self.probe(slot, best.test, there, unreduced, rng, end)
 
     async def reduce(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
@@ -205,7 +246,7 @@ class Minimizer:
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> None:
         """Give `best` canonical names and order, as far as it still shows."""
-        made = normalize(best.test, unreduced.sampled.model)
+        made = normalize(best.test, best.sampled.model)
         answer: bool | None = None
         while True:
             try:
@@ -222,7 +263,7 @@ class Minimizer:
         self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
     ) -> Best | None:
         """The finding as it was run, if a fresh process shows it again: same test, same names."""
-        best = Best(unreduced.generated.test, unreduced.judgement)
+        best = Best(unreduced.generated.test, unreduced.judgement, unreduced.sampled)
         # The same run at first: an executor may be deterministic for a seed.
         job = Job(
             best.test,
@@ -249,13 +290,11 @@ class Minimizer:
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> None:
         """Record an execution that shows the finding, if the executor can record schedules."""
-        if unreduced.sampled.schedulable:
+        if best.sampled.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, unreduced.noise, rng.getrandbits(31), wanted=wanted)
             found = await _run(slot, job)
-            unreduced.sampled.schedulable = not (
-                isinstance(found, messages.Reply) and found.refused
-            )
+            best.sampled.schedulable = not (isinstance(found, messages.Reply) and found.refused)
             if isinstance(found, Schedule):
                 best.schedule = found
 
@@ -308,11 +347,13 @@ class Minimizer:
     ) -> Judgement | None:
         """Judgement of a smaller test that shows the finding often enough; else None.
 
+        The slot's configuration runs it, and what that guarantees judges it.
+
         A finding that has not shown by `end`, or in a quarter of a reduction's time, counts as not
         shown.
         """
         end = end or time.monotonic() + self.settings.max_reduction_s / 4
-        oracle = explorer_or_none(test, unreduced.sampled.model, self.settings.budget)
+        oracle = explorer_or_none(test, slot.sampled.model, self.settings.budget)
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()

@@ -3,9 +3,10 @@
 Every executor gets the same time. The configurations of an executor fall into *groups*: one
 environment, because another one needs another process, and one class, because findings are
 distinguished by class. A group gets time in proportion to the square root of its size: thirty
-configurations need more than one, but differ less than thirty executors. The group that has had
-the least time is next, and its shard minimizes the group's unreduced findings. Towards the end,
-shards do little else. The self-test comes first.
+configurations need more than one, but differ less than thirty executors. Generated configurations
+are one group, with a fixed share. The group that has had the least time is next, and its shard
+minimizes the group's unreduced findings. Towards the end, shards do little else. The self-test
+comes first.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.textfile import dumps
+from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
+from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE, MIN_SLICE
 from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, Settings
 from litmusfuzz.fuzz.campaign.shard import SELFTEST, Shard, ShardFinding
 from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
-from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
@@ -47,6 +49,8 @@ MAX_PENDING: Final = 24
 """Unreduced findings of a shard: each takes some seconds to minimize."""
 MAX_UNCONFIRMED: Final = 8
 """Unconfirmed tests of a shard, which has time for few of them."""
+GENERATED_AT_ONCE: Final = math.ceil(MAX_SHARD_S / MIN_SLICE)
+"""Generated configurations that are left to a shard that runs: the next shard has later ones."""
 LATE: Final = 0.85
 """Share of the nightly run after which unreduced findings come first."""
 MAX_FAILURES: Final = 3
@@ -65,7 +69,7 @@ def groups(configurations: Iterable[Configured]) -> list[Group]:
     """The groups of configurations, in the order of the first of each."""
     found: dict[tuple[object, ...], list[Configured]] = defaultdict(list)
     for each in configurations:
-        environment = configuration(each.executor, each.name).environment
+        environment = listed(each.executor, each.name).environment
         found[each.executor, environment, each.executor_class].append(each)
     return [
         Group(part[0].executor, part[0].executor_class, tuple(each.name for each in part))
@@ -115,31 +119,33 @@ class ShardPlanner:
         pending = self.pending(chosen.executor, configs)
         given = unreduced(self.store, pending)
         time_s = min(self.shard_s, left_s)
+        skipped = generated(report).get(chosen.executor, 0)
         settings = replace(
             settings,
-            executors=((chosen.executor, *(configuration(chosen.executor, c) for c in configs)),),
+            executors=(
+                (chosen.executor, *(self._listed(chosen.executor, c, skipped) for c in configs)),
+            ),
             time_s=time_s,
             minimizing_share=1.0 if is_late and given else 0.5,
             reduction_s=max(MAX_REDUCTION_S, time_s / 2),
             machine_share=SHARE / self.settings.workers,
             workers=1,
-            fast=self._fast_config(chosen, running),
         )
         shard = Shard(
             number=number,
             settings=settings,
             limit_s=left_s,
-            known=known_findings(report, chosen),
+            known=known_findings(report, chosen.executor),
             pending=tuple(given.values()),
             unconfirmed=unconfirmed(
                 self.store,
                 (
                     each
                     for each in report.unconfirmed
-                    if each.executor == chosen.executor and each.configuration in configs
+                    if each.executor == chosen.executor
+                    and self._of(each.executor, each.configuration) == chosen
                 ),
             ),
-            seconds_per_test=seconds_per_test(report),
             log_folder=log_folder,
         )
         # Unreadable files included, so that the others come first next time.
@@ -152,8 +158,7 @@ class ShardPlanner:
         found = [
             each
             for each in report.pending
-            if each.executor == executor
-            and each.configuration in configs
+            if self._of(executor, each.configuration) == self._of(executor, configs[0])
             and each.minimizing_in is None
             and each.shard not in running
         ]
@@ -169,16 +174,28 @@ class ShardPlanner:
             running,
             key=lambda group: (
                 by_executor[group.executor],
-                spent[group] / math.sqrt(len(group.configs)),
+                spent[group] / self._weight(group),
             ),
         )
 
-    @staticmethod
-    def _fast_config(chosen: Group, running: Mapping[Group, tuple[str, ...]]) -> dict[str, Config]:
-        """The executor's first configuration, if it belongs to another environment."""
-        first = next(names[0] for of, names in running.items() if of.executor == chosen.executor)
-        there, here = (configuration(chosen.executor, n) for n in (first, running[chosen][0]))
-        return {} if there.environment == here.environment else {chosen.executor: there}
+    def _listed(self, executor: str, name: str, skipped: int) -> Config:
+        presets = presets_of(self.settings.configurations)
+        return listed(executor, name, skipped, presets[executor])
+
+    def _of(self, executor: str, config: str) -> Group | None:
+        """The group of a configuration, which may be a generated one."""
+        return self.of.get((executor, config), self.of.get((executor, PRODUCT)))
+
+    def _weight(self, group: Group) -> float:
+        """The share of a group in the time of its executor, relative to others."""
+        if group.configs != (PRODUCT,):
+            return math.sqrt(len(group.configs))
+        others = sum(
+            math.sqrt(len(each.configs))
+            for each in self.groups
+            if each.executor == group.executor and each != group
+        )
+        return GENERATED_SHARE / (1 - GENERATED_SHARE) * others or 1.0
 
     def _spent(self, report: Report) -> dict[Group, float]:
         """Seconds that each group has had, or is about to have."""
@@ -232,7 +249,7 @@ def check_settings(store: Store) -> None:
     try:
         check_numbers(store.fold.settings)
         for each in store.fold.settings.configurations:
-            configuration(each.executor, each.name)
+            listed(each.executor, each.name)
         base_settings(store, 1)
     except KeyError as error:
         raise StoreError(f"{store.path}: settings: no memory model {error}") from None
@@ -324,20 +341,33 @@ def unconfirmed(store: Store, tests: Iterable[UnconfirmedTest]) -> tuple[str, ..
     return tuple(found)
 
 
-def known_findings(report: Report, group: Group | None = None) -> tuple[ShardFinding, ...]:
-    """Minimized findings so far, of a group's class or of all."""
+def known_findings(report: Report, executor: str | None = None) -> tuple[ShardFinding, ...]:
+    """Minimized findings so far, of one executor or of all.
+
+    Those of other classes too: a finding of one class may show in all.
+    """
     return tuple(
         ShardFinding(each.key, dumps(each.entry), tuple(each.configs))
         for each in report.findings
-        if each.kind is FindingKind.FORBIDDEN
-        and (group is None or (each.executor, each.config_class) == group[:2])
+        if each.kind is FindingKind.FORBIDDEN and executor in (None, each.executor)
     )
 
 
-def seconds_per_test(report: Report) -> dict[tuple[str, str], float]:
-    """Average seconds of a test, by executor and configuration."""
-    return {
-        (each.executor, each.name.removeprefix(f"{each.executor}/")): each.seconds / each.graphs
-        for each in report.by_config
-        if each.graphs
-    }
+def presets_of(configurations: Iterable[Configured]) -> dict[str, list[str]]:
+    """By executor, the names of the configurations that are not generated."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for each in configurations:
+        found[each.executor] += [each.name] if each.name != PRODUCT else []
+    return found
+
+
+def generated(report: Report) -> dict[str, int]:
+    """By executor, the configurations that shards have generated, or may be about to."""
+    found: dict[str, int] = defaultdict(int)
+    for shard in report.shards:
+        for executor, configs in shard.configurations.items():
+            if PRODUCT in configs:
+                found[executor] += shard.generated
+                if shard.state == "running":
+                    found[executor] += GENERATED_AT_ONCE
+    return dict(found)

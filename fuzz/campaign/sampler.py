@@ -4,6 +4,10 @@ An executor may have several configurations, and a test runs in one of them. Cha
 environment means another process. So the sampler keeps one environment for some seconds and
 alternates, test by test, between the configurations of that environment. It picks what has had the
 least time: a fast configuration gets more tests, not more time.
+
+Beside the configurations that are listed there may be *generated* ones, in endless number
+(`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
+the generated ones together get `GENERATED_SHARE` of the time, each for a short slice.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
@@ -21,6 +25,11 @@ MAX_SLICE: Final = 25.0
 """Seconds, or tests, for which one environment is kept: starting it costs an eighth of them."""
 MIN_SLICE: Final = 5.0
 """The same in a campaign too short for all environments."""
+GENERATED_SHARE: Final = 1 / 3
+"""Share of the time that generated configurations get, if others are listed. Some fifty of them
+cover all pairs of values on TensorFlow, so that an hour has several rounds."""
+MAX_UNAVAILABLE: Final = 16
+"""Generated configurations that cannot run here, one after another, before that holds for all."""
 MIN_COST_S: Final = 0.05
 """Cost of a test at least, generating it included: a configuration that refuses every test gets no
 more tests than the others."""
@@ -47,10 +56,6 @@ class SampledConfiguration:
         Seconds, or tests where tests are counted, over `runs` tests.
     waiting : int
         Tests that it has been picked for and has not run yet.
-    ran, ran_s : int, float
-        Tests that it has not refused, and the seconds that they took.
-    seconds_earlier : float
-        Seconds that a test took in an earlier shard.
     """
 
     config: Config
@@ -62,9 +67,6 @@ class SampledConfiguration:
     spent: float = 0.0
     runs: int = 0
     waiting: int = 0
-    ran: int = 0
-    ran_s: float = 0.0
-    seconds_earlier: float = 0.0
 
     @property
     def title(self) -> str:
@@ -77,11 +79,6 @@ class SampledConfiguration:
         each = self.spent / self.runs if self.runs else 1.0
         return self.spent + self.waiting * each
 
-    @property
-    def seconds_each(self) -> float:
-        """Seconds that a test takes on average; 0 if unknown."""
-        return self.ran_s / self.ran if self.ran else self.seconds_earlier
-
 
 class ConfigurationSampler:
     """Distributes the time of an executor among its configurations.
@@ -89,47 +86,104 @@ class ConfigurationSampler:
     Parameters
     ----------
     configurations : sequence of SampledConfiguration
-        At least one.
+        Those that are listed; at least one, unless others are generated.
     length : float
         Length of the campaign, in seconds or tests.
     counted : bool
         Count tests instead of seconds: which configuration is next then depends on nothing else.
+    generate : callable, optional
+        Generates another configuration.
+
+    Attributes
+    ----------
+    generated : list of SampledConfiguration
+        Those generated so far.
+    current : SampledConfiguration
+        The configuration of the last test.
     """
 
     def __init__(
-        self, configurations: Sequence[SampledConfiguration], length: float, *, counted: bool
+        self,
+        configurations: Sequence[SampledConfiguration],
+        length: float,
+        *,
+        counted: bool,
+        generate: Callable[[], SampledConfiguration] | None = None,
     ) -> None:
         self.configurations = list(configurations)
         self.counted = counted
+        self.generated: list[SampledConfiguration] = []
+        self._generate = generate
         environments = len({each.config.environment for each in configurations})
-        self.slice_length = min(MAX_SLICE, max(MIN_SLICE, length / environments))
-        self.current = self.configurations[0]
+        self.slice_length = min(MAX_SLICE, max(MIN_SLICE, length / max(1, environments)))
         self.slice_start = 0.0
+        self._slice: list[SampledConfiguration] = []
+        if not self.configurations:
+            self._slice = [self._generated()]
+        self.current = (self.configurations or self._slice)[0]
 
     @property
     def several(self) -> bool:
         """True if there is more than one configuration."""
-        return len(self.configurations) > 1
+        return len(self.configurations) > 1 or self._generate is not None
 
     @property
     def running(self) -> list[SampledConfiguration]:
-        """Configurations not known to be unavailable."""
-        return [each for each in self.configurations if not each.unavailable]
+        """Configurations not known to be unavailable; those generated so far included."""
+        every = (*self.configurations, *self.generated)
+        return [each for each in every if not each.unavailable]
+
+    @property
+    def exhausted(self) -> bool:
+        """True if no configuration can run here, as far as known."""
+        return not self.running and (
+            self._generate is None or len(self.generated) >= MAX_UNAVAILABLE
+        )
 
     def next(self) -> SampledConfiguration:
         """Pick the configuration in which the next test runs."""
-        # When a configuration turns out to be unavailable is a matter of time.
-        taking = self.configurations if self.counted else self.running or self.configurations
-        groups: dict[object, list[SampledConfiguration]] = {}
-        for each in taking:
-            groups.setdefault(each.config.environment, []).append(each)
-        group = groups.get(self.current.config.environment, [])
-        if not group or _committed(group) - self.slice_start >= self.slice_length:
-            group = min(groups.values(), key=lambda each: _committed(each) / len(each))
+        group = self._taking(self._slice) if self._slice else self._environment(self.current)
+        length = MIN_SLICE if self._slice else self.slice_length
+        if not group or _committed(group) - self.slice_start >= length:
+            group = self._next_group()
             self.slice_start = _committed(group)
         self.current = min(group, key=lambda each: each.committed)
         self.current.waiting += 1
         return self.current
+
+    def _taking(self, configurations: Sequence[SampledConfiguration]) -> list[SampledConfiguration]:
+        """Those not known to be unavailable."""
+        # When a configuration turns out to be unavailable is a matter of time.
+        return [each for each in configurations if self.counted or not each.unavailable]
+
+    def _environment(self, sampled: SampledConfiguration) -> list[SampledConfiguration]:
+        """The listed configurations of an environment."""
+        taking = self._taking(self.configurations)
+        if not taking and self._generate is None:
+            taking = self.configurations
+        return [each for each in taking if each.config.environment == sampled.config.environment]
+
+    def _next_group(self) -> list[SampledConfiguration]:
+        """The configurations of the next slice: of one environment, or a generated one."""
+        found: dict[object, list[SampledConfiguration]] = {}
+        for each in self.configurations:
+            if group := self._environment(each):
+                found[each.config.environment] = group
+        groups = found.values()
+        if self._generate is not None and all(_committed(group) > 0 for group in groups):
+            listed = sum(_committed(group) for group in groups)
+            share = GENERATED_SHARE / (1 - GENERATED_SHARE)
+            if not groups or _committed(self.generated) < share * listed:
+                self._slice = [self._generated()]
+                return self._slice
+        self._slice = []
+        return min(groups, key=lambda group: _committed(group) / len(group))
+
+    def _generated(self) -> SampledConfiguration:
+        assert self._generate is not None
+        made = self._generate()
+        self.generated.append(made)
+        return made
 
     def add_run(self, sampled: SampledConfiguration, seconds: float) -> None:
         """Note that a configuration is done with one of its tests."""

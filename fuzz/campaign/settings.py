@@ -82,10 +82,6 @@ class Settings:
         Limit for one finding; if None, see `max_reduction_s`.
     spawn : bool
         True if each worker is a new interpreter instead of a fork of a server.
-    fast : mapping of str to Config
-        By executor, a configuration in which no test is fuzzed. A finding of a much slower
-        configuration is minimized there first, if it shows there. Without one, the executor's
-        first configuration serves for that.
     """
 
     seed: int
@@ -111,7 +107,6 @@ class Settings:
     keeps_partial: bool = False
     reduction_s: float | None = None
     spawn: bool = False
-    fast: Mapping[str, Config] = field(default_factory=dict)
 
     @property
     def max_reduction_s(self) -> float:

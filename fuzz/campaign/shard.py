@@ -59,8 +59,6 @@ class Shard:
         Files of unreduced findings that this shard minimizes, as text; True for a suspect.
     unconfirmed : tuple of str
         Files, as text, of tests that fresh processes of earlier shards did not show again.
-    seconds_per_test : mapping of (str, str) to float
-        By executor and configuration, as far as known.
     earlier : mapping of int to set of str
         As of `fuzz.campaign.dispatcher.Dispatcher`.
     log_folder : str or None
@@ -73,7 +71,6 @@ class Shard:
     known: tuple[ShardFinding, ...] = ()
     pending: tuple[tuple[str, bool], ...] = ()
     unconfirmed: tuple[str, ...] = ()
-    seconds_per_test: Mapping[tuple[str, str], float] = field(default_factory=dict)
     earlier: Mapping[int, Collection[str]] = field(default_factory=dict)
     log_folder: str | None = None
 
@@ -98,9 +95,7 @@ class Shard:
         pending = [loads(text) for text, suspect in self.pending if not suspect]
         suspects = [loads(text) for text, suspect in self.pending if suspect]
         again = [loads(text) for text in self.unconfirmed]
-        campaign = Campaign(self.settings, log, known, pending, suspects, again, self.earlier)
-        campaign.set_earlier_costs(self.seconds_per_test)
-        return campaign
+        return Campaign(self.settings, log, known, pending, suspects, again, self.earlier)
 
 
 SELFTEST: Final = "selftest"

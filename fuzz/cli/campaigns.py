@@ -210,17 +210,13 @@ def configured(
     model : Model or None
         Judges all outcomes; None for the model that each configuration guarantees.
     """
-    from litmusfuzz.fuzz.campaign.canonical import executor_class
-    from litmusfuzz.oracles.model import GUARANTEES
-    from litmusfuzz.reports.events import Configured
+    from litmusfuzz.fuzz.campaign.configured import configured as configured_one
 
-    made = []
-    for group, (name, *configs) in enumerate(executors):
-        for config in configs:
-            judging = model or GUARANTEES[config.guarantees]
-            of = executor_class(name, dict(config.settings), judging.name)
-            made.append(Configured(name, config.name, config.guarantees, judging.name, of, group))
-    return tuple(made)
+    return tuple(
+        configured_one(name, config, model, group)
+        for group, (name, *configs) in enumerate(executors)
+        for config in configs
+    )
 
 
 def finish(report: Report, *, as_json: bool) -> NoReturn:

@@ -155,6 +155,7 @@ def nightly(
     from random import SystemRandom
 
     from litmusfuzz.fuzz.campaign import pools
+    from litmusfuzz.fuzz.campaign.configured import spaces
     from litmusfuzz.fuzz.campaign.coordinator import Nightly
     from litmusfuzz.fuzz.campaign.store import StoreError
     from litmusfuzz.reports.events import CampaignResumed, CampaignStarted
@@ -174,12 +175,14 @@ def nightly(
         if selftest_s and selftest_s > time_s:
             fail("--selftest: longer than --time")
         chosen = systems_of(executors, None, None)
+        configurations = configured(chosen, None)
         first = CampaignStarted(
             command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
             seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
             asked_s=time_s,
             workers=workers,
-            configurations=configured(chosen, None),
+            configurations=configurations,
+            spaces=spaces(configurations),
             families=families_of(families, [name for name, *_ in chosen]),
             count=count,
             python=python_or_fail(python),

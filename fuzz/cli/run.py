@@ -76,7 +76,8 @@ MIN_LEFT_S = 1.0
     type=EXECUTORS,
     default="tf",
     help="Executors, separated by commas; NAME, NAME:CONFIGURATION, or a quoted pattern of "
-    "configurations, 'tf:*' or 'tf:grappler*', which share the time, each graph in one of them.",
+    "configurations, 'tf:*' or 'tf:grappler*', which share the time, each graph in one of them. "
+    "tf:product generates configurations; 'tf:*' does so besides running the named ones.",
 )
 @click.option(
     "--families",
@@ -146,6 +147,8 @@ def run(
     """
     from random import SystemRandom
 
+    from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
+    from litmusfuzz.fuzz.campaign.configured import spaces
     from litmusfuzz.fuzz.campaign.coordinator import SingleShard
     from litmusfuzz.fuzz.campaign.store import StoreError
     from litmusfuzz.reports.events import CampaignStarted
@@ -163,16 +166,19 @@ def run(
             fail("--tests 0: only with --resume")
         chosen = systems_of(executors, engine, threads)
         weights = families_of(families, [name for name, *_ in chosen])
-        alone = sum(len(configs) for _, *configs in chosen) == 1
+        every = [config for _, *configs in chosen for config in configs]
+        alone = len(every) == 1 and every[0].name != PRODUCT
         judge_by = model_name or ("rfc" if alone else "guaranteed")
         model = None if judge_by == "guaranteed" else model_of(judge_by)
+        configurations = configured(chosen, model)
         started = CampaignStarted(
             command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
             seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
             asked_s=time_s,
             tests=tests,
             workers=workers,
-            configurations=configured(chosen, model),
+            configurations=configurations,
+            spaces=spaces(configurations),
             families=weights,
             count=count,
             noise=_noise(noise),
@@ -254,16 +260,19 @@ def systems_of(
     """The named executors, each with the configurations that a pattern selects."""
     from fnmatch import fnmatchcase
 
+    from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, has_product, listed
     from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, executor_class
 
     systems: list[tuple[str, *tuple[Config, ...]]] = []
     for part in named.split(","):
         name, _, pattern = part.strip().partition(":")
-        if not set("*?[") & set(pattern):
+        if pattern != PRODUCT and not set("*?[") & set(pattern):
             systems += executors_of(part, None, engine, threads)
             continue
         try:
-            known = executor_class(name).configurations()
+            known = [*executor_class(name).configurations()]
+            if pattern == PRODUCT or has_product(name):
+                known.append(listed(name, PRODUCT))
         except UnknownExecutor as error:
             fail(f"--executors: {error}")
         if engine or threads:

@@ -31,7 +31,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import Kind, RowsAttrs, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.fuzz.executors.tensorflow.configurations import clustering_configuration
+from litmusfuzz.fuzz.executors.tensorflow.configurations import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class UncheckedClusters(TensorFlowExecutor):
     def configurations(cls) -> tuple[Config, ...]:
         """One configuration; the mutant breaks its guarantee."""
         unchecked = "--tf_xla_disable_resource_variable_safety_checks_for_debugging"
-        return (clustering_configuration("autocluster", unchecked),)
+        return (configuration("autocluster", unchecked, compiled="clusters"),)
 
     @classmethod
     def control(cls) -> type[TensorFlowExecutor]:
@@ -75,7 +75,7 @@ class _CheckedClusters(TensorFlowExecutor):
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        return (clustering_configuration("autocluster"),)
+        return (configuration("autocluster", compiled="clusters"),)
 
 
 # --- mutants that change the test --------------------------------------------------------

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.corpus.textfile import dumps
+from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
+from litmusfuzz.fuzz.campaign.configured import configured, spaces
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignStarted,
-    Configured,
     Event,
     Executed,
     FindingKind,
@@ -57,10 +58,14 @@ class Run:
 
     def __post_init__(self) -> None:
         self.fold = Fold()
+        self.begun = False
         self.campaign = Campaign(
             self.settings, self.log, self.known, self.pending, self.suspects, self.unconfirmed
         )
         self.fold.apply(0, self._started())
+        self.begun = True
+        for event in self.events:
+            self.fold.apply(SHARD, event)
         files = []
         for entry in (*self.pending, *self.suspects, *self.unconfirmed):
             executed = _executed(entry)
@@ -74,17 +79,15 @@ class Run:
     def _started(self) -> CampaignStarted:
         settings = self.settings
         configurations = [
-            Configured(
-                each.executor,
-                each.config.name,
-                each.config.guarantees,
-                each.model.name,
-                each.executor_class,
-                fast=each is executor.fast,
-            )
+            configured(each.executor, each.config, settings.model)
             for executor in self.campaign.dispatcher.fuzzed
-            for each in (*executor.sampler.configurations, executor.fast)
-            if each is not None
+            for each in executor.sampler.configurations
+        ]
+        configurations += [
+            configured(executor, config, settings.model)
+            for executor, *configs in settings.executors
+            for config in configs
+            if config.name == PRODUCT
         ]
         return CampaignStarted(
             command="litmusfuzz run",
@@ -93,6 +96,7 @@ class Run:
             tests=settings.tests,
             workers=settings.workers,
             configurations=tuple(configurations),
+            spaces=spaces(configurations),
         )
 
     def log(self, event: Event) -> None:
@@ -102,7 +106,8 @@ class Run:
             file = getattr(event, name, None)
             assert file is None or self.path(file).is_file(), event
         self.events.append(event)
-        self.fold.apply(SHARD, decode(encode(event)))
+        if self.begun:
+            self.fold.apply(SHARD, decode(encode(event)))
 
     @property
     def ended(self) -> bool:

@@ -7,13 +7,15 @@ one feature only.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.model import BranchAttrs, LitmusTest
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
+from litmusfuzz.fuzz.executors.protocol import Config, Refused, Unavailable
 from litmusfuzz.fuzz.mutants.stale_reads import StaleReads
 from litmusfuzz.fuzz.passes.clustering import Clustering, Rule, cluster
 from litmusfuzz.fuzz.support import EVERYTHING, Support
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from litmusfuzz.fuzz.executors.protocol import Config, Executor, Prepared
+    from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.executors.configuration_space import Point
+    from litmusfuzz.fuzz.executors.protocol import Executor, Histogram, Noise, Prepared
 
 
 class OtherBranch(NativeExecutor):
@@ -209,9 +213,128 @@ class Damaging(StaleReads):
         return {"pid": os.getpid()}
 
 
+class Spaced(StaleReads):
+    """Reads are stale under one pair of settings only; `process` is read when a worker starts."""
+
+    name: ClassVar[str] = "double/spaced"
+    space: ClassVar[ConfigurationSpace] = ConfigurationSpace(
+        values={
+            "cache": ("off", "small", "large"),
+            "threads": (4, 1, 16),
+            "process": ("one", "two", "three"),
+            "traced": (False, True),
+            "checked": (False, True),
+        },
+        exclusions=(Exclusion(("traced", (True,)), ("process", ("three",)), "three has no trace"),),
+        words={("cache", "large"): "with a large cache", ("threads", 1): "in one thread"},
+        plain_words="in a plain process",
+    )
+    shows: ClassVar[Mapping[str, Setting]] = {"cache": "large", "threads": 1}
+    """Settings that are needed, and that suffice."""
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """The presets."""
+        plain = cls.space.plain
+        return (
+            cls._named("plain", plain),
+            cls._named("large", {**plain, "cache": "large"}),
+            cls._named("two", {**plain, "process": "two"}),
+        )
+
+    @classmethod
+    def _named(cls, name: str, point: Mapping[str, Setting]) -> Config:
+        return Config(name, "executor", tuple(point.items()), (("SPACED", str(point["process"])),))
+
+    @classmethod
+    def configuration_at(cls, point: Mapping[str, Setting]) -> Config:
+        """A preset, or one that its settings name."""
+        presets = (each for each in cls.configurations() if dict(each.settings) == point)
+        return next(presets, None) or cls._named(cls.space.name(point), point)
+
+    @classmethod
+    def point_of(cls, config: Config) -> Point | None:
+        """Its settings."""
+        return dict(config.settings)
+
+    @classmethod
+    def configured(cls, name: str) -> Config:
+        """As it is parsed."""
+        return cls.configuration_at(cls.space.parsed(name))
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Stale where its settings say so."""
+        settings = dict(config.settings)
+        assert settings["process"] == os.environ["SPACED"]
+        prepared = super().prepare(test, config)
+        return replace(prepared, stale=self.shows.items() <= settings.items())
+
+
+class EitherSetting(Spaced):
+    """Two defects that show the same: each needs a setting of its own."""
+
+    name: ClassVar[str] = "double/either-setting"
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Stale where one of its settings says so."""
+        settings = dict(config.settings)
+        prepared = super().prepare(test, config)
+        return replace(prepared, stale=settings["cache"] == "large" or settings["traced"])
+
+
+class RarelyPlain(Spaced):
+    """Reads are stale in every execution with a large cache, and elsewhere in one of 64."""
+
+    name: ClassVar[str] = "double/rarely-plain"
+    often: ClassVar[Mapping[str, Setting]] = {"cache": "large"}
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Stale in some executions, always the same number."""
+        stale = replace(super().prepare(test, config), stale=True)
+        if self.often.items() <= dict(config.settings).items():
+            return stale
+        return _InOneOf(64, stale)
+
+
+@dataclass(frozen=True)
+class _InOneOf:
+    """A prepared mutant that is wrong in one of so many executions."""
+
+    number: int
+    stale: Prepared
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Both sorts of executions; only one if both show the same."""
+        wrong = count // self.number
+        ((right, _),) = replace(self.stale, stale=False).run(1, noise, seed).items()
+        ((stale, _),) = self.stale.run(1, noise, seed).items()
+        seen = Counter({right: count - wrong}) + Counter({stale: wrong})
+        return dict(seen)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class WeakerGuarantee(Spaced):
+    """Updates are in two parts; only with a large cache it guarantees that they are not."""
+
+    name: ClassVar[str] = "double/weaker-guarantee"
+
+    @classmethod
+    def _named(cls, name: str, point: Mapping[str, Setting]) -> Config:
+        guarantees = "executor" if point["cache"] == "large" else "rfc"
+        return replace(super()._named(name, point), guarantees=guarantees)
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """As the native executor with split updates does, whatever the settings."""
+        native = {each.name: each for each in NativeExecutor.configurations()}
+        return NativeExecutor().prepare(test, native["controlled_split"])
+
+
 DOUBLES = (
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, Raising),
+    *(Spaced, EitherSetting, RarelyPlain, WeakerGuarantee),
 )
 
 

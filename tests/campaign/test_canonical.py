@@ -248,10 +248,10 @@ def test_keys_never_change() -> None:
         for name in ("MP", "h-nested-frames", "cl-blog-worked", "enqueue-many-size")
     }
     assert found == {
-        "MP": "v2-708fd4c12062d078",
-        "cl-blog-worked": "v2-31622cdef7405ed6",
-        "enqueue-many-size": "v2-3bda18e734d7ac21",
-        "h-nested-frames": "v2-4b8471765843edb8",
+        "MP": "v3-b2a59eb2c1aa5a47",
+        "cl-blog-worked": "v3-e2823d3ba8c7eeb9",
+        "enqueue-many-size": "v3-816b843e6a0ebb4c",
+        "h-nested-frames": "v3-c3cb7d3cc8888dff",
     }
 
 
@@ -280,3 +280,14 @@ def test_the_executor_class_depends_on_the_settings_of_a_configuration() -> None
     assert of("tf", "functional_kernels") == "tf/functional_kernels"
     assert of("native", "plain") == f"native/{EXECUTOR.name}"
     assert of("jax", "plain") == f"jax/{RFC.name}"
+
+
+def test_needed_settings_are_part_of_a_key() -> None:
+    test = corpus_entry(LITMUS[0].parent / "MP.yaml").test
+
+    def of(**settings: int | str) -> str:
+        return key(test, kind="forbidden", rules=(), executor_class="tf/rfc", settings=settings)
+
+    assert of() == key(test, kind="forbidden", rules=(), executor_class="tf/rfc")
+    assert of(pool="second", workers=2) == of(workers=2, pool="second")
+    assert len({of(), of(pool="second"), of(pool="global"), of(workers=2)}) == 4

@@ -19,7 +19,7 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, PROBE_STEP, STEP_S, Best
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
-from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.events import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
 
 NAME = "double/profiled"
 
@@ -224,15 +225,6 @@ def unreduced(ended: Run) -> Entry:
     return next(found)
 
 
-def with_times(made: Run, **seconds: float) -> Run:
-    """As if each configuration had run one graph in so many seconds."""
-    for executor in made.campaign.dispatcher.executors:
-        for each in executor.sampler.configurations:
-            if each.config.name in seconds:
-                each.ran, each.ran_s = 1, seconds[each.config.name]
-    return made
-
-
 @pytest.fixture
 def spent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Executions by configuration, while findings are minimized."""
@@ -249,57 +241,32 @@ def spent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
-@pytest.mark.parametrize("slow", [False, True])
-def test_a_slow_finding_is_minimized_in_a_faster_configuration_and_confirmed_in_its_own(
-    tmp_path: Path, unreduced: Entry, spent: Counter[str], *, slow: bool
+def test_without_a_space_a_finding_is_tried_in_the_first_configuration_and_stays_in_its_own(
+    tmp_path: Path, unreduced: Entry, spent: Counter[str]
 ) -> None:
-    made = alone(tmp_path, ("stale", "stale_too"), unreduced)
-    ended = with_times(made, stale=0.1, stale_too=1.0 if slow else 0.2)
-    (found,) = ended.run().report.findings
+    """The first one, `missing`, cannot run here."""
+    ended = alone(tmp_path, ("stale", "stale_too"), unreduced).run()
+    (found,) = ended.report.findings
     assert found.entry.finding is not None
     assert (found.entry.finding.configuration, set(found.configs)) == ("stale_too", {"stale_too"})
+    assert found.entry.finding.first_seen_in is None
     assert found.entry.finding.minimized
     assert found.entry.finding.confirmed
     assert len(found.entry.test.effects) < len(unreduced.test.effects)
-    assert (spent["stale"] > spent["stale_too"]) is slow
-    assert spent["stale_too"] > 0
+    assert found.needs == "in configuration stale_too"
+    assert set(spent) == {"stale_too"}
     (reduction,) = ended.of(ReductionEnded)
     assert (reduction.configuration, reduction.executions) == ("stale_too", spent.total())
     assert not ended.report.minimizing
 
 
-def test_costs_of_an_earlier_campaign_choose_the_faster_configuration(
-    tmp_path: Path, unreduced: Entry, spent: Counter[str]
-) -> None:
-    made = alone(tmp_path, ("stale", "stale_too"), unreduced)
-    made.campaign.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
-    assert len(made.run().report.findings) == 1
-    assert spent["stale"] > spent["stale_too"] > 0
-
-
-def test_a_slow_finding_is_minimized_in_a_fast_configuration_that_runs_no_generated_test(
-    tmp_path: Path, unreduced: Entry, spent: Counter[str]
-) -> None:
-    made = alone(tmp_path, ("stale_too",), unreduced, fast={NAME: configuration(NAME, "stale")})
-    made.campaign.set_earlier_costs({(NAME, "stale"): 0.1, (NAME, "stale_too"): 1.0})
-    (found,) = made.run().report.findings
-    assert spent["stale"] > spent["stale_too"] > 0
-    assert found.entry.finding is not None
-    assert found.entry.finding.configuration == "stale_too"
-    assert found.entry.finding.minimized
-    drawing = alone(tmp_path / "drawing", ("stale_too",), fast=made.settings.fast, tests=3).run()
-    assert drawing.shares["stale_too"].graphs == 3
-    assert drawing.shares["stale"].graphs == 0
-
-
 def test_a_finding_of_one_configuration_is_minimized_there(
     tmp_path: Path, unreduced: Entry, spent: Counter[str]
 ) -> None:
-    made = with_times(alone(tmp_path, ("sound", "stale_too"), unreduced), sound=0.1, stale_too=1.0)
-    (found,) = made.run().report.findings
+    (found,) = alone(tmp_path, ("sound", "stale_too"), unreduced).run().report.findings
     assert found.entry.finding is not None
     assert found.entry.finding.minimized
-    assert spent["stale_too"] > spent["sound"] > 0
+    assert set(spent) == {"stale_too"}
 
 
 def test_a_finding_is_finished_though_the_time_is_up(tmp_path: Path, unreduced: Entry) -> None:
@@ -325,11 +292,14 @@ def test_a_finding_is_finished_though_the_time_is_up(tmp_path: Path, unreduced: 
 class Clock:
     """Replaces `time` in `fuzz.campaign.minimizer`, and a slot: `pace` executions take a second.
 
+    It is in the configuration `sampled`.
+
     Each job shows the same outcomes.
     """
 
-    def __init__(self, pace: float, *shown: Outcome) -> None:
+    def __init__(self, pace: float, sampled: SampledConfiguration, *shown: Outcome) -> None:
         self.pace = pace
+        self.sampled = sampled
         self.shown = shown
         self.now = 0.0
         self.jobs = 0
@@ -353,9 +323,9 @@ def test_a_slow_minimization_is_stopped_in_time(
     made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
     (taken,) = made.unreduced
     allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
-    clock = Clock(pace, allowed)
+    clock = Clock(pace, taken.sampled, allowed)
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
-    best = Best(unreduced.test, taken.judgement, rate=1e-4)
+    best = Best(unreduced.test, taken.judgement, taken.sampled, rate=1e-4)
     rng = random.Random(1)
     probe = made.minimizer.probe(clock, unreduced.test, best, taken, rng)
     assert asyncio.run(probe) is None
@@ -376,12 +346,12 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
     """Each blocked run costs a session. A test that blocks only sometimes is kept."""
     made = alone(tmp_path, ("stale_too",), unreduced).campaign
     (taken,) = made.unreduced
-    best = Best(unreduced.test, taken.judgement, rate=1e-4)
+    best = Best(unreduced.test, taken.judgement, taken.sampled, rate=1e-4)
     allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
     blocked = Outcome.of(unreduced.test, {}, Status.BLOCKED)
     jobs = []
     for shown in ((blocked,), (blocked, allowed)):
-        clock = Clock(1e6, *shown)
+        clock = Clock(1e6, taken.sampled, *shown)
         monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
         probe = made.minimizer.probe(clock, unreduced.test, best, taken, random.Random(1))
         assert asyncio.run(probe) is None

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.events import AnyEvent, Event
 
 Lines = list[tuple[int, dict[str, Any]]]
-KEY = "v2-0000000000000001"
+KEY = "v3-0000000000000001"
 WHERE: dict[str, Any] = {"at": STARTED + 9, "executor": "native", "configuration": "plain"}
 BEGUN: tuple[tuple[int, AnyEvent], ...] = (
     (0, started(PLAIN)),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 TODAY = date(2026, 11, 22)
-KEY, OTHER = "v2-0123456789abcdef", "v2-fedcba9876543210"
+KEY, OTHER = "v3-0123456789abcdef", "v3-fedcba9876543210"
 CAUSE = "{symptoms: [torn], kernels: [ResourceScatter], beside: [read], classes: [tf/executor]}"
 
 
@@ -40,7 +40,7 @@ def text(*entries: str) -> str:
         ([f"key: {KEY}, cause: {CAUSE}, why: w"], 5, "has a key or a cause"),
         ([f"key: {KEY}"], 5, "findings.0.why: an entry says why, or has a link"),
         ([f"key: {KEY}, why: ' '"], 5, "says why"),
-        (["key: v0-0123456789abcdef, why: w"], 5, "findings.0.key: a key is v2-"),
+        (["key: v0-0123456789abcdef, why: w"], 5, "findings.0.key: a key is v3-"),
         ([f"key: {KEY}, why: w, wy: w"], 5, "findings.0.wy: unknown field"),
         ([f"key: {KEY}, why: 1"], 5, "findings.0.why: expected a string, got an int"),
         ([f"key: {KEY}, why: w, since: yesterday"], 5, "findings.0.since: a date is"),
@@ -232,14 +232,14 @@ def test_an_entry_that_cannot_be_added_is_explained(
     unreduced = finding(tmp_path / "unreduced", "X=1 || r0=X; Y=1")
     unreduced.write_text(unreduced.read_text().replace("minimized: true", "minimized: false"))
     nightly = {"known": "", "entry": Path(file).read_text(), "file": "f", "kind": "forbidden"}
-    (tmp_path / "report.json").write_text(json.dumps({"findings": [nightly | {"key": "v2-nope"}]}))
+    (tmp_path / "report.json").write_text(json.dumps({"findings": [nightly | {"key": "v3-nope"}]}))
     for arguments, message in (
         ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),
         ((file, "--why", "bad\x7fchar"), "--why: has control characters"),
         (("unreduced", "--why", "w"), f"{unreduced.relative_to(tmp_path)}: is not minimized"),
         (
             ("report.json", "--why", "w"),
-            "report.json: is not the report.json of a campaign: 'v2-nope' is no key",
+            "report.json: is not the report.json of a campaign: 'v3-nope' is no key",
         ),
     ):
         done = litmusfuzz_here("known", "add", "k.yaml", *arguments)

@@ -122,27 +122,6 @@ def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_pa
         assert abs(shards / size**0.5 - each[1]) <= 1
 
 
-def test_shards_name_the_configuration_in_which_minimizing_is_fast(tmp_path: Path) -> None:
-    fast = {}
-    with Store(tmp_path / "n", write=True) as store:
-        store.append(
-            0, started(("tf", "plain", "grappler", "autocluster"), ("native", "plain", "split"))
-        )
-        seconds = (("plain", 1.0), ("plain", 3.0), ("autocluster", 9.0))
-        for number, (config, took) in enumerate(seconds, 1):
-            store.append(number, ShardPlanned(configurations={"tf": (config,)}))
-            store.append(number, executed("tf", config, number, seconds=took))
-            store.append(number, ShardEnded(seconds=10.0))
-        for _ in range(10):
-            shard = plan(store)
-            fast[of(shard)] = shard.settings.fast
-            costs = shard.seconds_per_test
-            assert costs == {("tf", "plain"): 2.0, ("tf", "autocluster"): 9.0}
-    assert fast.pop(("tf", ("autocluster",))) == {"tf": configuration("tf", "plain")}
-    others = ("tf", ("plain", "grappler")), ("native", ("plain",)), ("native", ("split",))
-    assert fast == {each: {} for each in others}
-
-
 def test_an_executor_that_cannot_run_here_gets_no_shard(tmp_path: Path) -> None:
     """One that does not start gets some, as it may start later, but not for ever."""
     with Store(tmp_path / "n", write=True) as store:
@@ -243,7 +222,7 @@ def test_findings_of_a_class_are_known_to_its_shards(tmp_path: Path) -> None:
                 executed("native", name, number, unreduced=files[0]),
                 FindingAdded(
                     index=number,
-                    key=f"v2-{number}",
+                    key=f"v3-{number}",
                     file=files[1],
                     entry=FINDING,
                     executor="native",
@@ -255,7 +234,8 @@ def test_findings_of_a_class_are_known_to_its_shards(tmp_path: Path) -> None:
         store.append(1, ShardEnded(seconds=1.0))
         shards = [plan(store) for _ in range(2)]
     known = {of(shard): [each.key for each in shard.known] for shard in shards}
-    assert known == {("native", ("plain",)): ["v2-0"], ("native", ("split",)): ["v2-1"]}
+    both = ["v3-0", "v3-1"]
+    assert known == {("native", ("plain",)): both, ("native", ("split",)): both}
 
 
 def test_shards_of_a_campaign_number_their_tests_and_files_apart(tmp_path: Path) -> None:

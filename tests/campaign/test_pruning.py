@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.reports.report import Pruned, Report
 
-KEY, OTHER = "v2-0000000000000001", "v2-0000000000000002"
+KEY, OTHER = "v3-0000000000000001", "v3-0000000000000002"
 DAY_S = 86_400.0
 KEEP = 3
 
@@ -94,7 +94,7 @@ def test_a_year_of_runs_stays_within_its_bound(memory: Path) -> None:
     """A finding that every run sees, and one that is new in every thirtieth."""
     sizes = []
     for day in range(365):
-        keys = (KEY, f"v2-{day:016x}") if day % 30 == 10 else (KEY,)
+        keys = (KEY, f"v3-{day:016x}") if day % 30 == 10 else (KEY,)
         report, pruned = nightly_run(
             memory / f"{day:03}", at=STARTED + DAY_S * day, seed=day, graphs=day % 3, keys=keys
         )
@@ -120,7 +120,7 @@ def test_a_year_of_runs_stays_within_its_bound(memory: Path) -> None:
     assert (found.count, found.first_seen) == (365, int(STARTED) + 2)
     # Each finding is left once, where it was new, and can still be loaded.
     left = sorted(str(path.relative_to(memory)) for path in memory.glob("*/findings/*"))
-    first = [f"{day:03}/findings/v2-{day:016x}.yaml" for day in range(10, 365, 30)]
+    first = [f"{day:03}/findings/v3-{day:016x}.yaml" for day in range(10, 365, 30)]
     kept = [f"{day:03}/findings/{KEY}.yaml" for day in (0, *range(365 - KEEP, 365))]
     assert left == sorted([*first, *kept])
     assert load(memory / left[0]).finding is not None
@@ -140,7 +140,7 @@ def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path) -> None:
     (found,) = report.findings
     assert (found.count, found.first_seen) == (4, int(STARTED) + 2)
     assert found.last_seen == int(STARTED + DAY_S) + 2
-    assert "findings/v2-0000000000000002.yaml" in files(tmp_path / "9")
+    assert "findings/v3-0000000000000002.yaml" in files(tmp_path / "9")
 
 
 def _link(folder: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_run_that_is_partly_removed_is_removed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the process has removed before it was killed."""
-    whole = {"findings/v2-0000000000000001.yaml", STATS}
+    whole = {"findings/v3-0000000000000001.yaml", STATS}
     for steps in range(12):
         beside = tmp_path / str(steps)
         nightly_run(beside / "1", seed=1)

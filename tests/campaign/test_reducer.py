@@ -17,9 +17,13 @@ from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best
 from litmusfuzz.fuzz.campaign.reducer import candidates, reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
 from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
+
+PLAIN = SampledConfiguration(Config("plain", "rfc"), RFC, "native", "native/rfc")
 
 
 def run_reduction(test: LitmusTest, holds) -> tuple[LitmusTest, list[LitmusTest]]:
@@ -283,7 +287,7 @@ def test_a_queue_that_has_to_be_full_is_reduced_to_one_place() -> None:
 def test_a_step_of_an_executor_that_takes_no_time_has_a_bound() -> None:
     test = litmus("X=1; r0=X")
     stale = {Outcome.of(test, {"r0": (0,), "X": (1,)}): 4}
-    best = Best(test, judge(Explorer(test, RFC), stale))
+    best = Best(test, judge(Explorer(test, RFC), stale), PLAIN)
     step = best.step(1024)
     for _ in range(600):  # as `confirm` does while nothing shows
         best.ran(step, 0.0)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.events import AnyEvent
     from litmusfuzz.reports.report import Report
 
-KEY = "v2-0000000000000001"
+KEY = "v3-0000000000000001"
 
 
 def append(store: Store, shard: int, event: AnyEvent, text: str = "") -> None:
@@ -98,7 +98,7 @@ def built(store: Store, *entries: KnownFinding) -> Report:
 
 
 def test_a_finding_is_known_by_its_key(store: Store) -> None:
-    other = KnownFinding("gone", "v2-0000000000000000")
+    other = KnownFinding("gone", "v3-0000000000000000")
     report = built(store, KnownFinding("because", KEY), other)
     assert [each.known for each in report.findings] == ["because"]
     assert [each.seen for each in report.known] == [True, False]

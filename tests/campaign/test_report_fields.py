@@ -71,6 +71,8 @@ ELSEWHERE = {
     "ReportedFinding.script": "of TensorFlow only: test_script",
     "ReportedFinding.script_shows_it": "of TensorFlow only: test_script",
     "Pending.*": "as those pending",
+    "Report.settings": "of an executor with a configuration space: test_product",
+    "ShardLine.generated": "as its settings",
 }
 """Fields that the campaigns here do not fill in."""
 PARTS = {

@@ -61,7 +61,7 @@ def forbidden(index: int) -> Executed:
     return executed(index, f"unreduced/unreduced-1-{index}.yaml")
 
 
-def finding(index: int, key: str = "v2-1", file: str = "findings/stale.yaml") -> FindingAdded:
+def finding(index: int, key: str = "v3-1", file: str = "findings/stale.yaml") -> FindingAdded:
     return FindingAdded(
         at=1_800_000_100,
         index=index,
@@ -114,7 +114,7 @@ SHARD = (
     forbidden(64),
     forbidden(96),
     finding(64),
-    ScriptRun(at=1_800_000_105, key="v2-1", file="findings/stale.yaml", shows_it=True),
+    ScriptRun(at=1_800_000_105, key="v3-1", file="findings/stale.yaml", shows_it=True),
     Unconfirmed(at=1_800_000_106, index=96, **WHERE, file="unconfirmed/unconfirmed-1-96.yaml"),
     death(1),
     executed(128),
@@ -205,7 +205,7 @@ def test_a_shard_that_logged_no_end_is_lost_and_took_until_its_last_event(tmp_pa
 def test_of_two_shards_that_find_the_same_the_report_shows_the_first(tmp_path: Path) -> None:
     """Both files and scripts stay."""
     other = "findings/stale-shard2.yaml"
-    script = ScriptRun(key="v2-1", file=other, shows_it=False)
+    script = ScriptRun(key="v3-1", file=other, shows_it=False)
     second = (forbidden(640), finding(640, file=other), script)
     with begun(tmp_path, shards=2) as store:
         write_shard(tmp_path, 1, *SHARD[:6])
@@ -312,7 +312,7 @@ def test_the_log_of_another_version_is_refused(tmp_path: Path, line: bytes) -> N
 
 def test_an_event_that_cannot_follow_is_not_stored(tmp_path: Path) -> None:
     """Nor are those that came with it; the store stays as it was, and can be read."""
-    events = executed(5), SeenAgain(at=1_800_000_009, **WHERE, index=6, key="v2-0")
+    events = executed(5), SeenAgain(at=1_800_000_009, **WHERE, index=6, key="v3-0")
     with Store(tmp_path / "n", write=True) as store:
         store.append(0, STARTED)
         store.append(1, PLANNED)

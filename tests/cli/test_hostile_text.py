@@ -70,7 +70,7 @@ def test_text_in_other_scripts_is_no_control_character() -> None:
 def folder(tmp_path: Path) -> Path:
     """A campaign's folder in which each text that may be anything is hostile."""
     first = shown(1, STARTED + 1)
-    key = "v2-0000000000000001"
+    key = "v3-0000000000000001"
     hostile = {
         "reason": (EVIL, EVIL),
         "cause": EVIL,

@@ -177,11 +177,11 @@ OUTSIDE = (
 def test_a_file_outside_of_the_folder_is_never_named(file: str, tmp_path: Path) -> None:
     """It would be read, written, and as a script run."""
     first = shown(1, STARTED + 1)
-    found = added(first, "v2-0000000000000001", "findings/a.yaml", at=STARTED + 2)
+    found = added(first, "v3-0000000000000001", "findings/a.yaml", at=STARTED + 2)
     for event in (
         msgspec.structs.replace(found, file=file),
         executed(2, STARTED + 3, unreduced=file),
-        ScriptRun(key="v2-0000000000000001", file=file, shows_it=True),
+        ScriptRun(key="v3-0000000000000001", file=file, shows_it=True),
         ShardPlanned(configurations={}, minimizes=(file,)),
     ):
         folder = tmp_path / type(event).__name__
@@ -235,7 +235,7 @@ def test_a_database_with_anything_but_events_is_refused(sql: str, tmp_path: Path
 
 def test_the_replay_command_of_a_report_names_the_engine(tmp_path: Path) -> None:
     first = shown(1, STARTED + 1)
-    key = "v2-0000000000000001"
+    key = "v3-0000000000000001"
     found = added(first, key, "findings/a.yaml", at=STARTED + 2)
     save(found_with(f"engine={POOL}"), tmp_path / "a.yaml")
     text = (tmp_path / "a.yaml").read_text()

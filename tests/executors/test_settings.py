@@ -152,7 +152,7 @@ def test_a_script_quotes_the_other_text_of_a_finding() -> None:
 def test_a_store_with_such_a_finding_is_refused(tmp_path: Path) -> None:
     entry = dumps(with_settings("native", {"threads": CODE}))
     first = shown(1, STARTED + 1)
-    found = added(first, "v2-0000000000000001", "findings/a.yaml", at=STARTED + 2)
+    found = added(first, "v3-0000000000000001", "findings/a.yaml", at=STARTED + 2)
     planned = ShardPlanned(at=STARTED, configurations={"native": ("plain",)})
     events = [planned, first, msgspec.structs.replace(found, entry=entry)]
     with Store(tmp_path, write=True) as store:

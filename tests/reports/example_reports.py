@@ -28,8 +28,10 @@ from litmusfuzz.reports.report import (
     Pruned,
     Report,
     ReportedFinding,
+    SettingCoverage,
     Share,
     UnconfirmedTest,
+    ValueTotals,
     WorkerHealth,
 )
 
@@ -253,6 +255,22 @@ def nightly_run(most: int = 8) -> Report:
         known=(
             *(Known(f.key, f.known, seen=True) for f in found if f.known),
             Known("00ff-tf-dense-around-two-scatters", "fixed in TensorFlow 2.22?", seen=False),
+        ),
+        settings=(
+            SettingCoverage(
+                executor="tf",
+                possible=6,
+                not_reached=(("loop_optimizer=true", "pool=caller"),),
+                rarest=("loop_optimizer=true", "pool=second"),
+                rarest_graphs=12,
+                values=(
+                    ValueTotals("loop_optimizer", "false", 1_812, 1_190.5),
+                    ValueTotals("loop_optimizer", "true", 102, 81.25),
+                    ValueTotals("pool", "own", 1_700, 1_100.0),
+                    ValueTotals("pool", "second", 130, 101.5),
+                    ValueTotals("pool", "caller", 84, 70.25),
+                ),
+            ),
         ),
         by_config=(
             *(

@@ -52,7 +52,7 @@ def folded(stream: Stream) -> Fold:
 
 # --- every figure a second way ---------------------------------------------------------
 
-SEEDS = (1, 3, 7)
+SEEDS = (1, 2, 7)
 CAMPAIGNS = {seed: RandomCampaign(seed).run(2200) for seed in SEEDS}
 
 
@@ -133,10 +133,10 @@ def test_a_small_campaign() -> None:
         e.NotRun(index=10, **where),
         found,
         e.ReductionStarted(index=4, **where),
-        added(found, "v2-1", "findings/a.yaml", at=STARTED + 6.5),
-        e.ScriptRun(key="v2-1", file="findings/a.yaml", shows_it=True),
+        added(found, "v3-1", "findings/a.yaml", at=STARTED + 6.5),
+        e.ScriptRun(key="v3-1", file="findings/a.yaml", shows_it=True),
         e.ReductionEnded(index=4, **where, executions=900, seconds=3.0, counters={"found": 2}),
-        shown(5, 7.25, key="v2-1", counters={"found": 1}),
+        shown(5, 7.25, key="v3-1", counters={"found": 1}),
         e.CanaryRun(reported=True),
         e.Progress(at=STARTED + 8, spent_s=8.0, disk_bytes=5),
         e.ShardEnded(at=STARTED + 9, seconds=8.5),
@@ -170,7 +170,7 @@ def test_a_small_campaign() -> None:
     assert (finding.script, finding.script_shows_it) == ("findings/a.py", True)
     assert finding.entry.finding is not None
     assert finding.entry.finding.script is Script.SHOWS_IT
-    assert finding.forbidden[0].plain == {"r0": 1, "r1": 0, "X": 1, "Y": 1}
+    assert finding.forbidden[0].plain == {"r0": 0, "r1": 0, "X": 1, "Y": 1}
     assert report.families == {"dag": FamilyTotals(2, 3.5, 2, 1, 1)}
     assert report.moments == (Moment(int(STARTED) + 8, 4, 192, 1, 5, 8),)
     assert (report.verdict, report.exit_code()) == ("1 new finding", 1)
@@ -225,13 +225,13 @@ def test_a_title_is_never_cut_at_a_slash() -> None:
 
 def test_a_suspect_is_not_believed_until_it_is_confirmed() -> None:
     """Five tests in one process that crashes: one minimized before, four not."""
-    tests = [shown(n, n, key="v2-1" if n in (2, 3) else None) for n in range(1, 6)]
-    before = [*tests, added(tests[0], "v2-1", "findings/a.yaml", at=STARTED + 9)]
+    tests = [shown(n, n, key="v3-1" if n in (2, 3) else None) for n in range(1, 6)]
+    before = [*tests, added(tests[0], "v3-1", "findings/a.yaml", at=STARTED + 9)]
     of = {"executor": "native", "configuration": "plain"}
-    assert sightings(report_of(*before)) == {"v2-1": 3}
+    assert sightings(report_of(*before)) == {"v3-1": 3}
     doubted = [*before, died(10, 1, 2, 3, 4, 5)]
     report = report_of(*doubted)
-    assert sightings(report) == {"v2-1": 1}
+    assert sightings(report) == {"v3-1": 1}
     assert [(each.index, each.suspect) for each in report.pending] == [
         (n, True) for n in (2, 3, 4, 5)
     ]
@@ -242,12 +242,12 @@ def test_a_suspect_is_not_believed_until_it_is_confirmed() -> None:
         *doubted,
         e.Confirmed(index=2, **of),
         e.Unconfirmed(index=3, **of, file="unconfirmed/3.yaml"),
-        added(tests[3], "v2-2", "findings/b.yaml", at=STARTED + 12),
+        added(tests[3], "v3-2", "findings/b.yaml", at=STARTED + 12),
         e.Confirmed(index=5, **of),
         died(13, 2, file="crashed/2.yaml"),  # is confirmed: another process showed it
     ]
     report = report_of(*settled)
-    assert sightings(report) == {"v2-1": 2, "v2-2": 1}
+    assert sightings(report) == {"v3-1": 2, "v3-2": 1}
     assert [(each.index, each.suspect) for each in report.pending] == [(5, False)]
     assert report.unconfirmed == (
         UnconfirmedTest(3, "native", "plain", "unconfirmed/3.yaml", 4, 64, 1, 0),
@@ -258,22 +258,22 @@ def test_a_suspect_is_not_believed_until_it_is_confirmed() -> None:
 def test_each_test_counts_once_and_an_unconfirmed_one_not_at_all() -> None:
     tests = [shown(n, n) for n in (1, 2)]
     of = {"index": 2, "executor": "native", "configuration": "plain"}
-    again, once_more = (e.SeenAgain(**of, at=STARTED + at, key="v2-1") for at in (3, 4))
-    stream = [*tests, added(tests[0], "v2-1", "findings/a.yaml", at=STARTED), again, once_more]
-    other = msgspec.structs.replace(again, key="v2-2")
-    assert sightings(report_of(*stream, other)) == {"v2-1": 2}
+    again, once_more = (e.SeenAgain(**of, at=STARTED + at, key="v3-1") for at in (3, 4))
+    stream = [*tests, added(tests[0], "v3-1", "findings/a.yaml", at=STARTED), again, once_more]
+    other = msgspec.structs.replace(again, key="v3-2")
+    assert sightings(report_of(*stream, other)) == {"v3-1": 2}
     refuted = e.Unconfirmed(index=2, executor="native", configuration="plain", file="u.yaml")
     third = msgspec.structs.replace(again, at=STARTED + 5)
-    assert sightings(report_of(*stream, refuted, third)) == {"v2-1": 1}
+    assert sightings(report_of(*stream, refuted, third)) == {"v3-1": 1}
 
 
 def test_the_first_finding_of_a_key_is_reported_with_its_own_script() -> None:
     tests = [shown(n, n) for n in (1, 2)]
     report = report_of(
         *tests,
-        added(tests[1], "v2-1", "findings/first.yaml", at=STARTED + 3),
-        added(tests[0], "v2-1", "findings/second.yaml", at=STARTED + 4, cause="other"),
-        e.ScriptRun(key="v2-1", file="findings/second.yaml", shows_it=True),
+        added(tests[1], "v3-1", "findings/first.yaml", at=STARTED + 3),
+        added(tests[0], "v3-1", "findings/second.yaml", at=STARTED + 4, cause="other"),
+        e.ScriptRun(key="v3-1", file="findings/second.yaml", shows_it=True),
     )
     (finding,) = report.findings
     assert (finding.file, finding.script, finding.count) == ("findings/first.yaml", "", 2)

@@ -466,7 +466,7 @@ def test_one_command_makes_all_findings_of_a_run_known(
     """By the keys in its report.json, a crash as well; what was known is left out."""
     made = nightly_run(6)
     found = tuple(
-        replace(each, key=f"v2-{number:016x}") for number, each in enumerate(made.findings)
+        replace(each, key=f"v3-{number:016x}") for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
     output = litmusfuzz_here("known", "add", "k.yaml", "n/report.json", "--why", "seen", "--json")
@@ -535,7 +535,9 @@ def test_the_summary_the_page_and_the_markdown_have_the_same_sections() -> None:
         for shown in (words, flat, output):
             assert section.command in shown
         commands.append(section.command)
-    assert names == {"configurations", "families", "comparison", "tests", "unconfirmed"}
+    assert names == {
+        *("configurations", "families", "settings-tf", "comparison", "tests", "unconfirmed")
+    }
     assert [each for each in commands if each] == ["litmusfuzz nightly --resume nightly --time 5m"]
 
 

@@ -30,9 +30,11 @@ from litmusfuzz.reports.report import (
     Pruned,
     Report,
     ReportedFinding,
+    SettingCoverage,
     ShardLine,
     Share,
     UnconfirmedTest,
+    ValueTotals,
     WorkerHealth,
 )
 from litmusfuzz.reports.sections import sections
@@ -296,10 +298,20 @@ def from_json(data: dict[str, Any]) -> Report:
     made["differential"] = {k: ExecutorTotals(**each) for k, each in made["differential"].items()}
     made["findings"] = tuple(map(finding_from_json, made["findings"]))
     made["damaged"] = tuple(made["damaged"])
+    made["settings"] = tuple(map(coverage_from_json, made["settings"]))
     pruned = made["pruned"]
     made["pruned"] = Pruned(**pruned | {"folders": tuple(pruned["folders"])})
     made["canary"], made["minimizing"] = tuple(made["canary"]), tuple(made["minimizing"])
     return Report(**made)
+
+
+def coverage_from_json(data: dict[str, Any]) -> SettingCoverage:
+    """The settings of an executor in it."""
+    made = {each.name: data[each.name] for each in fields(SettingCoverage)}
+    made["not_reached"] = tuple(map(tuple, made["not_reached"]))
+    made["rarest"] = tuple(made["rarest"])
+    made["values"] = tuple(ValueTotals(**each) for each in made["values"])
+    return SettingCoverage(**made)
 
 
 def finding_from_json(data: dict[str, Any]) -> ReportedFinding:

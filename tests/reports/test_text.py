@@ -198,7 +198,7 @@ def test_the_event_of_a_finding_is_enough_to_report_it() -> None:
     added = FindingAdded(
         at=99.5,
         index=2,
-        key="v2-7",
+        key="v3-7",
         file="SB.yaml",
         entry=dumps(of),
         executor="mutant/stale-reads",

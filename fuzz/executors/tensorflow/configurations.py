@@ -1,10 +1,10 @@
 """Named configurations of the TensorFlow executor: settings, environment and guarantee.
 
 A configuration is a `Config`, chosen by its name: ``--executors tf:grappler``. Its
-settings are all fields of `Settings`. Its environment holds the variables that
-TensorFlow reads once, when it is imported or first used. `session_options` translates
-the settings to session options. docs/tensorflow.md lists all
-configurations.
+settings are all fields of `Settings`, and determine the rest. Its environment holds the
+variables that TensorFlow reads once, when it is imported or first used. `session_options`
+translates the settings to session options. docs/tensorflow.md lists all configurations;
+`space` combines their settings.
 
 The guarantee is the memory model `executor` without XLA, `rfc` with XLA, and `acd`
 (automatic control dependencies) for `tf.function`.
@@ -40,11 +40,15 @@ class Settings:
     executor_type      str   "", SINGLE_THREADED_EXECUTOR
     rewrites           str   "", all, or ``FIELD=VALUE,...`` of ``RewriterConfig``
     compiled           str   "", clusters, region
+    min_cluster_size   int   1; 1 or more
+    max_cluster_size   int   0; 0 or more
+    lazy               bool  false, true
     in_background      bool  false, true
     front_end          str   graph, function, functional, functional_kernels,
                              critical_section
     model_code         bool  false, true
     workers            int   0; 0 or more
+    devices            int   1; 1 or more
     =================  ====  =========================================================
 
     Parameters
@@ -70,6 +74,10 @@ class Settings:
     compiled : str
         Parts that XLA compiles: "" for none, ``clusters`` for auto-clustering,
         ``region`` for a function with ``jit_compile`` around a part of the test.
+    min_cluster_size, max_cluster_size : int
+        Ops of a cluster, at least and at most; 0 for TensorFlow's limit.
+    lazy : bool
+        True if clusters run op by op at first, and are compiled later.
     in_background : bool
         True if XLA compiles in the background; runs execute op by op until it is done.
     front_end : str
@@ -83,6 +91,8 @@ class Settings:
         True if layers, losses and metrics surround the test.
     workers : int
         gRPC worker processes that run the graph; 0 to run it in this process.
+    devices : int
+        Virtual CPU devices of this process over which nodes without a device are spread.
     """
 
     inter_op_threads: int = 4
@@ -91,10 +101,14 @@ class Settings:
     executor_type: str = ""
     rewrites: str = ""
     compiled: str = ""
+    min_cluster_size: int = 1
+    max_cluster_size: int = 0
+    lazy: bool = False
     in_background: bool = False
     front_end: str = "graph"
     model_code: bool = False
     workers: int = 0
+    devices: int = 1
 
     @classmethod
     def of(cls, config: Config) -> Settings:
@@ -171,28 +185,6 @@ everywhere, one fork server is enough. At a lower level, a cancelled queue would
 each op that waits at it."""
 
 
-def configuration(
-    name: str,
-    guarantees: str = "executor",
-    environment: tuple[tuple[str, str], ...] = QUIET,
-    **changed: int | str | bool,
-) -> Config:
-    """A configuration, from the settings that differ from their defaults."""
-    settings = Settings(**changed)  # type: ignore[arg-type]
-    if settings.of_the_process:
-        environment += ((PROCESS, settings.of_the_process),)
-    return Config(name, guarantees, tuple(asdict(settings).items()), environment)
-
-
-def clustering_configuration(name: str, *flags: str, **changed: int | str | bool) -> Config:
-    """A configuration in which XLA compiles clusters, with additional XLA flags.
-
-    Of a repeated flag the last value holds.
-    """
-    environment = (*QUIET, ("TF_XLA_FLAGS", " ".join((*_XLA_FLAGS, *flags))))
-    return configuration(name, "rfc", environment, compiled="clusters", **changed)
-
-
 _XLA_FLAGS: Final = (
     "--tf_xla_cpu_global_jit",
     "--tf_xla_min_cluster_size=1",
@@ -200,6 +192,49 @@ _XLA_FLAGS: Final = (
     "--tf_xla_enable_lazy_compilation=false",
     "--tf_xla_clustering_debug",  # for `clusters.read`
 )
+
+
+def configuration(name: str, *flags: str, **changed: int | str | bool) -> Config:
+    """A configuration, from the settings that differ from their defaults.
+
+    Parameters
+    ----------
+    name : str
+    *flags : str
+        Additional flags of XLA.
+    **changed : int, str or bool
+        Fields of `Settings`.
+    """
+    settings = Settings(**changed)  # type: ignore[arg-type]
+    compiled = "rfc" if settings.compiled else "executor"
+    guarantees = "acd" if settings.front_end == "function" else compiled
+    return Config(name, guarantees, tuple(asdict(settings).items()), _environment(settings, flags))
+
+
+def _environment(settings: Settings, flags: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The variables that TensorFlow reads only once, and those that keep processes apart."""
+    found: tuple[tuple[str, str], ...] = QUIET
+    if settings.workers:
+        found += (network.OWN, ("no_grpc_proxy", "127.0.0.1"))
+    if settings.compiled == "clusters":
+        found += (("TF_XLA_FLAGS", " ".join((*_xla_flags(settings), *flags))),)
+    if settings.of_the_process:
+        found += ((PROCESS, settings.of_the_process),)
+    return found
+
+
+def _xla_flags(settings: Settings) -> Iterator[str]:
+    """Of a repeated flag the last value holds."""
+    yield from _XLA_FLAGS
+    if settings.min_cluster_size != 1:
+        yield f"--tf_xla_min_cluster_size={settings.min_cluster_size}"
+    if settings.max_cluster_size:
+        yield f"--tf_xla_max_cluster_size={settings.max_cluster_size}"
+    if settings.lazy:
+        yield "--tf_xla_enable_lazy_compilation=true"
+    if settings.in_background:
+        yield "--tf_xla_async_compilation=true"
+
 
 OPTIMIZERS: Final = {
     "pruning": "disable_model_pruning=false",
@@ -224,7 +259,7 @@ values are not exact. `tfg_optimizer`, which sorts nodes, runs only together wit
 others: in `grappler` and `grappler_aggressive`.
 """
 
-_AGGRESSIVE: Final = ",".join(
+AGGRESSIVE: Final = ",".join(
     (
         *("disable_model_pruning=false", "disable_tfg_optimizer=false"),
         *("memory_optimization=HEURISTICS", "function_optimization=AGGRESSIVE"),
@@ -233,6 +268,7 @@ _AGGRESSIVE: Final = ",".join(
         *("loop_optimization=AGGRESSIVE", "dependency_optimization=AGGRESSIVE"),
     )
 )
+"""All optimizers, each as aggressive as it can be."""
 
 
 MAX_THREADS: Final = 1024
@@ -246,7 +282,7 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
             tuple(
                 dict.fromkeys(
                     each
-                    for rewrites in (*OPTIMIZERS.values(), _AGGRESSIVE)
+                    for rewrites in (*OPTIMIZERS.values(), AGGRESSIVE)
                     for each in rewrites.split(",")
                 )
             ),
@@ -254,12 +290,16 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
             whole=("", "all"),
         ),
         "compiled": OneOf(("", "clusters", "region")),
+        "min_cluster_size": Number(1, 1 << 20),
+        "max_cluster_size": Number(0, 1 << 20),
+        "lazy": Flag(),
         "in_background": Flag(),
         "front_end": OneOf(
             ("graph", "function", "functional", "functional_kernels", "critical_section")
         ),
         "model_code": Flag(),
         "workers": Number(0, 64),
+        "devices": Number(1, 64),
     }
 )
 """The values that each field of `Settings` may have."""
@@ -269,36 +309,29 @@ def _configurations() -> Iterator[Config]:
     yield configuration("plain")
     yield configuration("grappler", rewrites="all")
     yield configuration("single_threaded", executor_type="SINGLE_THREADED_EXECUTOR")
-    yield clustering_configuration("autocluster")
-    yield configuration("grappler_aggressive", rewrites=_AGGRESSIVE)
+    yield configuration("autocluster", compiled="clusters")
+    yield configuration("grappler_aggressive", rewrites=AGGRESSIVE)
     for name, rewrites in OPTIMIZERS.items():
         yield configuration(f"grappler_{name}", rewrites=rewrites)
     for least in (2, 4):
-        yield clustering_configuration(
-            f"autocluster_min_{least}", f"--tf_xla_min_cluster_size={least}"
-        )
-    yield clustering_configuration("autocluster_max_2", "--tf_xla_max_cluster_size=2")
-    yield clustering_configuration("autocluster_grappler", rewrites="all")
-    yield clustering_configuration("autocluster_lazy", "--tf_xla_enable_lazy_compilation=true")
-    yield clustering_configuration(
-        "autocluster_async",
-        "--tf_xla_enable_lazy_compilation=true",
-        "--tf_xla_async_compilation=true",
-        in_background=True,
-    )
+        name = f"autocluster_min_{least}"
+        yield configuration(name, compiled="clusters", min_cluster_size=least)
+    yield configuration("autocluster_max_2", compiled="clusters", max_cluster_size=2)
+    yield configuration("autocluster_grappler", compiled="clusters", rewrites="all")
+    yield configuration("autocluster_lazy", compiled="clusters", lazy=True)
+    yield configuration("autocluster_async", compiled="clusters", lazy=True, in_background=True)
     yield configuration("model_code", model_code=True)
     yield configuration("model_code_grappler", model_code=True, rewrites="all")
-    yield configuration("model_code_aggressive", model_code=True, rewrites=_AGGRESSIVE)
-    yield configuration("jit_compile", "rfc", compiled="region")
-    yield configuration("jit_compile_grappler", "rfc", compiled="region", rewrites="all")
-    yield configuration("function", "acd", front_end="function")
-    yield configuration("function_grappler", "acd", front_end="function", rewrites="all")
+    yield configuration("model_code_aggressive", model_code=True, rewrites=AGGRESSIVE)
+    yield configuration("jit_compile", compiled="region")
+    yield configuration("jit_compile_grappler", compiled="region", rewrites="all")
+    yield configuration("function", front_end="function")
+    yield configuration("function_grappler", front_end="function", rewrites="all")
     yield configuration("functional", front_end="functional")
     yield configuration("functional_grappler", front_end="functional", rewrites="all")
     yield configuration("functional_kernels", front_end="functional_kernels")
     yield configuration("critical_section", front_end="critical_section")
-    alone = (*QUIET, network.OWN, ("no_grpc_proxy", "127.0.0.1"))
-    yield configuration("two_workers", environment=alone, pool="global", workers=2)
+    yield configuration("two_workers", pool="global", workers=2)
     for threads in (1, 2, 8, 16):
         yield configuration(f"inter_op_{threads}", inter_op_threads=threads)
     for threads in (2, 4, 8, 16):
@@ -312,4 +345,4 @@ def _configurations() -> Iterator[Config]:
 
 
 CONFIGURATIONS: Final = tuple(_configurations())
-"""All configurations of the executor `tf`; the first is the default."""
+"""The presets of the executor `tf`: its named configurations; the first is the default."""

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.corpus.model import FEATURES, MalformedTest
 from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Noise, Refused, Unavailable
+from litmusfuzz.fuzz.executors.tensorflow import space
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     CONFIGURATIONS,
@@ -24,7 +25,7 @@ from litmusfuzz.fuzz.executors.tensorflow.configurations import (
 )
 from litmusfuzz.fuzz.executors.tensorflow.grpc_servers import grpc_servers
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
-from litmusfuzz.fuzz.passes.placement import place
+from litmusfuzz.fuzz.passes.placement import CannotPlace, place
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
     from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
     from litmusfuzz.fuzz.executors.setting_types import SettingType
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
@@ -68,6 +71,7 @@ class TensorFlowExecutor:
     )
     damaging_ops: ClassVar[frozenset[str]] = frozenset({"ResourceStridedSliceAssign"})
     setting_types: ClassVar[Mapping[str, SettingType]] = SETTING_TYPES
+    space: ClassVar[ConfigurationSpace] = space.SPACE
 
     def __init__(self) -> None:
         self._clock = Clock()
@@ -78,8 +82,29 @@ class TensorFlowExecutor:
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """All configurations of TensorFlow; the first, `plain`, is the default."""
+        """The presets; the first, `plain`, is the default."""
         return CONFIGURATIONS
+
+    @classmethod
+    def configured(cls, name: str) -> Config:
+        """The configuration whose settings `name` lists: ``loop_optimizer=true;pool=second``.
+
+        Raises
+        ------
+        NotAConfiguration
+            Naming the setting, the value, or the values that exclude each other.
+        """
+        return cls.configuration_at(cls.space.parsed(name))
+
+    @classmethod
+    def configuration_at(cls, point: Mapping[str, Setting]) -> Config:
+        """The configuration with these settings: a preset, or else named by them."""
+        return space.configuration_at(point)
+
+    @classmethod
+    def point_of(cls, config: Config) -> Point | None:
+        """The point of a configuration; None if the space does not have it."""
+        return space.point_of(config)
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
@@ -144,9 +169,13 @@ class PreparedTest:
             test = regions.without_clusters(test)
         if self._settings.front_end == "critical_section":
             sections.check(test)
-        if self._settings.workers and "loops" not in test.features:
-            # Loops stay on one server: on several, iterations keep less order.
-            test = place(test, [f"cpu:{number}" for number in range(self._settings.workers)])
+        devices = self._settings.workers or self._settings.devices
+        if devices > 1 and "loops" not in test.features:
+            # Loops stay on one device: on several, iterations keep less order.
+            try:
+                test = place(test, [f"cpu:{number}" for number in range(devices)])
+            except (CannotPlace, MalformedTest) as error:
+                raise Refused(f"{error} in configuration {config.name}") from None
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
             raise Refused(f"several devices in configuration {config.name}")

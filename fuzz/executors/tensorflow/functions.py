@@ -121,15 +121,17 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_OutlinedPart]) -> 
     """The graph in which a call replaces the nodes of each part."""
     part_of = {name: part for part in parts for name in part.nodes}
     nodes = {node.name: node for node in _with_handle_inputs_moved(graph_def, part_of)}
-    outputs_used_outside: dict[str, set[str]] = {part.call: set() for part in parts}
+    # By function, over all copies: model code uses other values in each.
+    used_outside: dict[str, set[str]] = {part.function: set() for part in parts}
     for node in nodes.values():
         for source in node.input:
             if source in part_of and part_of.get(node.name) is not part_of[source]:
-                outputs_used_outside[part_of[source].call].add(source)
+                part = part_of[source]
+                used_outside[part.function].add(source.removeprefix(part.prefix))
     output_of = {
-        name: f"{call}:{index}"
-        for call, each in outputs_used_outside.items()
-        for index, name in _numbered(each)
+        f"{part.prefix}{name}": f"{part.call}:{index}"
+        for part in parts
+        for index, name in enumerate(sorted(used_outside[part.function]))
     }
     found = graph_pb2.GraphDef(versions=graph_def.versions, library=graph_def.library)
     functions: dict[str, function_pb2.FunctionDef] = {}
@@ -154,9 +156,7 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_OutlinedPart]) -> 
         if part.function not in functions:
             bare = [_without_prefix(part.prefix, node) for node in inside]
             names = [source.removeprefix(part.prefix) for source in data]
-            results = [
-                n.removeprefix(part.prefix) for _, n in _numbered(outputs_used_outside[part.call])
-            ]
+            results = sorted(used_outside[part.function])
             functions[part.function] = _traced(
                 dict(zip(names, (nodes[source] for source in data), strict=True)),
                 bare,
@@ -171,11 +171,6 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_OutlinedPart]) -> 
         call.input.extend(rewired(given))
     found.library.function.extend(functions.values())
     return found
-
-
-def _numbered(names: Iterable[str]) -> Iterable[tuple[int, str]]:
-    """Names with their positions, in an order that is the same in each copy."""
-    return enumerate(sorted(names))
 
 
 def _with_handle_inputs_moved(

@@ -255,7 +255,8 @@ def build(
 
 def on_workers(built: Built) -> Built:
     """The same graph with each CPU device replaced by the CPU of one gRPC worker."""
-    for node in built.graph_def.node:
+    bodies = (node for body in built.graph_def.library.function for node in body.node_def)
+    for node in (*built.graph_def.node, *bodies):
         number = node.device.rpartition(":")[2] or "0"
         node.device = f"/job:worker/task:{number}/device:CPU:0"
     return built

@@ -1,0 +1,274 @@
+"""The configuration space of the executor `tf`: every setting, and what excludes what.
+
+The settings of the space are the fields of `Settings`, except that each optimizer of grappler is a
+setting of its own: ``rewrites`` says only whether all of them run. Every preset is a point of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
+from litmusfuzz.fuzz.executors.tensorflow.configurations import (
+    AGGRESSIVE,
+    CONFIGURATIONS,
+    OPTIMIZERS,
+    Settings,
+    configuration,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.executors.configuration_space import Point, Value
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+_SINGLE: Final = "SINGLE_THREADED_EXECUTOR"
+_OPTIMIZER: Final = MappingProxyType({f"{name}_optimizer": OPTIMIZERS[name] for name in OPTIMIZERS})
+"""By setting, the fields of ``RewriterConfig`` that enable an optimizer."""
+_FLAG: Final = (False, True)
+
+_VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
+    {
+        "rewrites": ("", "all", "aggressive"),
+        **dict.fromkeys(_OPTIMIZER, _FLAG),
+        "compiled": ("", "clusters", "region"),
+        "min_cluster_size": (1, 2, 4),
+        "max_cluster_size": (0, 2),
+        "lazy": _FLAG,
+        "in_background": _FLAG,
+        "front_end": (
+            *("graph", "function", "functional", "functional_kernels", "critical_section"),
+        ),
+        "model_code": _FLAG,
+        "inter_op_threads": (4, 1, 2, 8, 16),
+        "pool": ("own", "per_session", "second", "global", "run_handler", "caller"),
+        "intra_op_threads": (1, 2, 4, 8, 16),
+        "executor_type": ("", _SINGLE),
+        "workers": (0, 2),
+        "devices": (1, 2),
+    }
+)
+
+
+def _other(setting: str, *values: Setting) -> tuple[str, tuple[Setting, ...]]:
+    """The values of a setting except for these."""
+    return setting, tuple(each for each in _VALUES[setting] if each not in values)
+
+
+def _exclusions() -> Iterator[Exclusion]:
+    yield from _of_optimizers()
+    yield from _of_compilation()
+    yield from _of_threads()
+    yield from _of_devices()
+
+
+def _of_optimizers() -> Iterator[Exclusion]:
+    for setting in _OPTIMIZER:
+        why = "all optimizers contain it"
+        yield Exclusion(("rewrites", ("all", "aggressive")), (setting, (True,)), why)
+    yield Exclusion(
+        ("elimination_optimizer", (True,)),
+        ("arithmetic_optimizer", (False,)),
+        "grappler runs common subgraph elimination only together with the arithmetic optimizer",
+    )
+
+
+def _of_compilation() -> Iterator[Exclusion]:
+    for setting in ("min_cluster_size", "max_cluster_size", "lazy", "in_background"):
+        yield Exclusion(
+            _other("compiled", "clusters"),
+            _other(setting, _VALUES[setting][0]),
+            "only auto-clustering has it",
+        )
+    yield Exclusion(
+        ("min_cluster_size", (4,)), ("max_cluster_size", (2,)), "no cluster is of such a size"
+    )
+    yield Exclusion(
+        ("in_background", (True,)), ("lazy", (False,)), "XLA compiles in the background when lazy"
+    )
+    yield Exclusion(
+        ("compiled", ("clusters", "region")),
+        ("front_end", ("function",)),
+        "no memory model describes compiled parts of a function with automatic control edges",
+    )
+    yield Exclusion(
+        ("compiled", ("region",)),
+        ("front_end", ("critical_section",)),
+        "LitmusFuzz builds one or the other",
+    )
+    yield Exclusion(
+        ("compiled", ("region",)),
+        ("devices", (2,)),
+        "LitmusFuzz chooses the functions before it places their nodes",
+    )
+
+
+def _of_threads() -> Iterator[Exclusion]:
+    yield Exclusion(
+        ("in_background", (True,)),
+        ("pool", ("run_handler",)),
+        "its threads never sleep for long, so that nothing tells when a compilation is done",
+    )
+    yield Exclusion(("pool", ("caller",)), _other("inter_op_threads", 4), "no pool runs the ops")
+    yield Exclusion(
+        ("front_end", ("critical_section",)),
+        _other("intra_op_threads", 1),
+        "the eager context of tf.CriticalSection has sized the process's pool before",
+    )
+    yield Exclusion(
+        ("executor_type", (_SINGLE,)),
+        ("front_end", ("functional", "functional_kernels", "critical_section")),
+        "it runs no loops, conditionals and sections",
+    )
+    yield Exclusion(
+        ("executor_type", (_SINGLE,)),
+        ("lazy", (True,)),
+        "it has no Switch, which chooses between a compiled cluster and its ops",
+    )
+
+
+def _of_devices() -> Iterator[Exclusion]:
+    for setting, value in (("workers", 2), ("devices", 2)):
+        several = setting, (value,)
+        yield Exclusion(several, ("executor_type", (_SINGLE,)), "it supports no Recv")
+        yield Exclusion(
+            several, ("front_end", ("function",)), "its control edges do not order transfers"
+        )
+        yield Exclusion(
+            several,
+            ("front_end", ("functional_kernels",)),
+            "a body runs on the device of its kernel",
+        )
+    yield Exclusion(
+        ("devices", (2,)),
+        ("front_end", ("critical_section",)),
+        "LitmusFuzz writes the sections before it places their nodes",
+    )
+    workers = "workers", (2,)
+    yield Exclusion(workers, ("devices", (2,)), "the workers are the devices")
+    yield Exclusion(workers, _other("pool", "global"), "the pools of the servers run the ops")
+    yield Exclusion(
+        workers, _other("intra_op_threads", 1), "servers make their devices before the session"
+    )
+    yield Exclusion(
+        workers,
+        ("front_end", ("critical_section",)),
+        "tests with sections are refused: nothing sees from outside whether they are blocked",
+    )
+    yield Exclusion(
+        workers,
+        ("compiled", ("clusters", "region")),
+        "LitmusFuzz reads clusters only from graphs of its own process",
+    )
+
+
+def _words() -> Iterator[tuple[Value, str]]:
+    yield ("rewrites", "all"), "with all optimizers"
+    yield ("rewrites", "aggressive"), "with all optimizers at their most aggressive"
+    for name in OPTIMIZERS:
+        said = "common subgraph elimination" if name == "elimination" else name.replace("_", " ")
+        yield (f"{name}_optimizer", True), f"with the {said} optimizer"
+    yield ("compiled", "clusters"), "with auto-clustering"
+    yield ("compiled", "region"), "with functions that XLA compiles (jit_compile)"
+    for size in (2, 4):
+        yield ("min_cluster_size", size), f"with clusters of at least {size} ops"
+    yield ("max_cluster_size", 2), "with clusters of at most 2 ops"
+    yield ("lazy", True), "with lazy compilation"
+    yield ("in_background", True), "with compilation in the background"
+    yield ("front_end", "function"), "in a tf.function"
+    yield ("front_end", "functional"), "with functional control flow, lowered"
+    yield ("front_end", "functional_kernels"), "with functional control flow, not lowered"
+    yield ("front_end", "critical_section"), "with tf.CriticalSection"
+    yield ("model_code", True), "with model code around"
+    yield ("inter_op_threads", 1), "in one thread"
+    yield ("intra_op_threads", 1), "with one thread inside an op"
+    for threads in (2, 8, 16):
+        yield ("inter_op_threads", threads), f"in {threads} threads"
+    for threads in (2, 4, 8, 16):
+        yield ("intra_op_threads", threads), f"with {threads} threads inside an op"
+    yield ("pool", "per_session"), "in a pool of the session (use_per_session_threads)"
+    yield ("pool", "second"), "in the second of two pools"
+    yield ("pool", "global"), "in the pool of the process"
+    yield ("pool", "run_handler"), "in the pool of run handlers"
+    yield ("pool", "caller"), "in the calling thread"
+    yield ("executor_type", _SINGLE), "on the single-threaded executor"
+    yield ("workers", 2), "on two gRPC workers"
+    yield ("devices", 2), "on two devices"
+
+
+def _weaker() -> Iterator[tuple[Value, tuple[Mapping[str, Setting], ...]]]:
+    alone: list[Mapping[str, Setting]] = [{setting: True} for setting in _OPTIMIZER]
+    alone[list(_OPTIMIZER).index("elimination_optimizer")] = {
+        "elimination_optimizer": True,
+        "arithmetic_optimizer": True,
+    }
+    yield ("rewrites", "all"), tuple(alone)
+    yield ("rewrites", "aggressive"), ({"rewrites": "all"}, *alone)
+
+
+SPACE: Final = ConfigurationSpace(
+    values=_VALUES,
+    exclusions=tuple(_exclusions()),
+    words=MappingProxyType(dict(_words())),
+    plain_words="in plain TensorFlow",
+    weaker=MappingProxyType(dict(_weaker())),
+)
+
+
+def configuration_at(point: Mapping[str, Setting]) -> Config:
+    """The configuration with these settings: a preset if there is one, else named by them."""
+    found = {setting: point[setting] for setting in SPACE.values}
+    name = SPACE.name(found)
+    preset = _PRESETS.get(name)
+    if preset is not None:
+        return preset
+    fields: dict[str, Any] = {s: v for s, v in found.items() if s not in _OPTIMIZER}
+    enabled = [_OPTIMIZER[setting].split(",") for setting in _OPTIMIZER if found[setting]]
+    if enabled:
+        fields["rewrites"] = ",".join(dict.fromkeys(each for part in enabled for each in part))
+    elif fields["rewrites"] == "aggressive":
+        fields["rewrites"] = AGGRESSIVE
+    return configuration(name, **fields)
+
+
+def point_of(config: Config) -> Point | None:
+    """The point with the settings of a configuration; None if the space does not have it."""
+    fields = asdict(Settings.of(config))
+    rewrites = str(fields.pop("rewrites"))
+    point = dict(SPACE.plain) | fields
+    parts = set(rewrites.split(",")) - {""}
+    if rewrites in ("", "all"):
+        point["rewrites"] = rewrites
+    elif rewrites == AGGRESSIVE:
+        point["rewrites"] = "aggressive"
+    else:
+        for setting, enabling in _OPTIMIZER.items():
+            point[setting] = set(enabling.split(",")) <= parts
+    found = {setting: point[setting] for setting in SPACE.values}
+    known = all(found[setting] in values for setting, values in SPACE.values.items())
+    if not known or SPACE.problem(found):
+        return None
+    made = configuration_at(found)
+    same = made.environment == config.environment
+    return found if same and _is_same(made, config) else None
+
+
+def _is_same(made: Config, config: Config) -> bool:
+    """True if the settings are equal, in whatever order they name the optimizers."""
+    ours, theirs = Settings.of(made), Settings.of(config)
+    parts = (frozenset(each.rewrites.split(",")) for each in (ours, theirs))
+    return len(set(parts)) == 1 and {**asdict(ours), "rewrites": ""} == {
+        **asdict(theirs),
+        "rewrites": "",
+    }
+
+
+_PRESETS: dict[str, Config] = {}
+for _preset in CONFIGURATIONS:
+    _point = point_of(_preset)
+    assert _point is not None, _preset.name
+    _PRESETS[SPACE.name(_point)] = _preset
