@@ -589,7 +589,9 @@ class _Unfolder:
         clusters = [self.first_members[n.name] for n in graph.nodes if n.name in self.first_members]
         for kind, step in steps(graph, clusters):
             if isinstance(step, Cluster):
-                waits = frame.waits + held.get(step.members[0], ())
+                # Members may be in different sections: the cluster waits for all their acquires.
+                acquires = (token for name in step.members for token in held.get(name, ()))
+                waits = frame.waits + tuple(dict.fromkeys(acquires))
                 for name, token in self.cluster(graph, step, values, waits, frame).items():
                     token_of[name] = values[name] = token
                 continue

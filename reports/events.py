@@ -352,10 +352,19 @@ class Compared(Event, frozen=True, kw_only=True):
 
 
 class ClustersChosen(EventOfRun, frozen=True, kw_only=True):
-    """Verdict of translation validation on clusters that an executor chose for a test."""
+    """Verdicts of translation validation on clusters that an executor chose for a test.
 
-    verdict: str
-    racing: bool = False
+    Parameters
+    ----------
+    verdicts : mapping of str to int
+        Number of clusterings by verdict: an executor may cluster each copy of a test in another
+        way. "not validated" is followed by the reason.
+    racing : int
+        Clusterings in which a cluster of several resource ops races.
+    """
+
+    verdicts: Mapping[str, int]
+    racing: int = 0
     seconds: float = 0.0
 
 

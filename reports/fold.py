@@ -463,7 +463,7 @@ class Fold:
 
     def _clusters_chosen(self, _: int, event: events.ClustersChosen) -> None:
         totals = self._totals(event.executor, event.configuration)
-        totals.clusterings[event.verdict] += 1
+        totals.clusterings.update(event.verdicts)
         totals.racing += event.racing
         self._validating_us += _millionths(event.seconds)
 

@@ -119,7 +119,7 @@ class _Script:
         self.entry, self.test, self.found, self.reason = entry, test, found, reason
         # Flags that change what TensorFlow does, without those that only make it log.
         self.environment = {
-            name: value.replace(" --tf_xla_clustering_debug", "")
+            name: value
             for name, value in environment.items()
             if name.startswith("TF_") and not name.startswith("TF_CPP_")
         }

@@ -96,7 +96,8 @@ def ended_or_unsound(reported: ReportedFinding) -> list[str]:
     if reported.kind is not FindingKind.UNSOUND:
         return [f"  {reported.kind:9} on {on}: {'; '.join(reported.reason)}"]
     clusters = [f"    {k.name}: {', '.join(k.members)}" for k in reported.entry.test.clusters]
-    reason = [f"  because   {'; '.join(reported.reason)}"] if reported.reason else []
+    heads = ("  because   ", *("            ",) * len(reported.reason))
+    reason = [f"{start}{each}" for start, each in zip(heads, reported.reason, strict=False)]
     return [f"  clusters  chosen by {on}", *clusters, *reason]
 
 

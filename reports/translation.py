@@ -39,6 +39,8 @@ class TranslationReport:
         Pairs that our clusterer joins, and that one does not.
     problem : str
         Why what was chosen is no litmus test at all.
+    lost : tuple of str
+        Orders of the test that the clustered graph does not have.
     """
 
     file: str
@@ -53,12 +55,14 @@ class TranslationReport:
     pairwise: bool = True
     apart: tuple[str, ...] = ()
     problem: str = ""
+    lost: tuple[str, ...] = ()
 
     def text(self) -> str:
         """The verdict, the clusters, an added outcome, and the reason why it is forbidden."""
         lines = [f"{self.test}: {self.verdict}{self._looked_at()}"]
+        lines += [f"  lost by {self.source}: {each}" for each in self.lost]
         if self.problem:
-            return f"{lines[0]}\n  {self.problem}"
+            return "\n".join((*lines, f"  {self.problem}"))
         lines.append(f"clusters, by {self.source}:" if self.clusters else "no clusters")
         width = max((len(each.name) for each in self.clusters), default=0)
         lines += [f"  {each.name:{width}}  {' '.join(each.members)}" for each in self.clusters]
@@ -100,6 +104,8 @@ class TranslationReport:
         }
         if self.problem:
             plain["problem"] = self.problem
+        if self.lost:
+            plain["lost"] = list(self.lost)
         if self.witness is not None:
             plain["added"] = self.witness.outcome.plain
             plain["witness"] = list(self.witness.events)

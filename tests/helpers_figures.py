@@ -293,7 +293,7 @@ class _OfShare:
         return total(x.seconds for x in self.reductions)
 
     def clusterings(self) -> Mapping[str, int]:
-        return Counter(x.verdict for x in self.chosen)
+        return sum((Counter(x.verdicts) for x in self.chosen), Counter())
 
     def racing(self) -> int:
         return sum(x.racing for x in self.chosen)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.graph import (
     Body,
@@ -416,20 +416,16 @@ def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
     steps(graph, (), where)
 
 
-class _Level(NamedTuple):
-    """Nodes of one graph or body by name, and the innermost section of each that has one."""
-
-    nodes: dict[str, Node]
-    innermost: Mapping[str, str]
-
-
 def _check_members(
     cluster: Cluster,
-    level: _Level,
+    level: Mapping[str, Node],
     elsewhere: set[str],
     path: tuple[str | int, ...],
 ) -> None:
     """Refuse members outside one level, blocking ops, and members out of order.
+
+    Members may be in different critical sections: their cluster comes after each acquire and
+    before each release. That is seldom sound, and our clusterer never does it, but another may.
 
     References
     ----------
@@ -439,7 +435,7 @@ def _check_members(
     mine = set(cluster.members)
     for position, name in enumerate(cluster.members):
         where = (*path, position)
-        node = level.nodes.get(name)
+        node = level.get(name)
         if node is None:
             message = f"{name!r} is no node beside {cluster.members[0]!r} in one graph or body"
             raise MalformedTest(message, where)
@@ -459,11 +455,6 @@ def _check_members(
                 message = f"{name!r} stands before {outer!r}, which it takes"
                 raise MalformedTest(message, where)
         earlier.add(name)
-    # Sections lie inside each other or apart: members of one innermost section are in the same.
-    found = {level.innermost.get(name, "") for name in cluster.members}
-    if len(found) > 1:
-        section = min(filter(None, found), key=lambda name: len(level.nodes[name].members))
-        raise MalformedTest(f"lies across the boundary of {section!r}", path)
 
 
 def _check_device(device: str) -> None:
@@ -593,10 +584,10 @@ def check_clusters(
         return
     found = [level for graph in graphs for level in levels(graph)]
     home: dict[str, int] = {}  # number of each node's level
-    by_level: list[_Level] = []
+    by_level: list[dict[str, Node]] = []
     for number, level in enumerate(found):
         nodes = {node.name: node for node in level.nodes}
-        by_level.append(_Level(nodes, nesting(n for n in level.nodes if n.members)[0]))
+        by_level.append(nodes)
         home |= dict.fromkeys(nodes, number)
     here: dict[int, list[Cluster]] = {}
     clustered: set[str] = set()

@@ -12,7 +12,6 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Cluster, FreshNames, MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
 EXECUTOR_SOURCES: Final = MappingProxyType(
     {"tf": ("tf", "autocluster"), "tf-unchecked": ("mutant/tf-unchecked-clusters", "autocluster")}
@@ -62,14 +62,13 @@ class ExecutorClusters:
         executor, self._config = EXECUTOR_SOURCES[source]
         self.worker = Worker(executor)
 
-    def __call__(self, test: LitmusTest) -> LitmusTest:
-        """Return the test with the clusters that the executor chooses for it.
+    def chosen(self, test: LitmusTest) -> ChosenClusters:
+        """Ask the executor for its clusters.
 
         Raises
         ------
         NoClusters
-            If the executor refuses the test or dies on it, or if its clusters break a rule of
-            semantics.md, section 5.
+            If it refuses the test, or dies on it.
         """
         plain = replace(test, clusters=())
         request = messages.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
@@ -78,12 +77,8 @@ class ExecutorClusters:
             raise NoClusters(f"{self.worker.executor}: {reply.message}")
         if reply.refused or reply.unavailable:
             raise NoClusters(f"{self.worker.executor}: {reply.refused or reply.unavailable}")
-        names = FreshNames((*test.types, *(each.name for each in test.resources)))
-        clusters = [Cluster(names.numbered("c"), tuple(c)) for c in reply.clusters.values()]
-        try:
-            return replace(plain, clusters=tuple(clusters))
-        except MalformedTest as error:
-            raise NoClusters(f"not valid clusters: {error}") from None
+        (chosen,) = messages.chosen_clusters(reply)
+        return chosen
 
     def close(self) -> None:
         """End the worker."""

@@ -3,17 +3,23 @@
 Clusters that a test was generated with are judged only to be counted: the oracle judges their
 outcomes as those of clusters. Clusters that an executor chose must add no outcome to the test
 without clusters; if they may, that is a finding even before a run.
+
+An executor chooses clusters in one of two ways. Where its class says which (`Clusters`), they are
+judged when the test is generated. Where the framework chooses, its worker reads them from the graph
+that it runs, and they are judged after the run (`fuzz.campaign.unsound_clusters`).
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
+from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, with_chosen
 from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.fuzz.campaign.renaming import normalized
@@ -23,26 +29,90 @@ from litmusfuzz.oracles.translation import validate as validated
 from litmusfuzz.reports.events import ClustersChosen, FindingAdded, FindingKind, SeenAgain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.executors.protocol import Clusters, Config
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Clusters, Config
+    from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.reports.events import Event
 
 REDUCTION_S: Final = 2.0
 """Seconds for each unsound clustering. The campaign waits meanwhile."""
 MAX_REDUCED: Final = 8
 """Unsound clusterings that are reduced; further ones are only counted."""
+MAX_CACHED: Final = 4096
+"""Verdicts on clusterings that are kept, to judge each clustering of a test once."""
+NOT_VALIDATED: Final = "not validated"
+"""Begins the verdict on clusters of which the semantics says nothing, or that are not known."""
 
 
-def validate(test: LitmusTest, settings: Settings) -> Translation:
+def validate(test: LitmusTest, budget: Budget) -> Translation:
     """Judge a test's clusters; unknown where an order makes a value too large."""
     try:
-        return validated(test, settings.budget)
+        return validated(test, budget)
     except NoAllowedSet:
         return Translation(Soundness.UNKNOWN, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenVerdict:
+    """Verdict on clusters that an executor chose.
+
+    Parameters
+    ----------
+    verdict : str
+        A `Soundness`, or `NOT_VALIDATED` and the reason.
+    test : LitmusTest
+        With the clusters, if the semantics describes them.
+    lost : tuple of (str, str)
+        Orders of the test that the clustered graph does not have: these make it unsound at once.
+    translation : Translation or None
+        What translation validation found, if the semantics describes the clusters.
+    problem : str
+        Why it does not, with names.
+    """
+
+    verdict: str
+    test: LitmusTest
+    lost: tuple[tuple[str, str], ...] = ()
+    translation: Translation | None = None
+    problem: str = ""
+
+    @property
+    def added(self) -> Outcome | None:
+        """An outcome that the clusters add."""
+        return self.translation.added if self.translation else None
+
+    @property
+    def reason(self) -> tuple[str, ...]:
+        """Why the clusters are unsound: sentences."""
+        lost = tuple(f"the clustered graph no longer has {a} before {b}" for a, b in self.lost)
+        if self.translation is None or self.translation.added is None:
+            return lost
+        order = "; ".join(map(str, self.translation.witness))
+        return (*lost, f"the clusters add {self.translation.added}", f"in the order {order}")
+
+
+def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> ChosenVerdict:
+    """Judge the clusters that an executor chose for a test.
+
+    Raises
+    ------
+    NoAllowedSet
+        If an order makes a value too large.
+    """
+    try:
+        clustered = with_chosen(test, chosen)
+    except NotDescribed as error:
+        verdict = Soundness.UNSOUND if chosen.lost else f"{NOT_VALIDATED}: {error.reason}"
+        plain = replace(test, clusters=())
+        return ChosenVerdict(verdict, plain, chosen.lost, problem=str(error))
+    found = validated(clustered, budget)
+    verdict = Soundness.UNSOUND if chosen.lost else found.verdict
+    return ChosenVerdict(verdict, clustered, chosen.lost, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +139,58 @@ class Validator:
         self.reduced = 0
         self.names: dict[str, str] = {}
         """Names of its findings by key."""
+        self._verdicts: dict[tuple[LitmusTest, ChosenClusters], ChosenVerdict] = {}
 
     def given(self, test: LitmusTest) -> Clustering:
         """The verdict on clusters that a test was generated with."""
-        return Clustering(validate(test, self.settings).verdict, races(test))
+        return Clustering(validate(test, self.settings.budget).verdict, races(test))
+
+    def judge(self, test: LitmusTest, chosen: ChosenClusters) -> ChosenVerdict:
+        """The verdict on clusters that an executor chose.
+
+        Tests with other names are other tests: to compute a canonical form takes as long as to
+        validate, and an executor may treat them differently.
+        """
+        found = self._verdicts.get((test, chosen))
+        if found is None:
+            if len(self._verdicts) >= MAX_CACHED:
+                self._verdicts.clear()
+            try:
+                found = judge_clusters(test, chosen, self.settings.budget)
+            except NoAllowedSet:
+                found = ChosenVerdict(Soundness.UNKNOWN, test)
+            self._verdicts[test, chosen] = found
+        return found
+
+    def judge_read(
+        self,
+        index: int,
+        test: LitmusTest,
+        clusterings: Iterable[ChosenClusters],
+        sampled: SampledConfiguration,
+    ) -> list[ChosenVerdict]:
+        """Judge the clusterings of the graphs that an executor ran; the unsound ones.
+
+        Each clustering with a cluster in it is counted.
+        """
+        start = time.monotonic()
+        found = [
+            self.judge(test, each)
+            for each in clusterings
+            if each.clusters or each.lost or each.problem
+        ]
+        if found:
+            self.log(
+                ClustersChosen(
+                    index=index,
+                    executor=sampled.executor,
+                    configuration=sampled.config.name,
+                    verdicts=Counter(str(each.verdict) for each in found),
+                    racing=sum(races(each.test) for each in found),
+                    seconds=round(time.monotonic() - start, 6),
+                )
+            )
+        return [each for each in found if each.verdict == Soundness.UNSOUND]
 
     def judge_chosen(
         self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
@@ -82,7 +200,7 @@ class Validator:
         clustered = made.clustered(test, sampled.config)
         if not clustered.clusters:
             return
-        verdict = validate(clustered, self.settings).verdict
+        verdict = validate(clustered, self.settings.budget).verdict
         if verdict is Soundness.UNSOUND and self.reduced < MAX_REDUCED:
             self.reduced += 1
             self._found(index, test, made, sampled)
@@ -91,8 +209,8 @@ class Validator:
                 index=index,
                 executor=sampled.executor,
                 configuration=sampled.config.name,
-                verdict=verdict,
-                racing=races(clustered),
+                verdicts={str(verdict): 1},
+                racing=int(races(clustered)),
                 seconds=round(time.monotonic() - start, 6),
             )
         )
@@ -102,19 +220,48 @@ class Validator:
     ) -> None:
         """Reduce and store a test that is clustered unsoundly."""
         smallest = normalized(self._reduced(test, made, sampled.config), "unsound")
-        added = validate(smallest, self.settings).added
+        added = validate(smallest, self.settings.budget).added
         assert added is not None
-        executor, config, of = sampled.executor, sampled.config.name, sampled.executor_class
-        found = key(smallest, kind=FindingKind.UNSOUND, rules=(), executor_class=of)
-        if found in self.names:
-            self.log(SeenAgain(index=None, executor=executor, configuration=config, key=found))
+        found = self.key(smallest, sampled)
+        if self.seen_again(found, sampled):
             return
-        name = name_for("unsound", smallest)
+        self.names[found] = self.new_name(smallest)
+        about = f"{sampled.title} chose these clusters; they add {added}"
+        self.store(index, found, smallest, sampled, about, (f"the clusters add {added}",))
+
+    def key(self, test: LitmusTest, sampled: SampledConfiguration) -> str:
+        """The key of a test with unsound clusters, as a finding."""
+        of = sampled.executor_class
+        return key(test, kind=FindingKind.UNSOUND, rules=(), executor_class=of)
+
+    def seen_again(self, found: str, sampled: SampledConfiguration) -> bool:
+        """True if there is a finding with this key; notes that it was seen again."""
+        if found not in self.names:
+            return False
+        executor, config = sampled.executor, sampled.config.name
+        self.log(SeenAgain(index=None, executor=executor, configuration=config, key=found))
+        return True
+
+    def new_name(self, test: LitmusTest) -> str:
+        """A name for a finding."""
+        name = name_for("unsound", test)
         if name in self.names.values():  # of another executor
             name += f"-{len(self.names)}"
-        self.names[found] = name
-        about = f"{sampled.title} chose these clusters; they add {added}"
-        entry = Entry(replace(smallest, name=name, description=about))
+        return name
+
+    def store(
+        self,
+        index: int,
+        found: str,
+        test: LitmusTest,
+        sampled: SampledConfiguration,
+        about: str,
+        reason: tuple[str, ...],
+        histogram: tuple[tuple[Any, int, str], ...] = (),
+    ) -> None:
+        """Store a finding and report it, under the name that its key has."""
+        name = self.names[found]
+        entry = Entry(replace(test, name=name, description=about))
         file = f"findings/{name}{self.settings.suffix}.yaml"
         save(entry, self.settings.out / file)
         self.log(
@@ -124,11 +271,12 @@ class Validator:
                 file=file,
                 entry=dumps(entry),
                 kind=FindingKind.UNSOUND,
-                executor=executor,
-                configuration=config,
-                executor_class=of,
+                executor=sampled.executor,
+                configuration=sampled.config.name,
+                executor_class=sampled.executor_class,
                 cause="unsound clusters",
-                reason=(f"the clusters add {added}",),
+                reason=reason,
+                histogram=histogram,
             )
         )
 
@@ -141,7 +289,7 @@ class Validator:
             candidate = next(reduction)
             while time.monotonic() < end:
                 clustered = made.clustered(candidate, config)
-                unsound = validate(clustered, self.settings).verdict is Soundness.UNSOUND
+                unsound = validate(clustered, self.settings.budget).verdict is Soundness.UNSOUND
                 if unsound:
                     smallest = clustered
                 candidate = reduction.send(unsound)

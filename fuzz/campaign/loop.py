@@ -43,6 +43,7 @@ from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expec
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
+from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, watch
@@ -140,8 +141,9 @@ class Campaign:
                 worker = Worker(name, settings.memory_bytes, python, spawn=settings.spawn)
                 slot = Slot(worker, executor, executor.sampler.current, self._note_death)
                 self.slots.append(slot)
-        validator = Validator(settings, log)
-        self.dispatcher = Dispatcher(settings, executors, validator, log, earlier)
+        self.validator = Validator(settings, log)
+        self.unsound_clusters = UnsoundClusters(self.validator)
+        self.dispatcher = Dispatcher(settings, executors, self.validator, log, earlier)
         self.findings = Findings(settings, log, self.dispatcher, known)
         self.minimizer = Minimizer(settings)
         self.unreduced: list[UnreducedFinding] = []
@@ -463,11 +465,14 @@ class Campaign:
         elif isinstance(result, Died):
             end = "timed out" if result.timed_out else "crashed"
             executed = structs.replace(executed, end=end)
+        chosen = slot.clusterings
         if isinstance(result, dict):
             self._judge(slot, generated, executed, job, made.as_generated(result), made)
         else:
             self.log(executed)
             self.dispatcher.done(generated, executor, None)
+        unsound = self.validator.judge_read(generated.index, made.test, chosen, sampled)
+        await self.unsound_clusters.follow_up(slot, generated.index, job, unsound)
 
     def _judge(
         self,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from litmusfuzz.corpus.textfile import Entry, Schedule, dumps
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
-    from litmusfuzz.fuzz.executors.protocol import Choice, Config
+    from litmusfuzz.fuzz.executors.protocol import Choice, ChosenClusters, Config
 
 JOB_TIMEOUT_S: Final = 60.0
 MAX_SHOWN: Final = 256
@@ -89,6 +91,8 @@ class Slot:
         What the present process has shown; believed only in a fresh process if it crashes.
     executions : int
         Executions so far.
+    clusterings : tuple of ChosenClusters
+        Of the last job: the clusterings of the graphs that the executor ran.
     minimizing : bool
     busy : bool
         True while it works on a test or a finding.
@@ -101,6 +105,7 @@ class Slot:
     jobs_run: int = 0
     shown: list[UnreducedFinding] = field(default_factory=list)
     executions: int = 0
+    clusterings: tuple[ChosenClusters, ...] = ()
     minimizing: bool = False
     busy: bool = False
     _damaged: bool = False
@@ -179,12 +184,14 @@ class Slot:
         self._damaged = damaging
         self._last = job
         self.jobs_run += 1
+        self.clusterings = ()
         reply = await self._ask(job)
         if isinstance(reply, Died):
             self.on_death(self, job, reply)
             self._begin()
             return reply
         self._count(reply.counters)
+        self.clusterings = messages.chosen_clusters(reply)
         if not reply.rows:
             return reply
         seen = messages.histogram(job.test, reply)
@@ -193,6 +200,21 @@ class Slot:
             (outcome,) = seen
             return Schedule(outcome, tuple(reply.choices))
         return seen
+
+    async def clusters_of(self, test: LitmusTest) -> tuple[ChosenClusters, ...]:
+        """The clusters that the executor chooses for a test, which is not run; () if none."""
+        if self._damaged:
+            self.renew()
+        job = Job(test)
+        request = structs.replace(job.request(self.config), task="clusters")
+        self._last = job
+        reply = await self.worker.run(request, JOB_TIMEOUT_S, test)
+        if isinstance(reply, Died):
+            self.on_death(self, job, reply)
+            self._begin()
+            return ()
+        self._count(reply.counters)
+        return messages.chosen_clusters(reply)
 
     def _count(self, counters: Mapping[str, float]) -> None:
         for name, number in counters.items():

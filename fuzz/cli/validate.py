@@ -14,6 +14,8 @@ from litmusfuzz.corpus.model import MalformedTest
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters
+    from litmusfuzz.oracles.explorer import Budget
+    from litmusfuzz.oracles.translation import Translation
     from litmusfuzz.reports.translation import TranslationReport
 
 from litmusfuzz.fuzz.cli.common import (
@@ -48,8 +50,8 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
 
     Clusters are sound if every outcome that the clustered graph allows is one that the
     graph without clusters allows, both under rfc. TensorFlow's clusters are read from
-    its graph dumps, and compared with ours. Exits 1 if some clusters are unsound, 3 if
-    some are undecided.
+    the graph that it would run, and compared with ours; an order that this graph has lost
+    is unsound as well. Exits 1 if some clusters are unsound, 3 if some are undecided.
     """
     from litmusfuzz.fuzz.campaign.cluster_sources import (
         CLUSTERINGS,
@@ -81,14 +83,24 @@ def _by_executor(
     file: str, test: LitmusTest, source: str, ask: ExecutorClusters, budget: int | None
 ) -> TranslationReport:
     from litmusfuzz.fuzz.campaign.cluster_sources import NoClusters, pairs_kept_apart
+    from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
+    from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.reports.translation import TranslationReport
 
     try:
-        clustered = ask(test)
+        found = judge_clusters(test, ask.chosen(test), _budget(budget))
     except NoClusters as error:
         return TranslationReport(file, test.name, source, (), "unknown", problem=str(error))
-    report = _judged(file, clustered, source, budget)
-    return replace(report, apart=tuple(f"{a} and {b}" for a, b in pairs_kept_apart(clustered)))
+    except NoAllowedSet as error:
+        fail(f"{file}: {error}")
+    lost = tuple(f"{a} before {b}" for a, b in found.lost)
+    if found.translation is None:
+        verdict = "unsound" if lost else "unknown"
+        problem = f"not validated: {found.problem}"
+        return TranslationReport(file, test.name, source, (), verdict, problem=problem, lost=lost)
+    report = _report(file, found.test, source, found.translation)
+    apart = tuple(f"{a} and {b}" for a, b in pairs_kept_apart(found.test))
+    return replace(report, verdict=str(found.verdict), lost=lost, apart=apart)
 
 
 def _by_function(
@@ -96,6 +108,8 @@ def _by_function(
 ) -> TranslationReport:
     from litmusfuzz.fuzz.campaign.cluster_sources import CLUSTERINGS
     from litmusfuzz.fuzz.passes.clustering import RegionRefused
+    from litmusfuzz.oracles.errors import NoAllowedSet
+    from litmusfuzz.oracles.translation import validate as soundness
     from litmusfuzz.reports.translation import TranslationReport
 
     name = source or ("file" if test.clusters else "ours")
@@ -105,23 +119,25 @@ def _by_function(
         return TranslationReport(file, test.name, name, (), "unsound", problem=str(error))
     except RegionRefused as error:
         fail(f"{file}: {error}")
-    return _judged(file, clustered, name, budget)
+    try:
+        found = soundness(clustered, _budget(budget))
+    except NoAllowedSet as error:
+        fail(f"{file}: {error}")
+    return _report(file, clustered, name, found)
 
 
-def _judged(file: str, clustered: LitmusTest, source: str, budget: int | None) -> TranslationReport:
-    from litmusfuzz.fuzz.passes.clustering import Rule, violations
-    from litmusfuzz.oracles.errors import NoAllowedSet
+def _budget(states: int | None) -> Budget:
     from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
+
+    return DEFAULT_BUDGET if states is None else replace(DEFAULT_BUDGET, states=states)
+
+
+def _report(file: str, clustered: LitmusTest, source: str, found: Translation) -> TranslationReport:
+    from litmusfuzz.fuzz.passes.clustering import Rule, violations
     from litmusfuzz.oracles.model import RFC
-    from litmusfuzz.oracles.translation import validate
     from litmusfuzz.reports.allowed import Witnessed
     from litmusfuzz.reports.translation import TranslationReport
 
-    states = DEFAULT_BUDGET.states if budget is None else budget
-    try:
-        found = validate(clustered, replace(DEFAULT_BUDGET, states=states))
-    except NoAllowedSet as error:
-        fail(f"{file}: {error}")
     breaches = violations(clustered)
     report = TranslationReport(
         file,

@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Meta
 
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
-from litmusfuzz.fuzz.executors.protocol import Choice, EventKey  # noqa: TC001 - of a schema
+from litmusfuzz.fuzz.executors.protocol import Choice, ChosenClusters, EventKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Value
@@ -31,6 +31,8 @@ MAX_REPLY_BYTES: Final = 16 << 20
 """Length of a reply, at most. It takes about twenty times as much memory when it is decoded."""
 MAX_TEXT: Final = 1 << 16
 """Length of a name or a line in a reply, at most."""
+MAX_CLUSTERINGS: Final = 4096
+"""Clusterings in a reply, at most: one for each copy of a test (`Noise.copies`)."""
 MAX_NAMED: Final = 100
 """Versions and counters in a reply, at most: each event of a campaign may hold them."""
 _LENGTH: Final = struct.Struct(">I")
@@ -56,6 +58,14 @@ class Row(msgspec.Struct, frozen=True):
     values: dict[Text, list[Int64 | list[Int64]] | None]
     count: Count
     status: Status = Status.COMPLETED
+
+
+class Clustering(msgspec.Struct, frozen=True):
+    """The fields of `ChosenClusters`."""
+
+    clusters: list[list[Text]] = []
+    lost: list[tuple[Text, Text]] = []
+    problem: Text = ""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,8 +159,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         Of the request.
     choices : list of Choice
         Of the recorded execution, whose outcome is in `rows`.
-    clusters : dict of str to list of str
-        Members of each cluster, in SSA order.
+    clusterings : list of Clustering
+        The clusters that the executor's own clusterer chose; of a run, those that it executed.
     diverged : str
         Why a replay or a total order could not be followed.
     seconds : float
@@ -162,7 +172,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0
     rows: list[Row] = []
     choices: list[tuple[Natural, Natural, Natural]] = []
-    clusters: dict[Text, list[Text]] = {}
+    clusterings: Annotated[list[Clustering], Meta(max_length=MAX_CLUSTERINGS)] = []
     diverged: Text = ""
     refused: Text = ""
     unavailable: Text = ""
@@ -203,6 +213,22 @@ def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
         )
         for outcome, count in histogram.items()
     ]
+
+
+def clusterings(chosen: Iterable[ChosenClusters]) -> list[Clustering]:
+    """Clusterings as a reply has them; the inverse of `chosen_clusters`."""
+    return [
+        Clustering([list(each) for each in one.clusters], list(one.lost), one.problem)
+        for one in chosen
+    ]
+
+
+def chosen_clusters(reply: Reply) -> tuple[ChosenClusters, ...]:
+    """Clusterings of a reply."""
+    return tuple(
+        ChosenClusters(tuple(map(tuple, each.clusters)), tuple(each.lost), each.problem)
+        for each in reply.clusterings
+    )
 
 
 def encoded(message: msgspec.Struct) -> bytes:

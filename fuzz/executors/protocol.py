@@ -23,6 +23,7 @@ __all__ = [
     "EVERYTHING",
     "Checkable",
     "Choice",
+    "ChosenClusters",
     "Clustered",
     "Clusters",
     "Config",
@@ -268,19 +269,41 @@ class Schedulable(Forceable, Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenClusters:
+    """Clusters that the system under test chose for a test, as far as they could be read.
+
+    Parameters
+    ----------
+    clusters : tuple of tuple of str
+        Members of each cluster, in SSA order.
+    lost : tuple of (str, str)
+        Pairs of nodes that the test orders and the clustered graph does not.
+    problem : str
+        Why the clusters are not known: one of a few sentences without names, so that they
+        can be counted. Then there are no others fields.
+    """
+
+    clusters: tuple[tuple[str, ...], ...]
+    lost: tuple[tuple[str, str], ...] = ()
+    problem: str = ""
+
+
 @runtime_checkable
 class Clustered(Prepared, Protocol):
     """Optional: a prepared test in which the system under test chose clusters itself."""
 
-    def clusters(self) -> Mapping[str, Sequence[str]]:
-        """Members, in SSA order, of each cluster that it chose, by the cluster's name.
+    def clusters(self) -> Sequence[ChosenClusters]:
+        """Clusters that it chooses for a test without noise.
 
         Raises
         ------
         Refused
-            If it chooses no clusters in this configuration, or clusters that the semantics
-            does not describe.
+            If it chooses no clusters in this configuration.
         """
+
+    def clusters_run(self) -> Sequence[ChosenClusters]:
+        """The distinct clusterings of the graphs that the last `run` executed."""
 
 
 class Executor(Protocol):

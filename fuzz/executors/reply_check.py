@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Set
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.executors.messages import Reply, Request, Row
+    from litmusfuzz.fuzz.executors.messages import Clustering, Reply, Request, Row
 
 _REASONS: Final = ("refused", "unavailable", "diverged")
 MAX_CHOICES: Final = 1_000_000_000
@@ -47,7 +47,7 @@ def check(request: Request, test: LitmusTest | None, reply: Reply) -> None:
     if reply.seconds < 0:
         raise BadReply(f"its time is negative: {reply.seconds} s")
     given = [name for name in _REASONS if getattr(reply, name)]
-    results = [name for name in ("rows", "choices", "clusters") if getattr(reply, name)]
+    results = [name for name in ("rows", "choices", "clusterings") if getattr(reply, name)]
     expected = _expected(request) if not given else ()
     for name in (*given[1:], *(each for each in results if each not in expected)):
         first = f" beside {given[0]}" if given else ""
@@ -55,16 +55,24 @@ def check(request: Request, test: LitmusTest | None, reply: Reply) -> None:
     if request.test and not given:
         test = test or loads(request.test).test
         if request.task == "clusters":
-            _check_clusters(test, reply)
+            if len(reply.clusterings) != 1:
+                raise BadReply(f"it has {len(reply.clusterings):,} clusterings, and not one")
         else:
             _check_rows(request, test, reply)
+        for each in reply.clusterings:
+            _check_clustering(test, each)
 
 
 def _expected(request: Request) -> tuple[str, ...]:
     """Fields of a reply with results."""
     if not request.test:
         return ()
-    return {"clusters": ("clusters",), "record": ("rows", "choices")}.get(request.task, ("rows",))
+    expected: dict[str, tuple[str, ...]] = {
+        "clusters": ("clusterings",),
+        "record": ("rows", "choices"),
+        "run": ("rows", "clusterings"),
+    }
+    return expected.get(request.task, ("rows",))
 
 
 def _check_rows(request: Request, test: LitmusTest, reply: Reply) -> None:
@@ -121,10 +129,15 @@ def _check_size(name: str, element: object, size: int) -> None:
         raise BadReply(f"the value of {name!r} has {len(element)} numbers, not {size}")
 
 
-def _check_clusters(test: LitmusTest, reply: Reply) -> None:
-    members = [member for cluster in reply.clusters.values() for member in cluster]
-    wrong = sorted(set(members) - set(test.types))
+def _check_clustering(test: LitmusTest, clustering: Clustering) -> None:
+    members = [member for cluster in clustering.clusters for member in cluster]
+    lost = [name for pair in clustering.lost for name in pair]
+    wrong = sorted({*members, *lost} - {node.name for node in test.nodes})
     if wrong:
         raise BadReply(f"the test has no node {wrong[0][:_SHOWN]!r}")
     if len(set(members)) < len(members):
         raise BadReply("a node is in two clusters")
+    if not all(clustering.clusters):
+        raise BadReply("a cluster is empty")
+    if clustering.problem and (members or lost):
+        raise BadReply("it has clusters, and says that it does not know them")

@@ -86,7 +86,12 @@ class _Server:
             return messages.Reply(refused=_line(refusal))
         except Unavailable as missing:
             return messages.Reply(unavailable=_line(missing))
-        return messages.Reply(rows=messages.rows(found), seconds=time.perf_counter() - start)
+        chosen = prepared.clusters_run() if isinstance(prepared, Clustered) else ()
+        return messages.Reply(
+            rows=messages.rows(found),
+            clusterings=messages.clusterings(chosen),
+            seconds=time.perf_counter() - start,
+        )
 
     def prepare(self, executor: Executor, name: str, request: messages.Request) -> Prepared:
         key = (name, request.test, request.config)
@@ -108,7 +113,7 @@ def _line(reason: Exception) -> str:
 def _clustered(prepared: Prepared) -> messages.Reply:
     if not isinstance(prepared, Clustered):
         raise Refused(messages.NO_CLUSTERS)
-    return messages.Reply(clusters={name: list(m) for name, m in prepared.clusters().items()})
+    return messages.Reply(clusterings=messages.clusterings(prepared.clusters()))
 
 
 def _scheduled(prepared: Prepared, request: messages.Request) -> messages.Reply:

@@ -7,6 +7,7 @@ one feature only.
 from __future__ import annotations
 
 import os
+import random
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -15,10 +16,12 @@ from litmusfuzz.corpus.model import BranchAttrs, LitmusTest
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from litmusfuzz.fuzz.executors.protocol import Config, Refused, Unavailable
+from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, Refused, Unavailable
 from litmusfuzz.fuzz.mutants.stale_reads import StaleReads
 from litmusfuzz.fuzz.passes.clustering import Clustering, Rule, cluster
 from litmusfuzz.fuzz.support import EVERYTHING, Support
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,6 +78,39 @@ class UnsafeClusterer(Clusterer):
 
     name: ClassVar[str] = "double/unsafe-clusterer"
     options: ClassVar[Clustering] = Clustering(without=frozenset({Rule.UNSAFE_PAIR}))
+
+
+class Compiled(PreparedTest):
+    """A test with the clusters of a compiler: shows any outcome that they allow."""
+
+    def __init__(self, test: LitmusTest, config: Config) -> None:
+        super().__init__(test, config)
+        made = cluster(test, UnsafeClusterer.options)
+        self._chosen = ChosenClusters(tuple(each.members for each in made.clusters))
+        self._allowed = sorted(Explorer(made, RFC).allowed_outcomes().witnesses, key=str)
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Draws outcomes."""
+        return Counter(random.Random(seed).choices(self._allowed, k=count))
+
+    def clusters(self) -> Sequence[ChosenClusters]:
+        """Of a test that is not run."""
+        return (self._chosen,)
+
+    def clusters_run(self) -> Sequence[ChosenClusters]:
+        """Of the last run."""
+        return (self._chosen,)
+
+
+class UnsafeCompiler(NativeExecutor):
+    """It puts unsafe pairs into one cluster, and says so only when it has run a test."""
+
+    name: ClassVar[str] = "double/unsafe-compiler"
+    support: ClassVar[Support] = Support(features=frozenset())
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Compiles."""
+        return Compiled(test, config)
 
 
 class Counting(NativeExecutor):
@@ -332,7 +368,8 @@ class WeakerGuarantee(Spaced):
 
 
 DOUBLES = (
-    *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, Counting, TakesClusters),
+    *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
+    *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, Raising),
     *(Spaced, EitherSetting, RarelyPlain, WeakerGuarantee),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from campaign.campaigns import Run
 from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign import unsound_clusters
 from litmusfuzz.fuzz.campaign.dispatcher import MAX_WAITING
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
@@ -158,6 +160,30 @@ def test_an_unsound_clustering_is_a_finding_although_no_run_shows_it(tmp_path: P
         assert translation.verdict is Soundness.UNSOUND
         assert found.reason == (f"the clusters add {translation.added}",)
         assert len(entry.test.effects) <= 5
+
+
+def test_unsound_clusters_that_a_run_reports_are_reduced_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unsound_clusters, "REDUCE_S", 600.0)
+    double = ("double/unsafe-compiler", "inline")
+    ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=8, count=64)
+    share = ended.shares["inline"]
+    assert share.clusterings["unsound"] >= 2
+    assert set(share.clusterings) == {"sound", "unsound"}
+    found = [each for each in ended.report.findings if each.kind is FindingKind.UNSOUND]
+    assert found
+    for each in found:
+        entry = load(ended.path(each.file))
+        translation = validate(entry.test)
+        assert translation.verdict is Soundness.UNSOUND
+        added, order, shown = each.reason
+        assert added == f"the clusters add {translation.added}"
+        assert order == f"in the order {'; '.join(map(str, translation.witness))}"
+        assert re.match(r"shown in [1-9]\d* of [\d,]+ executions: ", shown)
+        assert len(entry.test.effects) <= 5
+    # The others have the same ops in the same relation.
+    assert sum(each.count for each in found) == share.clusterings["unsound"]
 
 
 def test_clusters_that_tests_came_with_are_counted(tmp_path: Path) -> None:

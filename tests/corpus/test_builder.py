@@ -389,7 +389,7 @@ def test_a_register_keeps_its_value_until_a_block_gives_it_another() -> None:
         ("loop 2 { lock M; X=1 }", "lock M without unlock"),
         ("lock M; loop 2 { unlock M }; unlock M", "not the one locked last"),
         ("loop 2 { r0=X }; X=r0", "no register r0"),
-        ("cluster { lock M; X=1; unlock M; r0=X }", "lies across the boundary"),
+        ("cluster { lock M; X=1; unlock M; r0=X }", "cycle through a cluster"),
         ("cluster { Q!1 }", "cannot be compiled"),
         ("cluster { }", "at least one member"),
         ("Q!1,r0", "several elements are numbers"),

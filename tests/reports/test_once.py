@@ -22,7 +22,7 @@ OF_ONE_TEST: tuple[AnyEvent, ...] = (
     e.Generated(index=5, family="dag", executor="native", ops={}),
     executed(5, 1.0),
     e.Compared(index=5, family="dag", totals={}),
-    e.ClustersChosen(**WHERE, verdict="sound"),
+    e.ClustersChosen(**WHERE, verdicts={"sound": 1}),
 )
 HAPPEN_ONCE: tuple[tuple[int, AnyEvent], ...] = (
     (0, started(PLAIN)),

@@ -597,7 +597,9 @@ class _Lowering:
             "cluster",
             slot,
             device=self.devices[devices.pop()],
-            waits=[*waits, *held.get(cluster.members[0], ())],
+            waits=list(
+                dict.fromkeys((*waits, *(s for n in cluster.members for s in held.get(n, ()))))
+            ),
             inputs=[slots[name] for name in function.arguments],
             resources=[self.numbers[name] for name in function.initial],
             written=[self.numbers[final.variable] for final in function.finals],

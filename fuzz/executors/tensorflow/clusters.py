@@ -1,15 +1,23 @@
-"""Clusters that TensorFlow chose for XLA, read from TensorFlow's debug dumps.
+"""Clusters that TensorFlow made for XLA, read from the graphs that it dumps.
 
-With ``--tf_xla_clustering_debug`` TensorFlow writes each graph after it has marked
-nodes for compilation (``mark_for_compilation*.pbtxt``). Nodes of one cluster have the
-same value of the attribute ``_XlaCluster``: these are the members. Their SSA order is
-the order in which XLA's compiler translates the cluster's own graph, which it writes
-before it compiles (``xla_compile_graph_CLUSTER_*.pbtxt``, at log level 2).
+With ``TF_CPP_VMODULE=encapsulate_subgraphs_pass=1`` TensorFlow writes each graph after it has
+put clusters into functions (``encapsulate_subgraphs_after*``). That is the graph that runs: a
+cluster is one node in it, and the function that the node calls holds the members. TensorFlow
+does so when a callable of the session is made, before any run. A dump needs no parsing of text
+(``TF_DUMP_GRAPH_FMT=BIN``).
 
-Helper nodes, such as arguments and index constants, are dropped: they touch no
-resource. TensorFlow may clone a constant (``NODE/clone_N``) so that each consumer has
-its own. Such a constant is a member only if all its consumers are in the cluster:
-other consumers do not wait for the cluster.
+Each copy of the test has clusters of its own, and is read for itself:
+
+- *Members* are the nodes of the test in the function. TensorFlow clones a constant
+  (``NODE/clone_N``) so that each consumer has its own. Such a constant is a member only if all
+  its consumers are in the cluster: other consumers do not wait for the cluster. TensorFlow merges
+  equal nodes: one that is gone belongs to the cluster in which it is computed. Helper nodes,
+  such as arguments and index constants, are dropped: they touch no resource.
+  A cluster may hold ops of several copies. The ops of one copy are then a cluster of the test:
+  copies share no variables. Only where a test may block can one copy hold up another.
+- *SSA order* is the order in which XLA's compiler translates the function (`translation_order`).
+- *Order between clusters and other nodes*: what the graph given to TensorFlow orders must be
+  ordered in the graph that runs. A pair that is not is *lost*.
 """
 
 from __future__ import annotations
@@ -17,91 +25,105 @@ from __future__ import annotations
 import heapq
 import os
 import tempfile
+from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from google.protobuf import text_format
 from tensorflow.core.framework import graph_pb2
 
-from litmusfuzz.fuzz.executors.protocol import Refused
-from litmusfuzz.fuzz.executors.tensorflow.lowering import RACE
+from litmusfuzz.corpus.model import all_nodes, bodies, captures_of, head
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-    from litmusfuzz.corpus.model import LitmusTest, Node
+    from tensorflow.core.framework import function_pb2
 
-_PREFIX: Final = "c0/"
-"""Prefix of the node names in the only copy."""
+    from litmusfuzz.corpus.model import Node
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Template, Unit
+
+_FORMAT: Final = {"TF_DUMP_GRAPH_FMT": "BIN"}
+_CONTROL_FLOW: Final = frozenset(
+    {"LoopCond", "NextIteration", "Exit", "MutexLock", "ConsumeMutexLock"}
+)
+"""Ops of helpers whose order counts as that of the test's ops does: they decide which instances
+there are, and who holds a mutex."""
+_FUNCTIONAL: Final = frozenset({"If", "While"})
+MAX_LOST: Final = 16
+"""Pairs whose order is lost that are reported, of each copy."""
+
+NO_OP: Final = "a write of the test, or an op on a queue or mutex, is not in the graph that runs"
+NO_GRAPH: Final = "TensorFlow dumped no graph of a run"
+BODY: Final = "a body that runs as a function"
+SEVERAL_COPIES: Final = "a cluster of several copies of a test that may block"
+SEVERAL_RUNS: Final = "different clusters in the runs of one graph"
 
 
 @contextmanager
 def dumping() -> Iterator[Path]:
     """Context manager: a temporary folder into which TensorFlow dumps graphs.
 
-    Without such a folder TensorFlow only logs a line for each dump.
+    It must be entered while no thread of TensorFlow works: TensorFlow reads the folder from the
+    environment of the process.
     """
-    with tempfile.TemporaryDirectory(prefix="litmusfuzz-") as folder:
-        os.environ["TF_DUMP_GRAPH_PREFIX"] = folder
+    with tempfile.TemporaryDirectory(prefix="clusters-") as folder:
+        set_here = {**_FORMAT, "TF_DUMP_GRAPH_PREFIX": folder}
+        os.environ.update(set_here)
         try:
             yield Path(folder)
         finally:
-            del os.environ["TF_DUMP_GRAPH_PREFIX"]
+            for name in set_here:
+                del os.environ[name]
 
 
-def read(test: LitmusTest, folder: Path) -> dict[str, list[str]]:
-    """Members of each cluster, in SSA order: the order in which XLA translates them.
+def read(
+    template: Template, built: Built, folder: Path, copies: int, names: Set[str]
+) -> list[ChosenClusters]:
+    """The distinct clusterings of the copies of a test; the most frequent first.
 
     Parameters
     ----------
-    test : LitmusTest
+    template : Template
+    built : Built
+        The graph that was given to TensorFlow.
     folder : Path
-        Contains the dumps of one session over one copy of the test, run once.
-
-    Raises
-    ------
-    Refused
-        If a resource op was not compiled with the cluster that it was marked for.
+        Contains the dumps of a session over that graph.
+    copies : int
+        Number of copies in `built`.
+    names : set of str
+        Nodes of the test as it was given to the executor, which may have added transfers.
     """
-    nodes = {node.name: node for node in test.graph.nodes}
-    marked = {proto.name.removeprefix(_PREFIX): proto for proto in _marked(folder).node}
-    home = {name: proto.attr["_XlaCluster"].s.decode() for name, proto in marked.items()}
-    cloned = {name.partition("/clone_")[0] for name in marked if "/clone_" in name}
-    members: dict[str, list[str]] = {}
-    for name in nodes:
-        consumers = [name]
-        if name in cloned:
-            consumers = [n.name for n in nodes.values() if name in (*n.inputs, *n.after)]
-        homes = {home.get(each, "") for each in consumers}
-        if len(homes) == 1 and "" not in homes:
-            members.setdefault(homes.pop(), []).append(name)
-    found: dict[str, list[str]] = {}
-    for cluster, names in members.items():
-        order = _translated(folder, cluster)
-        rank = {name.removeprefix(_PREFIX): index for index, name in enumerate(order)}
-        for name in names:
-            if name not in rank and nodes[name].definition.has_effect:
-                raise Refused(f"node {name}: marked for {cluster}, but not compiled with it")
-        found[cluster] = _in_order([nodes[name] for name in names], rank)
-    return found
+    graphs = _dumped(folder)
+    found: Counter[ChosenClusters] = Counter()
+    given = _Graph.of((n.name, n.op, n.input) for n in built.graph_def.node)
+    units = [_ReadUnit.of(template, unit, given, graphs) for unit in built.units]
+    for copy in range(copies):
+        found[_joined([unit.copy(f"c{copy}/", names) for unit in units])] += 1
+    return [chosen for chosen, _ in found.most_common()]
 
 
-def translation_order(graph: graph_pb2.GraphDef) -> list[str]:
-    """Nodes of a cluster's graph in the order in which XLA's compiler translates them.
+def translation_order(nodes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+    """Nodes of a cluster in the order in which XLA's compiler translates them.
 
     It is the reverse post-order of a depth-first search from the source node; the
     successors of a node are visited by name, last to first (``GraphCompiler::Compile``:
     "XLA requires determinism, generate a stable ordering from DFS"). This function is
     our own implementation; `tests/executors/test_tensorflow_clusters.py` compares it
-    with the values that TensorFlow's clusters compute.
+    with the graphs that XLA dumps, and with the values that TensorFlow's clusters compute.
+
+    Parameters
+    ----------
+    nodes : iterable of (str, iterable of str)
+        Names, each with its inputs as in a GraphDef.
     """
     source = ""
     followers: dict[str, set[str]] = {}
-    for node in graph.node:
-        inputs = {edge.lstrip("^").partition(":")[0] for edge in node.input}
-        for each in inputs or {source}:
-            followers.setdefault(each, set()).add(node.name)
+    for node, edges in nodes:
+        for each in {_tail(edge) for edge in edges} or {source}:
+            followers.setdefault(each, set()).add(node)
     left: list[str] = []
     seen: set[str] = set()
     stack = [(source, False)]
@@ -116,28 +138,333 @@ def translation_order(graph: graph_pb2.GraphDef) -> list[str]:
     return left[-2::-1]  # without the source
 
 
-def _marked(folder: Path) -> graph_pb2.GraphDef:
-    """The dump of the race's graph, with nodes marked for compilation."""
-    for path in sorted(folder.glob("mark_for_compilation*.pbtxt")):
-        graph = _parse(path)
-        if any(node.name == RACE for node in graph.node):
-            return graph
-    raise AssertionError(f"TensorFlow dumped no graph with {RACE!r}; is TF_XLA_FLAGS set?")
+def of_function(function: function_pb2.FunctionDef) -> Iterator[tuple[str, list[str]]]:
+    """Nodes of a cluster's function with their inputs, its arguments and results included."""
+    for argument in function.signature.input_arg:
+        yield argument.name, []
+    for node in function.node_def:
+        yield node.name, list(node.input)
+    for result in function.signature.output_arg:
+        yield result.name, [function.ret[result.name]]
 
 
-def _translated(folder: Path, cluster: str) -> list[str]:
-    (path,) = folder.glob(f"xla_compile_graph_{cluster}_*_XlaCompiledKernel*.pbtxt")
-    return translation_order(_parse(path))
+@dataclass(slots=True)
+class _Graph:
+    """Ops and inputs of the nodes of a graph, by name."""
+
+    ops: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, nodes: Iterable[tuple[str, str, Iterable[str]]]) -> _Graph:
+        """The graph without the edges that lead to the next iteration of a loop."""
+        made = cls()
+        for name, op, edges in nodes:
+            made.ops[name] = op
+            made.inputs[name] = [_tail(edge) for edge in edges]
+        for name, op in made.ops.items():
+            if op == "Merge":
+                again = made.ops
+                made.inputs[name] = [
+                    each for each in made.inputs[name] if again.get(each) != "NextIteration"
+                ]
+        return made
+
+    def before(self, marked: Mapping[str, int]) -> dict[str, int]:
+        """For each node, the set of marked nodes with a path to it, as a mask of their bits."""
+        missing: dict[str, int] = {}
+        followers: dict[str, list[str]] = {}
+        masks = dict.fromkeys(self.inputs, 0)
+        for name, edges in self.inputs.items():
+            there = [each for each in edges if each in masks]
+            missing[name] = len(there)
+            for each in there:
+                followers.setdefault(each, []).append(name)
+        ready = [name for name, count in missing.items() if not count]
+        for name in ready:  # grows
+            mask = masks[name] | marked.get(name, 0)
+            for each in followers.get(name, ()):
+                masks[each] |= mask
+                missing[each] -= 1
+                if not missing[each]:
+                    ready.append(each)
+        return masks
 
 
-def _parse(path: Path) -> graph_pb2.GraphDef:
-    return text_format.Parse(path.read_text(encoding="utf-8"), graph_pb2.GraphDef())
+@dataclass(slots=True)
+class _Read:
+    """Clusters of one copy of one graph."""
+
+    clusters: list[tuple[str, ...]] = field(default_factory=list)
+    lost: list[tuple[str, str]] = field(default_factory=list)
+    problem: str = ""
 
 
-def _in_order(members: list[Node], rank: Mapping[str, int]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _ReadUnit:
+    """One graph of the test, in all copies, as it was given to TensorFlow and as it runs.
+
+    `home` is the cluster of each node that is in one, `order` the place of each in it; `mixed`
+    are the clusters with ops on resources of several copies. `given` and `runs` are masks of the
+    nodes of `bits` before each node; in the graph that runs, a cluster stands for its members.
+    """
+
+    unit: Unit
+    prefix: str
+    nodes: Mapping[str, Node]
+    may_block: bool = False
+    problem: str = ""
+    graph: _Graph = field(default_factory=_Graph)
+    home: Mapping[str, str] = field(default_factory=dict)
+    order: Mapping[str, int] = field(default_factory=dict)
+    cloned: frozenset[str] = frozenset()
+    mixed: frozenset[str] = frozenset()
+    bits: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[str, int] = field(default_factory=dict)
+    runs: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, template: Template, unit: Unit, given: _Graph, graphs: Iterable[graph_pb2.GraphDef]
+    ) -> _ReadUnit:
+        test = template.test
+        prefix = f"run.{unit.runs[0]}/" if template.may_block and len(test.runs) > 1 else ""
+        nodes = {node.name: node for node in all_nodes(unit.graph.nodes)}
+        dumped = next((g for g in graphs if any(n.name == unit.target for n in g.node)), None)
+        if dumped is None:
+            return cls(unit, prefix, nodes, problem=NO_GRAPH)
+        if not _FUNCTIONAL.isdisjoint(given.ops.values()):
+            return cls(unit, prefix, nodes, problem=BODY)
+        home: dict[str, str] = {}
+        order: dict[str, int] = {}
+        calls = {node.op: node.name for node in dumped.node}
+        cloned: set[str] = set()
+        copies: dict[str, set[str]] = {}
+        for function in dumped.library.function:
+            call = calls.get(function.signature.name)
+            if call is None:
+                continue
+            for place, name in enumerate(translation_order(of_function(function))):
+                order[name] = place
+            for proto in function.node_def:
+                name, clone, _ = proto.name.partition("/clone_")
+                home[name] = call
+                cloned.update([name] if clone else [])
+                copy, _, rest = name.partition("/")
+                node = nodes.get(rest.removeprefix(prefix))
+                if node is not None and node.resources:
+                    copies.setdefault(call, set()).add(copy)
+        cloned.update(n.name.partition("/clone_")[0] for n in dumped.node if "/clone_" in n.name)
+        graph = _Graph.of((n.name, n.op, n.input) for n in dumped.node)
+        counted = [
+            name
+            for name, op in given.ops.items()
+            if (op in _CONTROL_FLOW or _is_op(nodes, prefix, name))
+            and (name in graph.ops or name in home)
+        ]
+        bits = {name: 1 << place for place, name in enumerate(counted)}
+        marked: dict[str, int] = {}
+        for name, bit in bits.items():
+            marked[home.get(name, name)] = marked.get(home.get(name, name), 0) | bit
+        return cls(
+            unit=unit,
+            prefix=prefix,
+            nodes=nodes,
+            may_block=template.may_block,
+            graph=graph,
+            home=home,
+            order=order,
+            cloned=frozenset(cloned),
+            mixed=frozenset(call for call, those in copies.items() if len(those) > 1),
+            bits=bits,
+            given=given.before(bits),
+            runs=graph.before(marked),
+        )
+
+    def copy(self, copy: str, known: Set[str]) -> _Read:
+        """The clusters of one copy, of the known nodes."""
+        if self.problem:
+            return _Read(problem=self.problem)
+        full = {name: f"{copy}{self.prefix}{name}" for name in self.nodes}
+        for node in self.unit.graph.nodes:  # TensorFlow drops what stands in a body that never runs
+            there = full[node.name] in self.graph.ops or full[node.name] in self.home
+            if node.resources and not there and node.definition.kind is not Kind.READ:
+                return _Read(problem=NO_OP)
+        home = {
+            name: self.home[full[name]]
+            for name, node in self.nodes.items()
+            if full[name] in self.home and not (node.members or bodies(node))
+        }
+        if self.may_block and self.mixed.intersection(home.values()):
+            return _Read(problem=SEVERAL_COPIES)
+        consumers = _consumers(self.unit.graph.nodes)
+        members: dict[str, list[str]] = {}
+        self._place_constants(home, full, consumers)
+        self._place_merged(home, full, consumers)
+        for name in self.nodes:
+            if name in home:
+                members.setdefault(home[name], []).append(name)
+        rank = {name: self.order[at] for name, at in full.items() if at in self.order}
+        found = _Read()
+        for names in members.values():
+            order = _in_order([self.nodes[name] for name in names], rank)
+            cluster = tuple(name for name in order if name in known)
+            found.clusters += [cluster] if cluster else []
+        at_home = {at: name for name, at in full.items()}
+        found.lost += (
+            pair for pair in self._lost(copy + self.prefix, at_home) if known >= set(pair)
+        )
+        return found
+
+    def _place_constants(
+        self, home: dict[str, str], full: Mapping[str, str], consumers: Mapping[str, set[str]]
+    ) -> None:
+        """Take a constant out of its cluster if one of its consumers does not wait for that.
+
+        Such a consumer has a clone of the constant or, if the constant was merged with equal
+        ones, or the consumer was simplified, no need of it.
+        """
+        for name in [each for each, node in self.nodes.items() if node.op == "Const"]:
+            above = home.get(name, "")
+            homes = {home.get(each, "") for each in consumers.get(name, ())}
+            if full[name] in self.cloned:
+                if len(homes) == 1 and "" not in homes:
+                    home[name] = homes.pop()
+                else:
+                    home.pop(name, None)
+            elif not all(
+                self._waits(full[each], above)
+                for each in consumers.get(name, ())
+                if each and not bodies(self.nodes[each])
+            ):
+                home.pop(name, None)
+
+    def _waits(self, name: str, cluster: str) -> bool:
+        """True if a node is in a cluster, or takes something from it."""
+        at = self.home.get(name, name)
+        return at == cluster or cluster in self.graph.inputs.get(at, ())
+
+    def _place_merged(
+        self, home: dict[str, str], full: Mapping[str, str], consumers: Mapping[str, set[str]]
+    ) -> None:
+        """Find clusters for nodes that TensorFlow has merged with equal ones, folded, or dropped.
+
+        These are pure nodes, and reads whose values nobody needs. Such a node is computed with a
+        cluster that computes what it needs and what needs it. Else it is in none: then it waits
+        for no cluster that its operands do not wait for.
+        """
+        gone = {
+            name
+            for name, at in full.items()
+            if at not in self.graph.ops
+            and at not in self.home
+            and at not in self.cloned
+            and not (self.nodes[name].members or bodies(self.nodes[name]))
+        }
+        for name in (each for each in self.nodes if each in gone):
+            above = {home[source] for source in self.nodes[name].sources if source in home}
+            below: set[str] = set()
+            seen: set[str] = set()
+            left = [name] if above else []
+            while left:
+                for each in consumers.get(left.pop(), set()) - seen:
+                    seen.add(each)
+                    below.add(home.get(each, ""))
+                    left += [each] if each in gone else []
+            if both := above & below:
+                home[name] = min(both)
+
+    def _lost(self, prefix: str, names: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Pairs of nodes of a copy that are ordered in the graph given, but not as it runs."""
+        lost: list[tuple[str, str]] = []
+        here = {name: bit for name, bit in self.bits.items() if name.startswith(prefix)}
+        for later in here:
+            at = self.home.get(later, later)
+            missing = self.given[later] & ~self.runs[at]
+            for earlier, bit in here.items() if missing else ():
+                if missing & bit and not self._kept_inside(earlier, later, names):
+                    pair = (_shown(earlier, prefix, names), _shown(later, prefix, names))
+                    lost.append(pair)
+                    if len(lost) == MAX_LOST:
+                        return lost
+        return lost
+
+    def _kept_inside(self, earlier: str, later: str, names: Mapping[str, str]) -> bool:
+        """True for two members of one cluster that it keeps in order, or two that only read."""
+        at = self.home.get(later)
+        if at is None or self.home.get(earlier) != at:
+            return False
+        kinds = [self.nodes[names[each]].definition.kind for each in (earlier, later)]
+        return kinds == [Kind.READ, Kind.READ] or self.order[earlier] < self.order[later]
+
+
+def _dumped(folder: Path) -> list[graph_pb2.GraphDef]:
+    """All dumped graphs in which clusters are functions."""
+    graphs = []
+    for path in sorted(folder.glob("encapsulate_subgraphs_after*.pb")):
+        graph = graph_pb2.GraphDef()
+        graph.ParseFromString(path.read_bytes())
+        graphs.append(graph)
+    return graphs
+
+
+def _joined(units: Sequence[_Read]) -> ChosenClusters:
+    """The clusters of one copy of a test, from those of its graphs.
+
+    Where each run has a graph of its own, the runs of one graph of the test must have the same
+    clusters: a test has no others.
+    """
+    problem = next((unit.problem for unit in units if unit.problem), "")
+    clusters: list[tuple[str, ...]] = []
+    for unit in units:
+        taken = {name for each in clusters for name in each}
+        for each in unit.clusters:
+            if each not in clusters:
+                clusters.append(each)
+                if taken.intersection(each):
+                    problem = problem or SEVERAL_RUNS
+    if problem:
+        return ChosenClusters((), (), problem)
+    lost = dict.fromkeys(pair for unit in units for pair in unit.lost)
+    return ChosenClusters(tuple(clusters), tuple(lost)[:MAX_LOST])
+
+
+def _is_op(nodes: Mapping[str, Node], prefix: str, name: str) -> bool:
+    """True if a name is that of an op of the test on a resource, in some copy."""
+    _, _, rest = name.partition("/")
+    node = nodes.get(rest.removeprefix(prefix))
+    return node is not None and bool(node.resources)
+
+
+def _shown(name: str, prefix: str, names: Mapping[str, str]) -> str:
+    """The node of the test that a node of TensorFlow's graph belongs to."""
+    if name in names:
+        return names[name]
+    parts = name.removeprefix(prefix).split("/")
+    return parts[0].partition(".")[0]
+
+
+def _consumers(nodes: Iterable[Node]) -> dict[str, set[str]]:
+    """The nodes that use each value; a body that has it as a result counts as one, named ""."""
+    found: dict[str, set[str]] = {}
+    for node in all_nodes(nodes):
+        outer = (outside for _, outside in captures_of(node))
+        for name in (*node.inputs, *node.after, *outer):
+            found.setdefault(head(name), set()).add(node.name)
+        for name in (each for _, body in bodies(node) for each in body.results):
+            found.setdefault(head(name), set()).add("")
+    return found
+
+
+def _tail(edge: str) -> str:
+    """The node that an input of a NodeDef comes from."""
+    return edge.lstrip("^").partition(":")[0]
+
+
+def _in_order(members: list[Node], rank: Mapping[str, int]) -> tuple[str, ...]:
     """A topological order of the members; the lower rank goes first among ready nodes.
 
-    A member without a rank was folded into a constant, and goes as early as possible.
+    A member without a rank is a cloned constant, and goes as early as possible.
     """
     names = {node.name for node in members}
     waits = {node.name: names.intersection((*node.inputs, *node.after)) for node in members}
@@ -152,4 +479,4 @@ def _in_order(members: list[Node], rank: Mapping[str, int]) -> list[str]:
                 above.remove(done)
                 if not above:
                     heapq.heappush(ready, (rank.get(name, -1), name))
-    return order
+    return tuple(order)

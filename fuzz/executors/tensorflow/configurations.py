@@ -177,8 +177,8 @@ for a process by its first session.
 
 QUIET: Final = (
     ("TF_CPP_MIN_LOG_LEVEL", "2"),
-    # With it XLA dumps what it compiles, where a folder is set: for `clusters.read`.
-    ("TF_CPP_VMODULE", "xla_compiler=2"),
+    # With it TensorFlow dumps graphs with clusters, where a folder is set: for `clusters.read`.
+    ("TF_CPP_VMODULE", "encapsulate_subgraphs_pass=1"),
 )
 """Variables of all configurations. TensorFlow reads them when it is imported: with the same values
 everywhere, one fork server is enough. At a lower level, a cancelled queue would log a line for
@@ -190,7 +190,6 @@ _XLA_FLAGS: Final = (
     "--tf_xla_min_cluster_size=1",
     # Otherwise the first executions may run a cluster's ops one by one.
     "--tf_xla_enable_lazy_compilation=false",
-    "--tf_xla_clustering_debug",  # for `clusters.read`
 )
 
 

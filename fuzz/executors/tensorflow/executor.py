@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
-    from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, EventKey, Histogram
     from litmusfuzz.fuzz.executors.setting_types import SettingType
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
+    from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
 # Compiling a cluster takes about 10 ms, so that fewer copies give more executions a second.
 _CLUSTERED_COPIES: Final = 8
@@ -186,6 +187,7 @@ class PreparedTest:
         self._clustered = bool(self._settings.compiled)
         self._name = config.name
         self._forcing: Forcing | None = None
+        self._clusters: dict[ChosenClusters, None] = {}
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
@@ -198,8 +200,6 @@ class PreparedTest:
 
         An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
-        from litmusfuzz.fuzz.executors.tensorflow import session
-
         copies = min(noise.copies, _CLUSTERED_COPIES) if self._clustered else noise.copies
         copies = copies_of(self._template.test, copies)
         if copies < noise.copies:
@@ -207,12 +207,11 @@ class PreparedTest:
         rng = np.random.default_rng(seed)
         builder = HistogramBuilder(self._template.test)
         sequential, unusable = True, 0
+        self._clusters = {}
         while builder.count < count and unusable < _MOST_UNUSABLE:
             with self._clock.part("building_s"):
                 built = self._build(noise, rng, sequential=sequential)
-                live = session.LiveSession(
-                    self._template, built, self._settings, noise.copies, self._target
-                )
+                live = self._live(built, noise.copies)
             with closing(live):
                 for _ in range(noise.steps):
                     before = builder.count
@@ -265,22 +264,38 @@ class PreparedTest:
             return functions.as_compiled(built, clustered)
         return built
 
-    def clusters(self) -> Mapping[str, Sequence[str]]:
-        """Clusters that XLA makes of one copy without noise, built and run once."""
-        from litmusfuzz.fuzz.executors.tensorflow import clusters, lowering, session
+    def _live(self, built: Built, copies: int) -> LiveSession:
+        """A session over a built graph; the clusters that TensorFlow made of it are read."""
+        from litmusfuzz.fuzz.executors.tensorflow import clusters, session
 
-        test = self._template.test
+        def made() -> LiveSession:
+            return session.LiveSession(self._template, built, self._settings, copies, self._target)
+
+        if self._settings.compiled != "clusters":
+            return made()
+        with clusters.dumping() as folder:
+            live = made()
+            with self._clock.part("clusters_s"):
+                names = frozenset(node.name for node in self._test.nodes)
+                read = clusters.read(self._template, built, folder, copies, names)
+        self._clusters.update(dict.fromkeys(read))
+        return live
+
+    def clusters(self) -> Sequence[ChosenClusters]:
+        """Clusters that TensorFlow makes of one copy without noise, which is not executed."""
+        from litmusfuzz.fuzz.executors.tensorflow import lowering
+
         if self._settings.compiled != "clusters":
             raise Refused(NO_CLUSTERS)
-        for feature in sorted(test.features):
-            raise Refused(feature)  # the semantics defines no clusters with such features
         still = Noise(copies=1, shuffle=False, padding=0)
         built = lowering.build(self._template, still, np.random.default_rng(0), share_handles=True)
-        with clusters.dumping() as folder:
-            made = session.LiveSession(self._template, built, self._settings, still.copies)
-            with closing(made) as live:
-                live.step()
-            return clusters.read(test, folder)
+        self._clusters = {}
+        self._live(built, still.copies).close()
+        return tuple(self._clusters)
+
+    def clusters_run(self) -> Sequence[ChosenClusters]:
+        """The distinct clusterings of the copies of the last run."""
+        return tuple(self._clusters)
 
     def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
         """The outcome of exactly that total order, forced by gates (`forced`).

@@ -1,0 +1,210 @@
+"""Unsound clusters that a framework chose: reduced, run to show them, and stored.
+
+The clusters are known from the graph that the framework runs, so that they are a finding without an
+execution. To reduce it, the framework is asked for the clusters of each smaller test, which is not
+run. The smallest is then executed until an outcome shows that the clusters allow and the test
+without clusters forbids.
+
+No forced order can show it. A gate can hold back other ops until a cluster begins, or until it is
+done, but nothing can come between a cluster's snapshot and its write-back except by chance: both
+happen inside one kernel. And if nothing comes between them, the cluster is as atomic as its members
+one after the other, which the test without clusters allows. What is left is a blocked outcome,
+which shows in nearly every execution.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.fuzz.campaign.causes import explains
+from litmusfuzz.fuzz.campaign.judge import explorer_or_none
+from litmusfuzz.fuzz.campaign.reducer import reduce
+from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.translation import Soundness
+from litmusfuzz.reports.events import SeenAgain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict, Validator
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+    from litmusfuzz.fuzz.campaign.slots import Slot
+
+REDUCE_S: Final = 10.0
+"""Seconds to reduce one unsound clustering. A framework needs some tens of milliseconds to say
+which clusters a smaller test has."""
+SHOW_S: Final = 20.0
+"""Seconds to look for an execution that shows an unsound clustering."""
+SHOW_COUNT: Final = 1024
+"""Executions of one build, at least, while one is looked for: to compile takes far longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A finding: its key, the test without clusters, and the configurations that cluster it so."""
+
+    key: str
+    test: LitmusTest
+    configurations: set[str]
+
+
+@dataclass(slots=True)
+class _Best:
+    """The smallest test so far with unsound clusters: the verdict on these, and the test alone."""
+
+    verdict: ChosenVerdict
+    test: LitmusTest
+
+
+@dataclass(slots=True)
+class _Shown:
+    """Outcomes of the executions that were to show unsound clusters."""
+
+    histogram: Counter[Outcome] = field(default_factory=Counter)
+    forbidden: set[Outcome] = field(default_factory=set)
+    by_clusters: Counter[Outcome] = field(default_factory=Counter)
+    """Forbidden outcomes that the clusters allow."""
+
+    def verdict(self, outcome: Outcome) -> Verdict:
+        """The verdict on an outcome of the test without clusters."""
+        return Verdict.FORBIDDEN if outcome in self.forbidden else Verdict.ALLOWED
+
+    @property
+    def line(self) -> str:
+        """How often the executions showed it."""
+        total = self.histogram.total()
+        if not self.by_clusters:
+            return f"not shown in {total:,} executions"
+        outcome, _ = self.by_clusters.most_common(1)[0]
+        return f"shown in {self.by_clusters.total():,} of {total:,} executions: {outcome}"
+
+
+class UnsoundClusters:
+    """Follows up unsound clusters that a worker has read.
+
+    Parameters
+    ----------
+    validator : Validator
+    """
+
+    def __init__(self, validator: Validator) -> None:
+        self.validator = validator
+        self.settings = validator.settings
+        self.found: list[_Found] = []
+
+    async def follow_up(
+        self, slot: Slot, index: int, job: Job, unsound: Iterable[ChosenVerdict]
+    ) -> None:
+        """Reduce, show and store the unsound clusterings of one test."""
+        sampled, test = slot.sampled, job.test
+        assert test is not None
+        for verdict in unsound:
+            known = await self._known(verdict.test, slot)
+            if known is not None:
+                executor, config = sampled.executor, sampled.config.name
+                self.validator.log(
+                    SeenAgain(index=None, executor=executor, configuration=config, key=known)
+                )
+                continue
+            start = time.monotonic()
+            best, shown = _Best(verdict, replace(test, clusters=())), _Shown()
+            slot.minimizing = True
+            try:
+                await self._reduce(slot, best)
+                if self.validator.key(best.verdict.test, sampled) not in self.validator.names:
+                    await self._show(slot, index, job, best, shown)
+            finally:  # also if the campaign ends meanwhile
+                slot.minimizing = False
+                slot.executor.minimizing_s += time.monotonic() - start
+                self._store(index, sampled, best, shown)
+
+    async def _known(self, test: LitmusTest, slot: Slot) -> str | None:
+        """Key of a finding whose shape this test contains, and that this configuration has."""
+        plain, name = replace(test, clusters=()), slot.sampled.title
+        for each in self.found:
+            if not explains(each.test, plain, exact=True):
+                continue
+            if name not in each.configurations and await self._unsound(slot, each.test):
+                each.configurations.add(name)
+            if name in each.configurations:
+                return each.key
+        return None
+
+    async def _reduce(self, slot: Slot, best: _Best) -> None:
+        """Make a test with unsound clusters smaller, and its names canonical if it stays one.
+
+        A framework's clusters may depend on names.
+        """
+        end = time.monotonic() + REDUCE_S
+        reduction = reduce(best.test)
+        try:
+            candidate = next(reduction)
+            while time.monotonic() < end:
+                candidate = reduction.send(await self._improved(slot, best, candidate))
+        except StopIteration:
+            pass
+        await self._improved(slot, best, normalized(best.test, "unsound"))
+
+    async def _improved(self, slot: Slot, best: _Best, test: LitmusTest) -> bool:
+        """Put a test in the place of the best if its clusters are unsound; true if they are."""
+        verdict = await self._unsound(slot, test)
+        if verdict is None:
+            return False
+        best.verdict, best.test = verdict, test
+        return True
+
+    async def _unsound(self, slot: Slot, test: LitmusTest) -> ChosenVerdict | None:
+        """The verdict on the clusters of a test that is not run; None if they are not unsound."""
+        verdicts = (self.validator.judge(test, each) for each in await slot.clusters_of(test))
+        return next((each for each in verdicts if each.verdict == Soundness.UNSOUND), None)
+
+    async def _show(self, slot: Slot, index: int, job: Job, best: _Best, shown: _Shown) -> None:
+        """Execute a test until its unsound clusters show."""
+        rng = random.Random(f"{self.settings.seed}/unsound/{index}")
+        oracle = explorer_or_none(best.test, RFC, self.settings.budget)
+        clustered = explorer_or_none(best.verdict.test, RFC, self.settings.budget)
+        if oracle is None or clustered is None:
+            return
+        end = time.monotonic() + SHOW_S
+        while not shown.by_clusters and time.monotonic() < end:
+            count = max(job.count, SHOW_COUNT)
+            again = Job(best.test, count, job.noise, rng.getrandbits(31))
+            result = await slot.run(again)
+            if not isinstance(result, dict):
+                return
+            for outcome, count in result.items():
+                shown.histogram[outcome] += count
+                if oracle.judge(outcome) is Verdict.FORBIDDEN:
+                    shown.forbidden.add(outcome)
+                    # An outcome that the clusters do not allow has another cause.
+                    if best.verdict.lost or clustered.judge(outcome) is not Verdict.FORBIDDEN:
+                        shown.by_clusters[outcome] += count
+
+    def _store(self, index: int, sampled: SampledConfiguration, best: _Best, shown: _Shown) -> None:
+        verdict = best.verdict
+        found = self.validator.key(verdict.test, sampled)
+        self.found.append(_Found(found, best.test, {sampled.title}))
+        if self.validator.seen_again(found, sampled):
+            return
+        self.validator.names[found] = self.validator.new_name(verdict.test)
+        self.validator.store(
+            index,
+            found,
+            verdict.test,
+            sampled,
+            f"{sampled.title} chose these clusters; {verdict.reason[0]}",
+            (*verdict.reason, shown.line),
+            tuple(
+                (outcome.plain, count, str(shown.verdict(outcome)))
+                for outcome, count in shown.histogram.items()
+            ),
+        )
