@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION: Final = 2
 MAX_LISTED: Final = 1000
 """Allowed sets with more outcomes are saved as their number and digest."""
+_TEXTS: Final[deque[tuple[LitmusTest, str]]] = deque(maxlen=64)
+"""Tests and their texts, the newest first: as many as wait in the queues of a campaign."""
 
 Setting = int | bool | str
 """The value of one setting of an executor, with its type: ``8``, ``true``, ``'8'`` differ."""
@@ -789,6 +792,19 @@ def dumps(entry: Entry) -> str:
         _block(top), Dumper=yaml.CSafeDumper, width=1 << 30, allow_unicode=True, indent=2
     )
     return str(text)
+
+
+def text_of(test: LitmusTest) -> str:
+    """The text of a test without allowed sets or finding, which is kept for a while.
+
+    A campaign sends the same test to several workers, and stores its digest.
+    """
+    for other, text in _TEXTS:
+        if other is test:
+            return text
+    text = dumps(Entry(test))
+    _TEXTS.appendleft((test, text))
+    return text
 
 
 def save(entry: Entry, path: str | os.PathLike[str]) -> None:

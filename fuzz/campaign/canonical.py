@@ -45,7 +45,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import Entry, dumps, text_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.events import in_program_order
@@ -177,7 +177,7 @@ def key_of(entry: Entry) -> str:
 
 def digest(test: LitmusTest) -> str:
     """SHA-256 of a test's bytes: equal if the test is generated again."""
-    return hashlib.sha256(dumps(Entry(test)).encode()).hexdigest()
+    return hashlib.sha256(text_of(test).encode()).hexdigest()
 
 
 def executor_class(executor: str, settings: Mapping[str, int | str | bool], model: str) -> str:

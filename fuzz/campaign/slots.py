@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from litmusfuzz.corpus.textfile import Entry, Schedule, dumps
+from litmusfuzz.corpus.textfile import Schedule, text_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -59,7 +59,7 @@ class Job:
         if self.test is None:
             return messages.Request(config=config.name)
         return messages.Request(
-            test=dumps(Entry(self.test)),
+            test=text_of(self.test),
             task="record" if self.wanted else "run" if self.choices is None else "replay",
             executor=self.executor,
             config=config.name,

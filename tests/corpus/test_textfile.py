@@ -26,6 +26,7 @@ from litmusfuzz.corpus.textfile import (
     outcome_from_plain,
     outcome_order,
     save,
+    text_of,
     write_text,
 )
 
@@ -855,3 +856,13 @@ def test_a_failed_write_leaves_no_new_file(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write_text("x", tmp_path / "taken")
     assert [each.name for each in tmp_path.iterdir()] == ["taken"]
+
+
+def test_the_text_of_a_test_is_made_once_while_the_test_is_in_use() -> None:
+    tests = [litmus(f"X={number}; r0=X") for number in range(64)]
+    texts = [text_of(test) for test in tests]
+    assert texts == [dumps(Entry(test)) for test in tests]
+    assert all(text_of(test) is text for test, text in zip(tests, texts, strict=True))
+    same = litmus("X=0; r0=X")
+    assert text_of(same) == texts[0]
+    assert text_of(tests[0]) is not texts[0]  # made again, after 64 others
