@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.executors.protocol import Clusters, Config, Noise
+    from litmusfuzz.fuzz.executors.protocol import Clusters, Config, Noise, Packing
     from litmusfuzz.fuzz.support import Support
     from litmusfuzz.reports.events import Event
 
@@ -101,6 +101,8 @@ class CampaignExecutor:
         Makes a configuration in which a finding of another one is tried.
     damaging_ops : frozenset of str
         Ops whose kernels may damage the memory of their process.
+    packing : type of Packing, optional
+        The executor's class, if it runs packs of tests.
     minimizing_s : float
         Seconds spent on minimizing.
     trying_again_s : float
@@ -117,6 +119,7 @@ class CampaignExecutor:
     clusterer: type[Clusters] | None = None
     damaging_ops: frozenset[str] = frozenset()
     sample: Callable[[Config], SampledConfiguration] = field(default=_no_other_configuration)
+    packing: type[Packing] | None = None
     minimizing_s: float = 0.0
     trying_again_s: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -130,6 +133,33 @@ class CampaignExecutor:
             return None
         self.last_taken_at = time.monotonic()
         return self.waiting.popleft()
+
+    def take_pack(self, first: GeneratedTest, noise: Noise) -> list[GeneratedTest]:
+        """Remove waiting tests that may run in a pack with one that was taken.
+
+        Returns
+        -------
+        list of GeneratedTest
+            All tests of the pack; the one that was taken alone if it may not run in a pack.
+        """
+        config, pack = first.sampled[self].config, [first]
+        most = self.pack_size(config, noise)
+        if most == 1 or not self._may_pack(first, config):
+            return pack
+        for each in list(self.waiting):
+            if len(pack) == most:
+                break
+            if each.sampled[self] is first.sampled[self] and self._may_pack(each, config):
+                self.waiting.remove(each)
+                pack.append(each)
+        return pack
+
+    def pack_size(self, config: Config, noise: Noise) -> int:
+        """Tests of a pack, at most."""
+        return 1 if self.packing is None else self.packing.pack_size(config, noise)
+
+    def _may_pack(self, generated: GeneratedTest, config: Config) -> bool:
+        return self.packing is not None and self.packing.may_pack(generated.test, config)
 
     def support_of(self, index: int) -> Support:
         """The tests that it takes of those with this number in the campaign."""
@@ -242,7 +272,12 @@ class Dispatcher:
     @property
     def running_low(self) -> bool:
         """True if an executor's queue is nearly empty."""
-        return any(len(each.waiting) <= self.settings.workers for each in self.fuzzed)
+        settings = self.settings
+        for each in self.fuzzed:
+            packed = each.pack_size(each.sampler.current.config, settings.noise)
+            if len(each.waiting) <= min(packed * settings.workers, MAX_WAITING - 1):
+                return True
+        return False
 
     def dispatch_next(self) -> bool:
         """Generate the next test and queue it; False if no test may be generated now."""

@@ -19,7 +19,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgspec import structs
 
@@ -48,7 +48,7 @@ from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, watch
 from litmusfuzz.fuzz.executors.process_log import in_a_line
-from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, noise_text
+from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, Packing, noise_text
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.model import GUARANTEES
@@ -92,6 +92,12 @@ TRYING_AGAIN_SHARE: Final = 0.1
 LEAST_ATTEMPTS: Final = 2
 """Fresh processes that are given such a test before a campaign of so many tests ends."""
 _PARENT: Final = re.compile(r"mutation of (\S+):")
+
+
+class _Planned(NamedTuple):
+    job: Job
+    variation: Variation
+    made: VariedTest
 
 
 class Campaign:
@@ -179,6 +185,7 @@ class Campaign:
             made.support,
             made if issubclass(made, Clusters) else None,
             getattr(made, "damaging_ops", frozenset()),
+            packing=made if issubclass(made, Packing) else None,
             sample=partial(self._simpler, name),
         )
 
@@ -405,7 +412,7 @@ class Campaign:
         generated = slot.executor.take()
         if generated is None:
             return None
-        return (self._run_canary if slot.canary else self._fuzz)(slot, generated)
+        return (self._run_canary if slot.canary else self._fuzz_pack)(slot, generated)
 
     # --- tests -----------------------------------------------------------------------------
 
@@ -417,8 +424,42 @@ class Campaign:
             if Verdict.UNKNOWN not in judgement.verdicts:  # the fuzzed executor counts it
                 self.log(CanaryRun(reported=judgement.forbidden_count > 0))
 
-    async def _fuzz(self, slot: Slot, generated: GeneratedTest) -> None:
-        """Run one generated test and judge its outcomes."""
+    def _planned(self, slot: Slot, generated: GeneratedTest) -> _Planned:
+        """The job that runs a generated test, and the test as it is run."""
+        run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
+        variation = Variation()
+        if not self.settings.as_generated:
+            variation = Variation.choose(generated.test, run_seed, slot.executor.support)
+        model = generated.sampled[slot.executor].model
+        made = varied(generated.test, variation, run_seed, model)
+        count = made.count(self.settings.count)
+        return _Planned(Job(made.test, count, self.settings.noise, run_seed), variation, made)
+
+    async def _fuzz_pack(self, slot: Slot, generated: GeneratedTest) -> None:
+        """Run a generated test and others that may run in a pack with it; judge their outcomes."""
+        taken = slot.executor.take_pack(generated, self.settings.noise)
+        slot.switch_to(generated.sampled[slot.executor])
+        planned = [self._planned(slot, each) for each in taken]
+        # A test with many more lanes is not small, and may be run less often.
+        pack = [each.job for each in planned if not each.variation.lanes]
+        seconds = 0.0
+        if len(pack) > 1 and not await slot.why_unavailable():
+            start = time.monotonic()
+            await slot.run_pack(pack)
+            seconds = (time.monotonic() - start) / len(pack)
+        for each, how in zip(taken, planned, strict=True):
+            await self._fuzz(slot, each, how, 0.0 if how.variation.lanes else seconds)
+
+    async def _fuzz(
+        self, slot: Slot, generated: GeneratedTest, planned: _Planned, seconds: float
+    ) -> None:
+        """Run one generated test, and judge its outcomes.
+
+        Parameters
+        ----------
+        seconds : float
+            Time that was spent on it already, in a pack.
+        """
         executor = slot.executor
         sampled = generated.sampled[executor]
         slot.switch_to(sampled)
@@ -430,15 +471,10 @@ class Campaign:
             self.dispatcher.not_run(generated, sampled)
             self.dispatcher.done(generated, executor, None)
             return
-        run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
+        job, variation, made = planned
         asked = time.monotonic()
-        variation = Variation()
-        if not self.settings.as_generated:
-            variation = Variation.choose(generated.test, run_seed, executor.support)
-        made = varied(generated.test, variation, run_seed, sampled.model)
-        job = Job(made.test, made.count(self.settings.count), self.settings.noise, run_seed)
         result = await slot.run(job)
-        seconds = time.monotonic() - asked
+        seconds += time.monotonic() - asked
         executor.sampler.add_run(sampled, seconds)
         self.dispatcher.weights.add_time(generated.family, seconds)
         parent = _PARENT.match(generated.test.description)
@@ -451,7 +487,7 @@ class Campaign:
             model=sampled.model.name,
             noise=noise_text(job.noise),
             variation=str(variation),
-            run_seed=run_seed,
+            run_seed=job.seed,
             count=job.count,
             sha256=digest(made.test),
             allowed=generated.allowed.get(sampled.model.name),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import DOES_NOT_START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -54,12 +54,27 @@ class Job:
     choices: tuple[Choice, ...] | None = None
     executor: str = ""
 
+    @property
+    def text(self) -> str:
+        """The text of the test; "" without one."""
+        return "" if self.test is None else text_of(self.test)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from other jobs of a pack."""
+        return self.text, self.seed
+
+    @property
+    def is_special(self) -> bool:
+        """True if it asks for more than a histogram from the worker's present process."""
+        return bool(self.fresh or self.wanted or self.choices is not None or self.executor)
+
     def request(self, config: Config) -> messages.Request:
         """The message to the worker."""
         if self.test is None:
             return messages.Request(config=config.name)
         return messages.Request(
-            test=text_of(self.test),
+            test=self.text,
             task="record" if self.wanted else "run" if self.choices is None else "replay",
             executor=self.executor,
             config=config.name,
@@ -70,6 +85,13 @@ class Job:
             choices=list(self.choices or ()),
             timeout_s=RECORD_S,
         )
+
+
+def pack_request(jobs: Sequence[Job], config: Config) -> messages.Request:
+    """The message to the worker for a pack of jobs, which differ in their tests and seeds only."""
+    request = jobs[0].request(config)
+    pack = [messages.Packed(job.text, job.seed) for job in jobs]
+    return structs.replace(request, test="", seed=0, pack=pack)
 
 
 Result = dict["Outcome", int] | Schedule | Died | messages.Reply
@@ -112,6 +134,8 @@ class Slot:
     _last: Job | None = None
     """The last job of the present process."""
     _checked: set[str] = field(default_factory=set)
+    _ahead: dict[tuple[str, int], Result] = field(default_factory=dict)
+    """Results of the tests of a pack, by text and seed, until they are asked for."""
     _counters_seen: Mapping[str, float] = field(default_factory=dict)
     _counters: dict[str, float] = field(default_factory=dict)
 
@@ -176,6 +200,10 @@ class Slot:
     async def run(self, job: Job) -> Result:
         """Run a job; the death of the worker is reported, and the next job has a new process."""
         assert job.test is not None
+        self.clusterings = ()
+        ahead = None if job.is_special else self._ahead.pop(job.key, None)
+        if ahead is not None:
+            return ahead
         # A kernel that may damage the process's memory has a process of its own.
         damaging = any(node.op in self.executor.damaging_ops for node in job.test.effects)
         full = len(self.shown) >= MAX_SHOWN
@@ -184,7 +212,6 @@ class Slot:
         self._damaged = damaging
         self._last = job
         self.jobs_run += 1
-        self.clusterings = ()
         reply = await self._ask(job)
         if isinstance(reply, Died):
             self.on_death(self, job, reply)
@@ -215,6 +242,41 @@ class Slot:
             return ()
         self._count(reply.counters)
         return messages.chosen_clusters(reply)
+
+    async def run_pack(self, jobs: Sequence[Job]) -> None:
+        """Run jobs together; `run` then has the result of each at once.
+
+        If the process dies, the jobs are run one by one, in another: the death counts for the
+        job that causes it alone, and for the pack only if none does.
+        """
+        if self._damaged or len(self.shown) >= MAX_SHOWN:
+            self.renew()
+        self._ahead = {}
+        self._last = jobs[0]
+        self.jobs_run += len(jobs)
+        tests = tuple(job.test for job in jobs if job.test is not None)
+        reply = await self.worker.run(pack_request(jobs, self.config), JOB_TIMEOUT_S, tests)
+        if isinstance(reply, Died):
+            await self._run_alone(jobs, reply)
+            return
+        self._count(reply.counters)
+        for job, rows in zip(jobs, reply.packed, strict=False):  # none if the pack is refused
+            assert job.test is not None
+            seen = messages.histogram(job.test, messages.Reply(rows=rows))
+            self.executions += sum(seen.values())
+            self._ahead[job.key] = seen
+
+    async def _run_alone(self, jobs: Sequence[Job], died: Died) -> None:
+        """Run jobs one by one whose process has died."""
+        shown = self.shown
+        self._begin()
+        self.shown = shown  # in doubt if one of the jobs ends a process again
+        found = {job.key: await self.run(job) for job in jobs}
+        if not any(isinstance(each, Died) for each in found.values()):
+            why = f"in a pack of {len(jobs)} tests, none of which does so alone: {died.message}"
+            self.on_death(self, jobs[0], replace(died, message=why))
+            self.shown = []
+        self._ahead = found
 
     def _count(self, counters: Mapping[str, float]) -> None:
         for name, number in counters.items():

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 NO_SCHEDULES: Final = "schedules"
 """Name by which an executor refuses tasks of `Schedulable` and `Forceable`."""
+NO_PACKS: Final = "packs"
+"""Name by which an executor that is not `Packing` refuses a pack."""
 NO_CLUSTERS: Final = "clusters of its own"
 """Name by which an executor that is not `Clustered` refuses the task."""
 MAX_REPLY_BYTES: Final = 16 << 20
@@ -115,6 +117,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
         return {name: value for name, _, value in pairs}
 
 
+class Packed(msgspec.Struct, frozen=True):
+    """A test of a pack: the text of its file, and the seed of its noise."""
+
+    test: str
+    seed: int
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A task for a worker; without a test, a request for versions.
 
@@ -132,6 +141,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         Fields of `Noise`.
     timeout_s : float
         Limit for *record* and *force*.
+    pack : list of Packed
+        In place of `test` and `seed`, for an executor that is `Packing`: tests to run together.
     number : int
         Of the request; its reply has the same. `Worker` sets it.
     """
@@ -144,6 +155,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     noise: dict[str, int | bool] = {}
     seed: int = 0
+    pack: list[Packed] = []
     wanted: list[Row] = []
     choices: list[Choice] = []
     order: list[EventKey] = []
@@ -157,6 +169,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     number : int
         Of the request.
+    packed : list of list of Row
+        For each test of a pack, its outcomes.
     choices : list of Choice
         Of the recorded execution, whose outcome is in `rows`.
     clusterings : list of Clustering
@@ -171,6 +185,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int = 0
     rows: list[Row] = []
+    packed: list[list[Row]] = []
     choices: list[tuple[Natural, Natural, Natural]] = []
     clusterings: Annotated[list[Clustering], Meta(max_length=MAX_CLUSTERINGS)] = []
     diverged: Text = ""

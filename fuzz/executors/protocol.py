@@ -39,7 +39,9 @@ __all__ = [
     "Histogram",
     "Mutant",
     "Noise",
+    "Packing",
     "Prepared",
+    "PreparedPack",
     "Refused",
     "Schedulable",
     "Support",
@@ -359,6 +361,38 @@ class Damaging(Protocol):
     """
 
     damaging_ops: ClassVar[frozenset[str]]
+
+
+class PreparedPack(Protocol):
+    """Several tests that an executor has built, ready to run together."""
+
+    def run(self, count: int, noise: Noise, seeds: Sequence[int]) -> Sequence[Histogram]:
+        """Execute each test as `Prepared.run` does; `seeds` has one seed for each."""
+
+
+@runtime_checkable
+class Packing(Protocol):
+    """Optional: an executor that runs several small tests together, faster than one by one.
+
+    No test of a pack may race with another, or show fewer outcomes than alone.
+    """
+
+    @classmethod
+    def pack_size(cls, config: Config, noise: Noise) -> int:
+        """Tests of a pack, at most; 1 for no packs with this configuration and noise."""
+
+    @classmethod
+    def may_pack(cls, test: LitmusTest, config: Config) -> bool:
+        """True if a pack may have this test."""
+
+    def prepare_pack(self, tests: Sequence[LitmusTest], config: Config) -> PreparedPack:
+        """Build several tests.
+
+        Raises
+        ------
+        Refused
+            If one of them cannot run in a pack.
+        """
 
 
 @runtime_checkable

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import MAX_CAPACITY
+from msgspec import structs
+
+from litmusfuzz.corpus.model import MAX_CAPACITY, LitmusTest
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.messages import BadReply
@@ -17,7 +19,6 @@ from litmusfuzz.fuzz.executors.protocol import noise_from
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.messages import Clustering, Reply, Request, Row
 
 _REASONS: Final = ("refused", "unavailable", "diverged")
@@ -27,14 +28,14 @@ _SHOWN: Final = 80
 """Characters, at most, of a wrong name in a message."""
 
 
-def check(request: Request, test: LitmusTest | None, reply: Reply) -> None:
+def check(request: Request, test: LitmusTest | tuple[LitmusTest, ...] | None, reply: Reply) -> None:
     """Check that a reply answers this request.
 
     Parameters
     ----------
     request : Request
-    test : LitmusTest or None
-        The test of the request; None to read it from the request's text.
+    test : LitmusTest, tuple of LitmusTest, or None
+        The test of the request, or the tests of a pack; None to read them from the request's text.
     reply : Reply
 
     Raises
@@ -47,12 +48,20 @@ def check(request: Request, test: LitmusTest | None, reply: Reply) -> None:
     if reply.seconds < 0:
         raise BadReply(f"its time is negative: {reply.seconds} s")
     given = [name for name in _REASONS if getattr(reply, name)]
-    results = [name for name in ("rows", "choices", "clusterings") if getattr(reply, name)]
+    fields = ("rows", "packed", "choices", "clusterings")
+    results = [name for name in fields if getattr(reply, name)]
     expected = _expected(request) if not given else ()
     for name in (*given[1:], *(each for each in results if each not in expected)):
         first = f" beside {given[0]}" if given else ""
         raise BadReply(f"it has {name}{first}, which nobody asked for")
-    if request.test and not given:
+    if request.pack and not given:
+        tests = test if isinstance(test, tuple) else [loads(e.test).test for e in request.pack]
+        if len(reply.packed) != len(tests):
+            raise BadReply(f"it has {len(reply.packed):,} tests, of {len(tests)} asked")
+        for packed, rows in zip(tests, reply.packed, strict=True):
+            _check_rows(request, packed, structs.replace(reply, rows=rows))
+    elif request.test and not given:
+        assert test is None or isinstance(test, LitmusTest)
         test = test or loads(request.test).test
         if request.task == "clusters":
             if len(reply.clusterings) != 1:
@@ -65,6 +74,8 @@ def check(request: Request, test: LitmusTest | None, reply: Reply) -> None:
 
 def _expected(request: Request) -> tuple[str, ...]:
     """Fields of a reply with results."""
+    if request.pack:
+        return ("packed",)
     if not request.test:
         return ()
     expected: dict[str, tuple[str, ...]] = {

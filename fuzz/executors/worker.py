@@ -20,7 +20,7 @@ import select
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -46,6 +46,10 @@ START_TIMEOUT_S: Final = 120.0
 """Additional time for the first reply of a process: a framework may have to be imported."""
 _CHUNK: Final = 1 << 16
 _POLL_S: Final = 0.005
+
+
+Tests: TypeAlias = "LitmusTest | tuple[LitmusTest, ...] | None"
+"""The test of a request, or the tests of a pack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ class Worker:
         self._why_spawned = ""
         self._environment: dict[str, str] = {}
         self._request = messages.Request()
-        self._test: LitmusTest | None = None
+        self._test: Tests = None
         self._encoded = b""
         self._number = 0
         self._unstarted = ""
@@ -121,13 +125,11 @@ class Worker:
         self._deadline = 0.0
         self._timeout_s = 0.0
 
-    def send(
-        self, request: messages.Request, timeout_s: float, test: LitmusTest | None = None
-    ) -> None:
+    def send(self, request: messages.Request, timeout_s: float, test: Tests = None) -> None:
         """Send a request. Its whole reply is due within `timeout_s` seconds.
 
         The time that the process needs to start comes on top. The reply is checked against the
-        request's test, which is read from its text if `test` is not given.
+        request's test or pack, which is read from its text if `test` is not given.
         """
         self._begin(request, timeout_s, test)
         while self._unsent and not self.overdue:
@@ -166,14 +168,14 @@ class Worker:
         return result
 
     def ask(
-        self, request: messages.Request, timeout_s: float, test: LitmusTest | None = None
+        self, request: messages.Request, timeout_s: float, test: Tests = None
     ) -> messages.Reply | Died:
         """Send a request and wait for its reply."""
         self.send(request, timeout_s, test)
         return self.receive()
 
     async def run(
-        self, request: messages.Request, timeout_s: float, test: LitmusTest | None = None
+        self, request: messages.Request, timeout_s: float, test: Tests = None
     ) -> messages.Reply | Died:
         """Send a request and wait for its reply, while other tasks of the event loop run.
 
@@ -200,7 +202,7 @@ class Worker:
         if self._process is not None:
             self._end()
 
-    def _begin(self, request: messages.Request, timeout_s: float, test: LitmusTest | None) -> None:
+    def _begin(self, request: messages.Request, timeout_s: float, test: Tests) -> None:
         """Make sure that there is a process, and send as much of the request as it takes."""
         executor = request.executor or self.executor
         environment = dict(configuration(executor, request.config or None).environment)

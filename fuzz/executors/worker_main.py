@@ -28,6 +28,7 @@ from litmusfuzz.fuzz.executors.protocol import (
     Counts,
     Diverged,
     Forceable,
+    Packing,
     Refused,
     Schedulable,
     Unavailable,
@@ -67,6 +68,8 @@ class _Server:
 
     def outcome(self, executor: Executor, name: str, request: messages.Request) -> messages.Reply:
         try:
+            if request.pack:
+                return _packed(executor, name, request)
             if not request.test:
                 if request.config and isinstance(executor, Checkable):
                     executor.check(configuration(name, request.config))
@@ -108,6 +111,19 @@ class _Server:
 def _line(reason: Exception) -> str:
     """Why an executor does not run something, in one line; never "", which would be no reason."""
     return printable(" ".join(str(reason).split()), _MAX_REASON) or type(reason).__name__
+
+
+def _packed(executor: Executor, name: str, request: messages.Request) -> messages.Reply:
+    start = time.perf_counter()
+    if not isinstance(executor, Packing):
+        raise Refused(messages.NO_PACKS)
+    tests = [loads(each.test).test for each in request.pack]
+    prepared = executor.prepare_pack(tests, configuration(name, request.config))
+    seeds = [each.seed for each in request.pack]
+    found = prepared.run(request.count, noise_from(request.noise), seeds)
+    return messages.Reply(
+        packed=[messages.rows(each) for each in found], seconds=time.perf_counter() - start
+    )
 
 
 def _clustered(prepared: Prepared) -> messages.Reply:

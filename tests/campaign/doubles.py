@@ -29,7 +29,13 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.configuration_space import Point
-    from litmusfuzz.fuzz.executors.protocol import Executor, Histogram, Noise, Prepared
+    from litmusfuzz.fuzz.executors.protocol import (
+        Executor,
+        Histogram,
+        Noise,
+        Prepared,
+        PreparedPack,
+    )
 
 
 class OtherBranch(NativeExecutor):
@@ -367,7 +373,83 @@ class WeakerGuarantee(Spaced):
         return NativeExecutor().prepare(test, native["controlled_split"])
 
 
+class Packs(StaleReads):
+    """A mutant that runs packs; counts the tests of its packs."""
+
+    name: ClassVar[str] = "double/packs"
+    size: ClassVar[int] = 3
+    ends: ClassVar[frozenset[str]] = frozenset()
+    """Ops that end its process, wherever they are."""
+    ends_packs: ClassVar[frozenset[str]] = frozenset()
+    """Ops that end its process in a pack."""
+
+    def __init__(self) -> None:
+        self.packed = 0
+
+    @classmethod
+    def pack_size(cls, config: Config, noise: Noise) -> int:
+        """The same for all."""
+        return cls.size
+
+    @classmethod
+    def may_pack(cls, test: LitmusTest, config: Config) -> bool:
+        """Not every test."""
+        return len(test.nodes) % 4 > 0
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Crashes where it says so."""
+        if any(node.op in self.ends for node in test.effects):
+            os.abort()
+        return super().prepare(test, config)
+
+    def prepare_pack(self, tests: Sequence[LitmusTest], config: Config) -> PreparedPack:
+        """Crashes where it says so."""
+        assert 1 < len(tests) <= self.size
+        assert all(self.may_pack(test, config) for test in tests)
+        if any(node.op in self.ends_packs for test in tests for node in test.effects):
+            os.abort()
+        self.packed += len(tests)
+        return Pack([self.prepare(test, config) for test in tests])
+
+    def counters(self) -> Mapping[str, float]:
+        """Tests that ran in packs."""
+        return {"packed": self.packed}
+
+
+class Pack:
+    """Runs its tests one after the other."""
+
+    def __init__(self, tests: Sequence[Prepared]) -> None:
+        self.tests = tests
+
+    def run(self, count: int, noise: Noise, seeds: Sequence[int]) -> list[Histogram]:
+        """Each as it is run alone."""
+        return [e.run(count, noise, seed) for e, seed in zip(self.tests, seeds, strict=True)]
+
+
+class PacksOfOne(Packs):
+    """The same without packs."""
+
+    name: ClassVar[str] = "double/packs-of-one"
+    size: ClassVar[int] = 1
+
+
+class PacksThatCrash(Packs):
+    """An op ends its process."""
+
+    name: ClassVar[str] = "double/packs-that-crash"
+    ends: ClassVar[frozenset[str]] = frozenset({"AssignSubVariableOp"})
+
+
+class CrashesInPacks(Packs):
+    """An op ends its process, but only in packs."""
+
+    name: ClassVar[str] = "double/crashes-in-packs"
+    ends_packs: ClassVar[frozenset[str]] = frozenset({"AssignSubVariableOp"})
+
+
 DOUBLES = (
+    *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
     *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, Raising),

@@ -141,6 +141,10 @@ RECORD = msgspec.structs.replace(
     RUN, task="record", wanted=[messages.Row({"r0": [0], "r1": [1], "X": [1], "Y": [1]}, 1)]
 )
 QUEUED = msgspec.structs.replace(RUN, test=dumps(Entry(QUEUES)))
+PACK = msgspec.structs.replace(
+    RUN, test="", pack=[messages.Packed(dumps(Entry(each)), 1) for each in (SB, QUEUES)]
+)
+QUEUES_ROW = {"values": {"r0": [1], "Q": []}, "count": 1}
 CLUSTERS = msgspec.structs.replace(RUN, task="clusters")
 
 
@@ -170,6 +174,8 @@ def received(reply: dict[str, object] | bytes, request: messages.Request) -> mes
         (RECORD, {"rows": [row(count=1)], "choices": [[0, 2, (1 << 64) - 1]]}),
         (QUEUED, {"rows": [{"values": {"r0": [1], "Q": []}, "count": 1}]}),
         (QUEUED, {"rows": [{"values": {"r0": [1], "Q": [[1], [2], [3]]}, "count": 1}]}),
+        (PACK, {"packed": [[ROW], [QUEUES_ROW]]}),
+        (PACK, {"refused": "packs"}),
         (CLUSTERS, {"clusterings": [{"clusters": [["r0"], ["r1"]]}]}),
         (CLUSTERS, {"clusterings": [{"clusters": [["r0"]], "lost": [["r0", "r1"]]}]}),
         (RUN, {"rows": [ROW], "clusterings": [{"clusters": [["r0"]]}, {"problem": "no graph"}]}),
@@ -183,6 +189,13 @@ def test_a_good_reply_is_taken(request_: messages.Request, reply: dict[str, obje
 @pytest.mark.parametrize(
     ("request_", "reply", "why"),
     [
+        (PACK, {"packed": [[ROW]]}, "it has 1 tests, of 2 asked"),
+        (PACK, {"packed": [[QUEUES_ROW], [ROW]]}, "the test has no 'Q'"),
+        (PACK, {"packed": [[ROW], []]}, "its outcomes count 0 executions, of 3 asked"),
+        (PACK, {"packed": [[ROW], [row(count=5)]]}, "the test has no"),
+        (PACK, {"rows": [ROW]}, "it has rows, which nobody asked for"),
+        (PACK, {"packed": [[ROW], [QUEUES_ROW]], "refused": "x"}, "it has packed beside refused"),
+        (RUN, {"rows": [ROW], "packed": [[ROW]]}, "it has packed, which nobody asked for"),
         (RUN, b"", "Input data was truncated"),
         (RUN, b"\xff\xfe", "JSON is malformed"),
         (RUN, b"[" * 100_000, ""),

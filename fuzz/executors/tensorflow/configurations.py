@@ -140,6 +140,12 @@ class Settings:
         return frozenset()
 
     @property
+    def packs(self) -> bool:
+        """True if several tests may share a session (`packs`): nothing rewrites their graph."""
+        rewritten = self.rewrites or self.compiled or self.model_code or self.front_end != "graph"
+        return not rewritten and not self.workers and self.devices == 1
+
+    @property
     def one_device(self) -> bool:
         """True if the whole test must be on one device."""
         return bool(self.executor_type) or self.front_end == "functional_kernels"

@@ -130,6 +130,17 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """Where a test is added to a graph of other tests.
+
+    `place` is the prefix of all its names, those of resources included.
+    """
+
+    graph_def: graph_pb2.GraphDef
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """A test, lowered except for names, order of creation and noise.
 
@@ -193,6 +204,7 @@ def build(
     share_handles: bool = False,
     sequential: bool = True,
     front_end: str = "graph",
+    beside: Beside | None = None,
 ) -> Built:
     """One graph of `noise.copies` copies, with random order of creation and padding.
 
@@ -209,17 +221,20 @@ def build(
         True if each copy waits for the copy before; false if most copies block.
     front_end : str
         As in `Settings`; decides how bodies are written.
+    beside : Beside, optional
+        Adds the test to a graph of other tests, in place of a graph of its own.
     """
-    graph_def = graph_pb2.GraphDef()
-    graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
+    beside = beside or Beside(_empty(), "")
+    assert not (beside.place and (template.may_block or len(template.test.runs) > 1))
+    graph_def, place = beside.graph_def, beside.place
     emit = Emitter(graph_def)
     test = template.test
-    copies = [f"c{copy}" for copy in range(noise.copies)]
+    copies = [f"{place}c{copy}" for copy in range(noise.copies)]
     make: Callable[..., Copy] = Copy
     if front_end.startswith("functional"):
         lowered = front_end == "functional"
         make = partial(FunctionalCopy, library=graph_def.library, lowered=lowered)
-    state = _State(emit, template, copies, rng)
+    state = _State(emit, template, copies, rng, place)
     units = []
     for name, graph, runs in _units(template):
         prefix = f"run.{name}/" if template.may_block and len(test.runs) > 1 else ""
@@ -245,12 +260,42 @@ def build(
             before = last if sequential else []
             ends += last
         # Every node runs: the target needs all nodes without successors, hence all nodes.
-        target = RACE if len(test.runs) == 1 else f"{RACE}/{name}"
+        target = f"{place}{RACE}" if len(test.runs) == 1 else f"{RACE}/{name}"
         emit.helper(target, node_defs.proto("NoOp"), ends)
-        stacks = () if template.may_block else state.show(f"observed/{name}/", shown, prefix)
+        stacks = () if template.may_block else state.show(f"{place}observed/{name}/", shown, prefix)
         units.append(Unit(target, graph, runs, stacks))
     state.end()
     return Built(graph_def, tuple(units), state.final(), state.contents())
+
+
+def pack(
+    templates: Sequence[Template], noise: Noise, rngs: Sequence[np.random.Generator]
+) -> tuple[Built, ...]:
+    """Several tests in one graph, without an edge from one to another.
+
+    Each one's part of the graph is what `build` makes of it alone, with a prefix before all names.
+    The target of its initialization is `initial_target`.
+    """
+    graph_def = _empty()
+    return tuple(
+        build(template, noise, rng, beside=Beside(graph_def, _place(number)))
+        for number, (template, rng) in enumerate(zip(templates, rngs, strict=True))
+    )
+
+
+def initial_target(number: int) -> str:
+    """The target that initializes the resources of one test of a pack."""
+    return f"{_place(number)}{INIT}"
+
+
+def _place(number: int) -> str:
+    return f"t{number}/"
+
+
+def _empty() -> graph_pb2.GraphDef:
+    graph_def = graph_pb2.GraphDef()
+    graph_def.versions.producer = tf.version.GRAPH_DEF_VERSION
+    return graph_def
 
 
 def on_workers(built: Built) -> Built:
@@ -338,9 +383,15 @@ class _State:
     """Emits the nodes that set all resources before the race and read them after it."""
 
     def __init__(
-        self, emit: Emitter, template: Template, copies: Sequence[str], rng: np.random.Generator
+        self,
+        emit: Emitter,
+        template: Template,
+        copies: Sequence[str],
+        rng: np.random.Generator,
+        place: str,
     ) -> None:
         self.emit = emit
+        self.place = place
         self.test = template.test
         self.frame = template.frame
         self.copies = copies
@@ -491,6 +542,7 @@ class _State:
         self.holds.append(f"^{self.emit.helper(f'{name}/held', close, [f'{chosen}:1'])}")
 
     def _constant(self, name: str, value: npt.NDArray[Any]) -> str:
+        name = f"{self.place}{name}"
         if name not in self._constants:
             self._constants.add(name)
             self.emit.helper(name, const(value))
@@ -498,7 +550,7 @@ class _State:
 
     def end(self) -> None:
         """Emit the targets `INIT` and `HOLD`: sets all resources; ends blocked enqueues."""
-        self.emit.helper(INIT, node_defs.proto("NoOp"), self.sets)
+        self.emit.helper(f"{self.place}{INIT}", node_defs.proto("NoOp"), self.sets)
         if self.holds:
             self.emit.helper(HOLD, node_defs.proto("NoOp"), self.holds)
 
@@ -506,7 +558,7 @@ class _State:
         """Emit the stacks of all variables, helper variables included."""
         stacks = []
         for position, (kind, names) in enumerate(self.kept.items()):
-            tensor = self._stack(f"final{position}", kind, [f"{n}/get" for n in names])
+            tensor = self._stack(f"{self.place}final{position}", kind, [f"{n}/get" for n in names])
             stacks.append(Shown(f"{tensor}:0", kind, tuple(names)))
         return tuple(stacks)
 

@@ -1,0 +1,85 @@
+"""Packs in campaigns: the same verdicts and findings as without them, also after crashes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from campaign.campaigns import Run
+from campaign.doubles import CrashesInPacks, Packs, PacksOfOne, PacksThatCrash
+
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.reports.events import Executed, FindingAdded, Generated, WorkerDied
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("doubles")
+TESTS = 24
+
+
+def run(executor: str, out: Path) -> Run:
+    config = configuration(executor)
+    settings = Settings(
+        1, out, ((executor, config),), 600, TESTS, ("dag",), count=16, workers=1, model=None
+    )
+    return Run(settings).run()
+
+
+def shown(ended: Run) -> dict[int, tuple[object, ...]]:
+    """What each test was, and what it showed."""
+    executed = ended.of(Executed)
+    return {e.index: (e.sha256, e.end, e.run_seed, e.verdicts, e.reached) for e in executed}
+
+
+def findings(ended: Run) -> list[tuple[str, object]]:
+    """The minimized tests, and their outcomes; keys have the executor's name."""
+    entries = [loads(each.entry) for each in ended.of(FindingAdded)]
+    return [(dumps(Entry(e.test)), e.finding and e.finding.forbidden) for e in entries]
+
+
+def packed(ended: Run) -> float:
+    """Tests that ran in packs."""
+    return sum(each.counters.get("packed", 0) for each in ended.of(Executed))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(PacksOfOne.name, tmp_path_factory.mktemp("alone"))
+
+
+def test_packs_show_and_find_the_same(alone: Run, tmp_path: Path) -> None:
+    ended = run(Packs.name, tmp_path)
+    assert TESTS / 2 < packed(ended) < TESTS  # some may not be in a pack
+    assert packed(alone) == 0
+    assert shown(ended) == shown(alone)
+    assert len(shown(ended)) == TESTS
+    assert findings(ended) == findings(alone) != []
+
+
+def test_after_a_crash_the_tests_of_a_pack_run_one_by_one(alone: Run, tmp_path: Path) -> None:
+    """Only the test that crashes alone is crashed."""
+    ended = run(PacksThatCrash.name, tmp_path)
+    ops = {each.index: each.ops for each in ended.of(Generated)}
+    crashing = {index for index in ops if PacksThatCrash.ends & set(ops[index])}
+    assert crashing
+    seen, sound = shown(ended), shown(alone)
+    assert {index for index, each in seen.items() if each[1] == "crashed"} == crashing
+    assert {i: e for i, e in seen.items() if i not in crashing} == {
+        i: e for i, e in sound.items() if i not in crashing
+    }
+    fuzzing = [each for each in ended.of(WorkerDied) if not each.minimizing]
+    assert len(fuzzing) == len(crashing)
+    assert not any("pack" in each.message for each in fuzzing)
+
+
+def test_a_crash_of_a_pack_that_no_test_shows_alone_is_kept(alone: Run, tmp_path: Path) -> None:
+    ended = run(CrashesInPacks.name, tmp_path)
+    assert shown(ended) == shown(alone)
+    died = ended.of(WorkerDied)
+    assert died
+    for each in died:
+        assert each.message.startswith("in a pack of ")
+        assert "none of which does so alone: " in each.message
