@@ -38,6 +38,7 @@ SHOWS_QUICKLY = {
 LIMIT = "120s"
 RARE = "shows in less than 1 of 5,000 executions on busy cores"
 LEFT_TO_THE_NIGHTLY_RUN = {
+    "cluster-around-a-message": "tests/executors/test_tensorflow_clusters.py runs it",
     "cluster-optimizer-beside-scatter-nd": RARE,
     "cluster-reads-beside-scatter": "showed in 3 of 32,768 executions, and then in 0 of 65,536",
     "cluster-update-beside-scatter": RARE,

@@ -12,7 +12,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
@@ -158,22 +158,7 @@ def test_a_pair_that_litmusfuzz_joins_and_tensorflow_keeps_apart(checked) -> Non
     assert pairs_kept_apart(clustered(checked, TESTS["IRIW"])) == [("w0", "w1")]
 
 
-MESSAGE = loads("""\
-litmusfuzz: 2
-name: cluster-around-a-message
-variables:
-  X: {dtype: int32, shape: [], init: 0}
-  Y: {dtype: int32, shape: [], init: 0}
-queues:
-  Q: {dtype: int32, shape: [], capacity: 1, init: []}
-graphs:
-  main:
-    a: {op: ReadVariableOp, resources: [X]}
-    put: {op: QueueEnqueueV2, resources: [Q], inputs: [a]}
-    got: {op: QueueDequeueV2, resources: [Q]}
-    sum: {op: AddV2, inputs: [a, got]}
-    w: {op: AssignVariableOp, resources: [Y], inputs: [sum]}
-""").test
+MESSAGE = corpus_entry(LITMUS[0].parents[1] / "findings" / "cluster-around-a-message.yaml").test
 FEATURES = {
     "loop": (
         litmus("loop 2 { r0=Y; X=r0 } || Y=1"),
