@@ -231,6 +231,18 @@ def test_dags_have_a_bounded_number_of_orders_and_ops() -> None:
         assert len(test.graph.effects) <= 8
 
 
+@pytest.mark.parametrize("family", ["dag", "clusterable", "sparse"])
+def test_no_test_has_more_orders_than_its_chains_allow(family: str) -> None:
+    """Most tests are known by their chains to be small enough."""
+    tight = 0
+    for test in generated(family)[:40]:
+        most = dag.most_orders(test.graph.nodes)
+        orders = count_all(test, 2 * dag.MAX_ORDERS)
+        assert orders <= most
+        tight += orders == most
+    assert tight > 2
+
+
 def test_written_constants_are_unique_where_they_can_be() -> None:
     for index in range(100):
         test = generate("dag", 5, index)
