@@ -26,13 +26,15 @@ test: setup
 # must agree (a quarter of an hour on two free cores), some of full size, then ten
 # thousand graphs of which each permitted clustering must be sound, then every
 # known defect put into them, one after another (an hour and a half: each is a build),
-# and fifty thousand mutated files of every kind, each valid or refused in one line.
+# fifty thousand mutated files of every kind, each valid or refused in one line, and the
+# findings of corpus/findings through the whole pipeline (half an hour).
 nightly: setup
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 1600 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.passes.soundness --tests 10000 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python tests/kills/oracle_defects.py
 	$(VENV)/bin/python -m tests.mutated_files --mutations 50000 --seed $${SEED:-1}
+	$(VENV)/bin/python -m tests.corpus.findings_again
 
 lint: setup
 	$(VENV)/bin/ruff check .

@@ -608,6 +608,7 @@ class Campaign:
         if known is not None:
             self.findings.add_sighting(unreduced, known)
             return
+        best.rate = as_run.rate
         await minimizer.reduce_configuration(slot, unreduced, best, rng)
         complete = await minimizer.reduce(slot, unreduced, best, rng)
         as_often = copy(best)

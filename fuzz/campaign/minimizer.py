@@ -80,7 +80,8 @@ class Best:
     sampled: SampledConfiguration
     """The configuration in which it shows."""
     rate: float = 0.0
-    """The highest share of forbidden executions among its forms so far in that configuration."""
+    """The highest share of forbidden executions in that configuration, of the first form in a fresh
+    process and of smaller ones."""
     symptom: str = ""
     run_seed: int | None = None
     schedule: Schedule | None = None
@@ -114,6 +115,15 @@ class Best:
         """Replace the configuration by a simpler one."""
         self.sampled, self.rate = sampled, 0.0
         self.improve(self.test, judgement)
+
+    def measured(self, judgement: Judgement, executions: int) -> None:
+        """Replace the share of forbidden executions by that of a fresh process.
+
+        Races show more rarely while the machine is busy, and it may be busier than when the finding
+        was seen. Of a share that is too high, each experiment would be too short.
+        """
+        self.judgement = judgement
+        self.rate = judgement.forbidden_count / executions
 
     @property
     def count(self) -> int:
@@ -278,12 +288,12 @@ class Minimizer:
         shown = best.with_same_cause(judge(best.judgement.oracle, first))
         if shown.forbidden:
             best.run_seed = unreduced.seed
-            best.judgement = shown
+            best.measured(shown, shown.executions)
             return best
         again = await self.confirm(slot, unreduced, best, rng)
         if again is None:
             return None
-        best.judgement = again
+        best.measured(again, shown.executions + again.executions)
         return best
 
     async def record(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,9 @@ import pytest
 from campaign.campaigns import Run
 from campaign.doubles import EitherSetting, RarelyPlain, Spaced, WeakerGuarantee
 
-from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load
 from litmusfuzz.fuzz.campaign.canonical import form, key_of
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed, points
 from litmusfuzz.fuzz.campaign.configuration_reducer import (
@@ -20,6 +23,7 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
 )
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.space import SPACE, configuration_at, point_of
 from litmusfuzz.oracles.model import EXECUTOR
@@ -216,6 +220,43 @@ def test_a_setting_that_only_makes_it_frequent_is_not_needed(tmp_path: Path) -> 
         assert found.needs == "in a plain process"
         assert found.entry.finding is not None
         assert found.entry.finding.first_seen_in == config.name
+
+
+def test_a_finding_that_shows_more_rarely_now_than_when_it_was_seen_is_still_reduced(
+    tmp_path: Path,
+) -> None:
+    """It showed in half of the executions; on a machine that is busy by now, in one of 64.
+
+    Experiments for a half have 256 executions, of which 16 would have to show it.
+    """
+    test = litmus("X=1; r0=X || Y=1; r1=Y || Z=1 || r2=Z")
+    plain = configuration(RarelyPlain.name)
+    outcome = Outcome.of(
+        test, {"r0": (0,), "r1": (0,), "r2": (0,), "X": (1,), "Y": (1,), "Z": (1,)}
+    )
+    found = Finding(
+        executor=RarelyPlain.name,
+        configuration=plain.name,
+        model="executor",
+        forbidden=((outcome, 512),),
+        executions=1024,
+        noise=asdict(Noise()),
+        settings=dict(plain.settings),
+        versions={},
+        seed=3,
+        index=0,
+        family="dag",
+        minimized=False,
+        confirmed=False,
+    )
+    settings = Settings(
+        seed=3, out=tmp_path, executors=((RarelyPlain.name, plain),), tests=0, model=None
+    )
+    run = Run(settings, pending=[Entry(test, {}, found)]).run()
+    (reported,) = run.report.findings
+    assert reported.entry.finding is not None
+    assert reported.entry.finding.minimized
+    assert len(reported.entry.test.effects) == 2
 
 
 def test_what_no_fresh_process_shows_in_a_simpler_configuration_stays_in_its_own(

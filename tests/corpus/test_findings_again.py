@@ -1,111 +1,68 @@
-"""Each finding of `corpus/findings`, as if it had just been seen: through the whole pipeline.
+"""Findings of `corpus/findings` come back through the whole pipeline; see `findings_again`.
 
-It is confirmed as it is in its file, names included, reduced, normalized, confirmed again, and its
-script is run. Run one with ``pytest tests/corpus/test_findings_again.py -k NAME``, and all of them
-with ``make nightly``.
+One is taken here, in 15 s of processor time. The others compile each smaller test with XLA, have a
+process for each run, or show so rarely on busy cores that each takes a minute or more: they are
+left to ``make nightly``.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import findings_again
 import pytest
-from campaign.campaigns import Run
-from helpers import LITMUS
+from findings_again import FOLDER, NEEDS, WITHOUT_OUTCOME, again
 
-from litmusfuzz.corpus.textfile import Script, load
-from litmusfuzz.fuzz.campaign.canonical import key_of
-from litmusfuzz.fuzz.campaign.causes import explains, same_cause, symptom
-from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.oracles.model import MODELS
-from litmusfuzz.reports.events import FindingAdded, ScriptRun, Unconfirmed
+from litmusfuzz.corpus.textfile import load, save
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDER = LITMUS[0].parents[1] / "findings"
-FILES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
-WITHOUT_OUTCOME = {
-    "async-compilation-close": "a crash, which the executor avoids: it waits for the compiler",
-    "single-threaded-executor-waits": "the configuration refuses queues: its script shows it",
-    "slice-assign-writes-freed-memory": "a crash, which has no outcome to reduce",
-}
-# What takes seconds. `scatter-beside-read` showed in half of its executions: a confirmation, of a
-# thousand, misses it with 0.5**1000, and each probe of a smaller test, of 256, with 0.5**256.
-QUICK = {"scatter-beside-read"}
-ALONE = "a process for each run, as the op may damage memory"
-COMPILED = "XLA compiles each smaller test"
-RARE = "showed in less than 1 of 50 executions"
-LEFT_TO_THE_NIGHTLY_RUN = {
-    "cluster-optimizer-beside-scatter-nd": COMPILED,
-    "cluster-reads-beside-scatter": "showed in 3 of 32,768 executions, and then in 0 of 65,536",
-    "cluster-spans-two-sections": "each execution blocks, which takes a session",
-    "cluster-update-beside-scatter": f"{COMPILED}; {RARE}",
-    "cluster-writes-late": f"{COMPILED}; {RARE}",
-    "scatter-beside-scatter": "as scatter-beside-read",
-    "slice-assign-beside-add": f"{ALONE}; {RARE}",
-    "slice-assign-beside-optimizer": f"{ALONE}; {RARE}",
-    "slice-assign-beside-read": ALONE,
-    "slice-assign-beside-scatter": ALONE,
-}
-LIMIT_S = 600.0
+# It blocks in every execution, so that there is no chance in it, and was seen with all rewrites,
+# which it does not need.
+QUICK = ("cluster-spans-two-sections",)
 
 
-def test_each_finding_goes_through_the_pipeline_or_is_left_out_for_a_reason() -> None:
-    parts = [QUICK, set(LEFT_TO_THE_NIGHTLY_RUN), set(WITHOUT_OUTCOME)]
-    assert sorted(name for part in parts for name in part) == list(FILES)
-
-
-def seen_again(name: str, folder: Path) -> Run:
-    """A campaign that generates nothing, and is given one finding as it is in its file."""
-    entry = load(FILES[name])
-    found = entry.finding
-    assert found is not None
-    settings = Settings(
-        seed=1,
-        out=folder,
-        executors=(("tf", configuration("tf", found.configuration)),),
-        time_s=LIMIT_S,
-        reduction_s=LIMIT_S,
-        tests=0,
-        model=MODELS[found.model],
-    )
-    unreduced = replace(found, minimized=False, confirmed=False, cause=None, script=None)
-    return Run(settings, pending=[replace(entry, finding=unreduced)]).run()
+def test_each_finding_is_taken_or_left_out_for_a_reason() -> None:
+    files = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    assert sorted([*NEEDS, *WITHOUT_OUTCOME]) == files
+    assert set(QUICK) <= NEEDS.keys()
 
 
 @pytest.mark.skipif(not find_spec("tensorflow"), reason="needs TensorFlow")
-@pytest.mark.timeout(3 * LIMIT_S)
-@pytest.mark.parametrize("name", sorted(FILES.keys() - WITHOUT_OUTCOME.keys()))
-def test_a_finding_comes_back(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    asked_for = os.environ.get("LITMUSFUZZ_NIGHTLY") or name in request.config.option.keyword
-    if name not in QUICK and not asked_for:
-        pytest.skip(LEFT_TO_THE_NIGHTLY_RUN[name])
-    old = load(FILES[name])
-    assert old.finding is not None
-    run = seen_again(name, tmp_path / "out")
-    assert not run.of(Unconfirmed)
-    (added,) = run.of(FindingAdded)
-    entry = load(run.path(added.file))
-    found = entry.finding
-    assert found is not None
-    assert found.confirmed
-    assert found.minimized
-    assert found.configuration == old.finding.configuration
-    before = symptom(old.finding.forbidden[0][0])
-    assert all(same_cause(before, outcome) for outcome, _ in found.forbidden)
-    # The same test, or a smaller one.
-    assert explains(entry.test, old.test, exact=False)
-    assert len(entry.test.nodes) <= len(old.test.nodes)
-    assert added.key == key_of(entry)
-    if name in QUICK:
-        assert not found.needs_names
-        assert not found.needs_order
-        assert added.key == key_of(old)
-        (script,) = run.of(ScriptRun)
-        assert script.shows_it
-        assert found.script is Script.SHOWS_IT
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", QUICK)
+def test_a_finding_comes_back(name: str, tmp_path: Path) -> None:
+    result = again(name, tmp_path / "out")
+    assert result.came_back, str(result)
+    assert not result.problem, str(result)
+
+
+@pytest.mark.parametrize(("shown", "is_error"), [(500, True), (1, False)])
+def test_what_does_not_show_is_an_error_if_chance_cannot_explain_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: int, *, is_error: bool
+) -> None:
+    """The native executor shows none of it, whatever the file says of its rate."""
+    name = "scatter-beside-read"
+    entry = load(FOLDER / f"{name}.yaml")
+    assert entry.finding is not None
+    forbidden = tuple((outcome, shown) for outcome, _ in entry.finding.forbidden)
+    settings = dict(findings_again.configuration("native").settings)
+    wrong = replace(
+        entry.finding,
+        executor="native",
+        configuration="plain",
+        settings=settings,
+        forbidden=forbidden,
+        executions=1 << 20 if shown == 1 else 1024,
+    )
+    save(replace(entry, finding=wrong), tmp_path / f"{name}.yaml")
+    monkeypatch.setattr(findings_again, "FOLDER", tmp_path)
+    monkeypatch.setattr(findings_again, "RUN_S", 0.5)
+    result = again(name, tmp_path / "out")
+    assert not result.came_back
+    assert bool(result.problem) is is_error, str(result)
+    assert "shown in 0 of " in str(result)
+    assert ("ERROR" in str(result)) is is_error
