@@ -153,6 +153,8 @@ class Slot:
         """Continue in another configuration."""
         if sampled.config.environment != self.config.environment:
             self.renew()
+        if sampled is not self.sampled:
+            self._ahead = {}  # of another configuration
         self.sampled = sampled
 
     def renew(self) -> None:

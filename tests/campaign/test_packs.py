@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from copy import copy
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +12,9 @@ from campaign.doubles import CrashesInPacks, Packs, PacksOfOne, PacksThatCrash
 
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.reports.events import Executed, FindingAdded, Generated, WorkerDied
 
 if TYPE_CHECKING:
@@ -20,12 +24,16 @@ pytestmark = pytest.mark.usefixtures("doubles")
 TESTS = 24
 
 
-def run(executor: str, out: Path) -> Run:
+def prepared(executor: str, out: Path) -> Run:
     config = configuration(executor)
     settings = Settings(
         1, out, ((executor, config),), 600, TESTS, ("dag",), count=16, workers=1, model=None
     )
-    return Run(settings).run()
+    return Run(settings)
+
+
+def run(executor: str, out: Path) -> Run:
+    return prepared(executor, out).run()
 
 
 def shown(ended: Run) -> dict[int, tuple[object, ...]]:
@@ -83,3 +91,26 @@ def test_a_crash_of_a_pack_that_no_test_shows_alone_is_kept(alone: Run, tmp_path
     for each in died:
         assert each.message.startswith("in a pack of ")
         assert "none of which does so alone: " in each.message
+
+
+def test_a_result_of_a_pack_is_taken_once_and_in_its_configuration(tmp_path: Path) -> None:
+    slot, _ = prepared(Packs.name, tmp_path).campaign.slots
+    tests = [test for test in (generate("dag", 1, n) for n in range(9)) if len(test.nodes) % 4]
+    one, other = (Job(test, 1) for test in tests[:2])
+
+    async def jobs() -> list[int]:
+        """Jobs that the process had run after each step."""
+        counts = []
+        for again in (one, one, other):
+            await slot.run_pack([one, other])
+            for job in (again, again):
+                assert isinstance(await slot.run(job), dict)
+                counts.append(slot.jobs_run)
+            slot.switch_to(copy(slot.sampled))
+            await slot.run(other)
+            counts.append(slot.jobs_run)
+        slot.worker.close()
+        return counts
+
+    # A pack of two; its result; a job of its own; and one more in the other configuration.
+    assert asyncio.run(jobs()) == [2, 3, 4, 6, 7, 8, 10, 11, 12]
