@@ -118,6 +118,32 @@ def test_an_order_that_is_gone_is_reported_and_no_other(name: str, tmp_path: Pat
     assert lost_ones > 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loop 2 { r0=Y; X=r0; Y=2 } || Y=1",
+        "r0=Z; if r0==0 { r1=Y; X=r1; Y=2 } else { X=3; Z=r0 }; Y=4 || Y=1; Z=1",
+        "loop 2 { r0=X; if r0==0 { X=1; Y=1 }; Z=1 }; X=5",
+    ],
+)
+def test_bodies_that_are_functions_have_the_same_order(text: str) -> None:
+    """As v1 loops and conditionals of the same test."""
+    from litmusfuzz.fuzz.executors.tensorflow import clusters, lowering
+
+    dumped = Dumped(litmus(text))
+    expected = dumped.orders()
+    noise, rng = Noise(copies=1, shuffle=False, padding=0), np.random.default_rng(0)
+    built = lowering.build(dumped.template, noise, rng, share_handles=True, front_end="functional")
+    assert {"While", "If"}.intersection(node.op for node in built.graph_def.node)
+    dumped.graph.Clear()
+    for name, op, sources in clusters.Flattening(built.graph_def).nodes():
+        dumped.graph.node.add(name=name.replace(":", "/output/"), op=op).input.extend(
+            each.replace(":", "/output/") for each in sources
+        )
+    assert len(dumped.ops) > 3
+    assert dumped.orders() == expected
+
+
 def test_members_of_a_cluster_are_ordered_by_it(tmp_path: Path) -> None:
     """By XLA's translation: by edges, else by name."""
     dumped = Dumped(litmus("X=1; r0=Y"))

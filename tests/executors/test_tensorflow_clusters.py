@@ -192,6 +192,23 @@ def test_clusters_are_read_with_every_feature(checked, name: str) -> None:
     assert found.verdict is Soundness.SOUND
 
 
+@pytest.mark.parametrize("name", ["loop", "conditional"])
+def test_clusters_of_lowered_bodies_are_read(checked, name: str) -> None:
+    """Nodes of an inlined function have long names; the clusters of ops are those of v1."""
+    test, expected = FEATURES[name]
+    config = "compiled=clusters;front_end=functional"
+    request = messages.Request(test=dumps(Entry(test)), task="clusters", config=config)
+    reply = checked.worker.ask(request, 120)
+    assert isinstance(reply, messages.Reply), reply
+    (found,) = messages.chosen_clusters(reply)
+    assert (found.lost, found.problem) == ((), "")
+    ops = {node.name for node in test.nodes if node.resources}
+    read = {frozenset(ops.intersection(each)) for each in found.clusters}
+    assert read - {frozenset()} == {frozenset(ops.intersection(each)) for each in expected} - {
+        frozenset()
+    }
+
+
 def test_a_cluster_around_a_message_blocks(checked) -> None:
     """A defect of TensorFlow 2.21: docs/tensorflow-findings.md. The dequeue needs the cluster."""
     found = judge_clusters(MESSAGE, checked.chosen(MESSAGE), DEFAULT_BUDGET)

@@ -16,6 +16,8 @@ Each copy of the test has clusters of its own, and is read for itself:
   A cluster may hold ops of several copies. The ops of one copy are then a cluster of the test:
   copies share no variables. Only where a test may block can one copy hold up another.
 - *SSA order* is the order in which XLA's compiler translates the function (`translation_order`).
+- Functions of loops and conditionals that TensorFlow has *lowered* are inlined: the names of
+  their nodes then begin with those of the calls.
 - *Order between clusters and other nodes*: what the graph given to TensorFlow orders must be
   ordered in the graph that runs. A pair that is not is *lost*.
 """
@@ -24,8 +26,10 @@ from __future__ import annotations
 
 import heapq
 import os
+import re
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,9 +42,9 @@ from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Sequence, Set
 
-    from tensorflow.core.framework import function_pb2
+    from tensorflow.core.framework import function_pb2, node_def_pb2
 
     from litmusfuzz.corpus.model import Node
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Template, Unit
@@ -52,6 +56,8 @@ _CONTROL_FLOW: Final = frozenset(
 """Ops of helpers whose order counts as that of the test's ops does: they decide which instances
 there are, and who holds a mutex."""
 _FUNCTIONAL: Final = frozenset({"If", "While"})
+_OF_A_COPY: Final = re.compile(r"c\d+/")
+_INLINED: Final = re.compile(r".*/_\d+/(c\d+/.*)")
 MAX_LOST: Final = 16
 """Pairs whose order is lost that are reported, of each copy."""
 
@@ -98,7 +104,7 @@ def read(
     """
     graphs = _dumped(folder)
     found: Counter[ChosenClusters] = Counter()
-    given = _Graph.of((n.name, n.op, n.input) for n in built.graph_def.node)
+    given = _Graph.of(Flattening(built.graph_def).nodes())
     units = [_ReadUnit.of(template, unit, given, graphs) for unit in built.units]
     for copy in range(copies):
         found[_joined([unit.copy(f"c{copy}/", names) for unit in units])] += 1
@@ -159,9 +165,9 @@ class _Graph:
     def of(cls, nodes: Iterable[tuple[str, str, Iterable[str]]]) -> _Graph:
         """The graph without the edges that lead to the next iteration of a loop."""
         made = cls()
-        for name, op, edges in nodes:
+        for name, op, sources in nodes:
             made.ops[name] = op
-            made.inputs[name] = [_tail(edge) for edge in edges]
+            made.inputs[name] = list(sources)
         for name, op in made.ops.items():
             if op == "Merge":
                 again = made.ops
@@ -189,6 +195,89 @@ class _Graph:
                 if not missing[each]:
                     ready.append(each)
         return masks
+
+
+_Edges = Mapping[str, str]
+"""By the name of a body's argument, what it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flattening:
+    """A graph in which bodies that are functions stand in place of their While and If nodes.
+
+    It has the order that TensorFlow's lowering keeps: a body's node waits for those arguments that
+    it takes, and for the predicate; each result leaves by itself.
+    """
+
+    graph: graph_pb2.GraphDef
+
+    def nodes(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Name, op and inputs of each node; an output of a While or If is a node of its own."""
+        yield from self._level(self.graph.node, "", {})
+
+    def _level(
+        self, nodes: Iterable[node_def_pb2.NodeDef], function: str, arguments: _Edges
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        ops = {node.name: node.op for node in nodes}
+        for node in nodes:
+            sources = [self._source(edge, ops, function, arguments) for edge in node.input]
+            if node.op in _FUNCTIONAL:
+                made = self._loop if node.op == "While" else self._branch
+                yield from made(node, sources)
+            else:
+                yield _inside(function, node.name), node.op, sources
+
+    def _source(self, edge: str, ops: _Edges, function: str, arguments: _Edges) -> str:
+        """The node that an edge comes from."""
+        name, *output = edge.lstrip("^").split(":")
+        if name in arguments:
+            return arguments[name]
+        if ops.get(name) in _FUNCTIONAL and edge[0] != "^":
+            return f"{name}:{output[-1] if output else 0}"
+        return _inside(function, name)
+
+    def _body(
+        self, name: str, arguments: Sequence[str], results: list[str]
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        """The nodes of a body; its results are appended to `results`."""
+        function = next(f for f in self.graph.library.function if f.signature.name == name)
+        given = dict(zip((a.name for a in function.signature.input_arg), arguments, strict=True))
+        yield from self._level(function.node_def, name, given)
+        ops = {node.name: node.op for node in function.node_def}
+        edges = (function.ret[each.name] for each in function.signature.output_arg)
+        results += (self._source(edge, ops, name, given) for edge in edges)
+
+    def _loop(
+        self, node: node_def_pb2.NodeDef, sources: list[str]
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        again = [f"{node.name}/again/{place}" for place, _ in enumerate(sources)]
+        for name, source in zip(again, sources, strict=True):
+            yield name, "Merge", [source]
+        goes_on: list[str] = []
+        yield from self._body(node.attr["cond"].func.name, again, goes_on)
+        into = [f"{node.name}/into/{place}" for place, _ in enumerate(sources)]
+        outputs = [f"{node.name}:{place}" for place, _ in enumerate(sources)]
+        for carried, inner, output in zip(again, into, outputs, strict=True):
+            yield inner, "Switch", [carried, *goes_on]
+            yield output, "Exit", [carried, *goes_on]
+        yield from self._body(node.attr["body"].func.name, into, [])
+        yield node.name, node.op, outputs
+
+    def _branch(
+        self, node: node_def_pb2.NodeDef, sources: list[str]
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        predicate, *values = sources
+        into = [f"{node.name}/into/{place}" for place, _ in enumerate(values)]
+        for name, source in zip(into, values, strict=True):
+            yield name, "Switch", [source, predicate]
+        then: list[str] = []
+        other: list[str] = []
+        yield from self._body(node.attr["then_branch"].func.name, into, then)
+        yield from self._body(node.attr["else_branch"].func.name, into, other)
+        outputs = [f"{node.name}:{place}" for place, _ in enumerate(then)]
+        for output, results in zip(outputs, zip(then, other, strict=True), strict=True):
+            yield output, "Merge", list(results)
+        yield node.name, node.op, outputs
 
 
 @dataclass(slots=True)
@@ -231,13 +320,16 @@ class _ReadUnit:
         prefix = f"run.{unit.runs[0]}/" if template.may_block and len(test.runs) > 1 else ""
         nodes = {node.name: node for node in all_nodes(unit.graph.nodes)}
         dumped = next((g for g in graphs if any(n.name == unit.target for n in g.node)), None)
+        calls = {node.op: node.name for node in dumped.node} if dumped else {}
         if dumped is None:
             return cls(unit, prefix, nodes, problem=NO_GRAPH)
-        if not _FUNCTIONAL.isdisjoint(given.ops.values()):
+        inside = (
+            n.op for f in dumped.library.function for n in f.node_def if f.signature.name in calls
+        )
+        if not _FUNCTIONAL.isdisjoint((*calls, *inside)):
             return cls(unit, prefix, nodes, problem=BODY)
         home: dict[str, str] = {}
         order: dict[str, int] = {}
-        calls = {node.op: node.name for node in dumped.node}
         cloned: set[str] = set()
         copies: dict[str, set[str]] = {}
         for function in dumped.library.function:
@@ -245,17 +337,21 @@ class _ReadUnit:
             if call is None:
                 continue
             for place, name in enumerate(translation_order(of_function(function))):
-                order[name] = place
+                order[_as_given(name)] = place
             for proto in function.node_def:
-                name, clone, _ = proto.name.partition("/clone_")
+                name, clone, _ = _as_given(proto.name).partition("/clone_")
                 home[name] = call
                 cloned.update([name] if clone else [])
                 copy, _, rest = name.partition("/")
                 node = nodes.get(rest.removeprefix(prefix))
                 if node is not None and node.resources:
                     copies.setdefault(call, set()).add(copy)
-        cloned.update(n.name.partition("/clone_")[0] for n in dumped.node if "/clone_" in n.name)
-        graph = _Graph.of((n.name, n.op, n.input) for n in dumped.node)
+        names = [_as_given(node.name) for node in dumped.node]
+        cloned.update(name.partition("/clone_")[0] for name in names if "/clone_" in name)
+        graph = _Graph.of(
+            (name, node.op, (_as_given(_tail(edge)) for edge in node.input))
+            for name, node in zip(names, dumped.node, strict=True)
+        )
         counted = [
             name
             for name, op in given.ops.items()
@@ -454,6 +550,17 @@ def _consumers(nodes: Iterable[Node]) -> dict[str, set[str]]:
         for name in (each for _, body in bodies(node) for each in body.results):
             found.setdefault(head(name), set()).add("")
     return found
+
+
+def _inside(function: str, name: str) -> str:
+    """Name of a function's node in a flat graph; nodes of the test have one name anywhere."""
+    return f"{function}/{name}" if function and not _OF_A_COPY.match(name) else name
+
+
+def _as_given(name: str) -> str:
+    """Name of a node before TensorFlow inlined the function that it stands in."""
+    found = _INLINED.fullmatch(name)
+    return found[1] if found else name
 
 
 def _tail(edge: str) -> str:
