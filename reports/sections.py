@@ -194,14 +194,19 @@ def _settings(coverage: SettingCoverage) -> Section:
     pairs = f"{coverage.reached:,} of {coverage.possible:,} reached"
     if coverage.rarest is not None:
         graphs = counted(coverage.rarest_graphs, "graph")
-        pairs += f"; the rarest of them, {' with '.join(coverage.rarest)}, in {graphs}"
+        pairs += f"; the rarest of them, {_pair(coverage.rarest)}, in {graphs}"
     notes = [("pairs of values", pairs)]
     if missing := coverage.not_reached:
-        listed = ", ".join(" with ".join(pair) for pair in missing[:_MOST_NAMED])
+        listed = ", ".join(map(_pair, missing[:_MOST_NAMED]))
         more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
         notes.append(("pairs not reached", f"{listed}{more}"))
     name = f"settings-{coverage.executor.replace('/', '-')}"
     return _section(name, f"Settings of {coverage.executor}", rows, notes=notes)
+
+
+def _pair(values: tuple[str, str]) -> str:
+    """A pair of values in words; an empty value is "none", as in the table."""
+    return " with ".join(f"{each}none" if each.endswith("=") else each for each in values)
 
 
 def _families(report: Report) -> Section:

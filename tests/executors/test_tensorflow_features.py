@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, Batch, HistogramBuilder
-from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent, stays_quiescent
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 
@@ -159,6 +160,24 @@ def test_quiescent_means_that_no_other_thread_runs() -> None:
     stop.set()
     worker.join()
     assert not any(busy)
+
+
+def test_a_thread_that_a_timer_wakes_is_not_blocked() -> None:
+    """As one that waits for a contended mutex of TensorFlow: it sleeps for a millisecond."""
+    begun, stop = threading.Event(), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            begun.set()
+            time.sleep(0.001)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    begun.wait()
+    blocked = [stays_quiescent() for _ in range(200)]
+    stop.set()
+    worker.join()
+    assert not any(blocked)
 
 
 # What is counted.

@@ -259,11 +259,13 @@ def nightly_run(most: int = 8) -> Report:
         settings=(
             SettingCoverage(
                 executor="tf",
-                possible=6,
-                not_reached=(("loop_optimizer=true", "pool=caller"),),
+                possible=12,
+                not_reached=(("rewrites=", "pool=caller"), ("loop_optimizer=true", "pool=caller")),
                 rarest=("loop_optimizer=true", "pool=second"),
                 rarest_graphs=12,
                 values=(
+                    ValueTotals("rewrites", "", 1_802, 1_191.75),
+                    ValueTotals("rewrites", "all", 112, 80.0),
                     ValueTotals("loop_optimizer", "false", 1_812, 1_190.5),
                     ValueTotals("loop_optimizer", "true", 102, 81.25),
                     ValueTotals("pool", "own", 1_700, 1_100.0),

@@ -35,7 +35,7 @@ from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, typed
-from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent, stays_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession, callable_of
 from litmusfuzz.fuzz.passes.gates import with_gates
 
@@ -221,7 +221,7 @@ class _Drive:
             self.at += 1
         for gate in self.live.gates:
             self.open(gate)
-        return is_quiescent()
+        return stays_quiescent()
 
     def open(self, gate: str) -> None:
         """Open a gate, once."""

@@ -4,13 +4,16 @@ It reads the state of all other threads twice from ``/proc/self/task``. If every
 is asleep both times, and none was scheduled in between, then none ran between the end
 of the first read and the start of the second. Linux counts a woken thread as runnable
 at once, even before it gets a core. Only a timer or another process could still wake a
-thread, and TensorFlow's executor uses neither in a session of this process.
+thread. In a session of this process TensorFlow waits for no other process. Its mutexes
+have timers: a thread that finds one contended may sleep for up to a millisecond, and for
+a few where the lock is a spin lock. `stays_quiescent` outlasts these.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +21,8 @@ from litmusfuzz.fuzz.executors.protocol import Unavailable
 
 _TASKS: Final = Path("/proc/self/task")
 _NEEDED: Final = ("State", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
+_TIMERS_S: Final = 0.01
+"""Seconds, longer than any timer of TensorFlow's mutexes."""
 
 
 def sleeping_threads() -> dict[int, tuple[str, ...]] | None:
@@ -53,3 +58,12 @@ def is_quiescent() -> bool:
     """True if no other thread runs, or ran between two reads of the thread states."""
     first = sleeping_threads()
     return first is not None and first == sleeping_threads()
+
+
+def stays_quiescent() -> bool:
+    """True if no other thread runs, nor is woken by the timer of a contended mutex."""
+    first = sleeping_threads()
+    if first is None or first != sleeping_threads():
+        return False
+    time.sleep(_TIMERS_S)
+    return first == sleeping_threads()

@@ -70,7 +70,7 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     done_key,
     observed_key,
 )
-from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import stays_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class LiveSession:
         ----------
         stuck : callable, optional
             Called repeatedly during the race if the test may block; true if no op can go
-            on. It may do something that lets ops go on. Default: `is_quiescent`.
+            on. It may do something that lets ops go on. Default: `stays_quiescent`.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class LiveSession:
 
         Closing the session earlier ends the process (docs/tensorflow-findings.md).
         """
-        while self._in_background and not is_quiescent():
+        while self._in_background and not stays_quiescent():
             time.sleep(_PATIENCE_S)
 
     def close(self) -> None:
@@ -321,7 +321,7 @@ class _Race:
                     self._take(name, future, watched=watched)
             if watched and not ended:
                 # Every run that can begin has begun: no other thread could go on.
-                idle = (stuck or is_quiescent)()
+                idle = (stuck or stays_quiescent)()
                 self.blocked = idle and not any(future.done() for future in pending)
         if self.failure:
             self._wait_for_others()
@@ -336,7 +336,7 @@ class _Race:
 
     def _wait_for_others(self) -> None:
         """After a failure: wait until the other runs have ended or are blocked."""
-        while not (all(future.done() for future in self._futures.values()) or is_quiescent()):
+        while not (all(future.done() for future in self._futures.values()) or stays_quiescent()):
             wait(self._futures.values(), _PATIENCE_S)
 
     def wait(self) -> None:
