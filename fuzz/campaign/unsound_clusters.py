@@ -82,6 +82,8 @@ class _Shown:
     def line(self) -> str:
         """How often the executions showed it."""
         total = self.histogram.total()
+        if not total:
+            return "not executed to show it"
         if not self.by_clusters:
             return f"not shown in {total:,} executions"
         outcome, _ = self.by_clusters.most_common(1)[0]
