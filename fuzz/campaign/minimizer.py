@@ -246,6 +246,9 @@ class Minimizer:
                 candidate = next(reduction) if answer is None else reduction.send(answer)
             except StopIteration:
                 return True
+            if _has_other_kernels(candidate, best):
+                answer = False
+                continue
             shown = await self.probe(slot, candidate, best, unreduced, rng, end)
             answer = shown is not None
             if shown is not None:
@@ -392,6 +395,20 @@ class Minimizer:
             if failed == PROBE_NEEDED:
                 return best.with_same_cause(judge(oracle, total))
         return None
+
+
+def _has_other_kernels(candidate: LitmusTest, best: Best) -> bool:
+    """True if a torn finding's candidate writes with a kernel that the finding does not have.
+
+    What tears is a kernel: a simpler op in the place of another one would show its own tear.
+    """
+    if best.symptom != "torn":
+        return False
+    now, before = (
+        Counter(n.definition.kernel_class for n in test.effects if n.definition.kind.writes)
+        for test in (candidate, best.test)
+    )
+    return bool(now - before)
 
 
 async def _run(slot: Slot, job: Job) -> Result:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.model import BranchAttrs, LitmusTest
+from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
@@ -448,12 +449,39 @@ class CrashesInPacks(Packs):
     ends_packs: ClassVar[frozenset[str]] = frozenset({"AssignSubVariableOp"})
 
 
+class Tearing(NativeExecutor):
+    """Variables that are written are torn, whatever the ops; it runs tests without other keys."""
+
+    name: ClassVar[str] = "double/tearing"
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Runs nothing."""
+        return _Torn(test)
+
+
+@dataclass(frozen=True)
+class _Torn:
+    """A prepared test whose written variables are torn."""
+
+    test: LitmusTest
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """One outcome."""
+        written = {v for n in self.test.effects if n.definition.kind.writes for v in n.resources}
+        held = {v.name: self.test.initial(v) for v in self.test.variables}
+        values = {name: TORN if name in written else held[name] for name in self.test.names}
+        return {Outcome.of(self.test, values): count}
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 DOUBLES = (
     *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
     *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, Raising),
-    *(Spaced, EitherSetting, RarelyPlain, WeakerGuarantee),
+    *(Spaced, EitherSetting, RarelyPlain, WeakerGuarantee, Tearing),
 )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
-from campaign.doubles import EitherSetting, RarelyPlain, Spaced, WeakerGuarantee
+from campaign.doubles import EitherSetting, RarelyPlain, Spaced, Tearing, WeakerGuarantee
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load
 from litmusfuzz.fuzz.campaign.canonical import form, key_of
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed, points
@@ -33,7 +33,9 @@ from litmusfuzz.reports.summary import summary
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.configuration_space import Point
+    from litmusfuzz.fuzz.executors.protocol import Executor
     from litmusfuzz.reports.report import ReportedFinding
 
 pytestmark = pytest.mark.usefixtures("doubles")
@@ -228,20 +230,13 @@ def test_a_setting_that_only_makes_it_frequent_is_not_needed(tmp_path: Path) -> 
         assert found.entry.finding.first_seen_in == config.name
 
 
-def test_a_finding_that_shows_more_rarely_now_than_when_it_was_seen_is_still_reduced(
-    tmp_path: Path,
-) -> None:
-    """It showed in half of the executions; on a machine that is busy by now, in one of 64.
-
-    Experiments for a half have 256 executions, of which 16 would have to show it.
-    """
-    test = litmus("X=1; r0=X || Y=1; r1=Y || Z=1 || r2=Z")
-    plain = configuration(RarelyPlain.name)
-    outcome = Outcome.of(
-        test, {"r0": (0,), "r1": (0,), "r2": (0,), "X": (1,), "Y": (1,), "Z": (1,)}
-    )
+def left_by_another_shard(
+    out: Path, executor: type[Executor], test: LitmusTest, outcome: Outcome
+) -> Run:
+    """A campaign that only minimizes a finding, which showed in half of its executions."""
+    plain = configuration(executor.name)
     found = Finding(
-        executor=RarelyPlain.name,
+        executor=executor.name,
         configuration=plain.name,
         model="executor",
         forbidden=((outcome, 512),),
@@ -255,10 +250,36 @@ def test_a_finding_that_shows_more_rarely_now_than_when_it_was_seen_is_still_red
         minimized=False,
         confirmed=False,
     )
-    settings = Settings(
-        seed=3, out=tmp_path, executors=((RarelyPlain.name, plain),), tests=0, model=None
+    chosen = ((executor.name, plain),)
+    settings = Settings(seed=3, out=out, executors=chosen, tests=0, model=None)
+    return Run(settings, pending=[Entry(test, {}, found)]).run()
+
+
+def test_a_torn_finding_keeps_the_kernels_that_write(tmp_path: Path) -> None:
+    """Another kernel in their place has a tear of its own, or none."""
+    test = litmus("X[0]+=1 || X[0]+=2", shape=(2, 16))
+    outcome = Outcome.of(test, {"X": TORN})
+    run = left_by_another_shard(tmp_path, Tearing, test, outcome)
+    (reported,) = run.report.findings
+    assert reported.entry.finding is not None
+    assert reported.entry.finding.minimized
+    effects = reported.entry.test.effects
+    assert len(effects) < len(test.effects)
+    assert {n.definition.kernel_class for n in effects} == {"ResourceScatter"}
+
+
+def test_a_finding_that_shows_more_rarely_now_than_when_it_was_seen_is_still_reduced(
+    tmp_path: Path,
+) -> None:
+    """It showed in half of the executions; on a machine that is busy by now, in one of 64.
+
+    Experiments for a half have 256 executions, of which 16 would have to show it.
+    """
+    test = litmus("X=1; r0=X || Y=1; r1=Y || Z=1 || r2=Z")
+    outcome = Outcome.of(
+        test, {"r0": (0,), "r1": (0,), "r2": (0,), "X": (1,), "Y": (1,), "Z": (1,)}
     )
-    run = Run(settings, pending=[Entry(test, {}, found)]).run()
+    run = left_by_another_shard(tmp_path, RarelyPlain, test, outcome)
     (reported,) = run.report.findings
     assert reported.entry.finding is not None
     assert reported.entry.finding.minimized
