@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
 import shlex
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,12 +17,30 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
-from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
+from litmusfuzz.fuzz.campaign.causes import may_show, same_cause, symptom
+from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
+from litmusfuzz.fuzz.campaign.experiments import (
+    Case,
+    Experiment,
+    Reason,
+    TrialBudget,
+    carry_out,
+    check_look_alike,
+    on_worker,
+)
+from litmusfuzz.fuzz.campaign.experiments import Verdict as Explanation
 from litmusfuzz.fuzz.campaign.explanation import explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
-from litmusfuzz.fuzz.campaign.replay import ReplayOptions, ReplayResult, replay_entry
+from litmusfuzz.fuzz.campaign.race_shapes import contains
+from litmusfuzz.fuzz.campaign.replay import (
+    DEFAULT_COUNT,
+    ReplayOptions,
+    ReplayResult,
+    replay_entry,
+)
 from litmusfuzz.fuzz.cli.common import Duration, harmless
 from litmusfuzz.fuzz.executors.entries import load
+from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -201,7 +221,7 @@ class LitmusItem(pytest.Item):
             again = self.run(oracle, Entry(self.test), self.litmus.options)
             shown = again if again.forbidden else judgement
             entries = [self.entry(symptom(outcome), shown) for outcome, _ in shown.forbidden]
-            known = None if None in entries else entries[0]
+            known = self.explained(shown) if None in entries else entries[0]
             if again.forbidden:
                 if known is not None:
                     self.known(again, known.why)
@@ -231,6 +251,37 @@ class LitmusItem(pytest.Item):
             )
         today = datetime.now(UTC).date()
         return self.litmus.known.match(shown, self.test, what, kind, today)
+
+    def explained(self, judgement: Judgement) -> KnownFinding | None:
+        """The known cause that explains what the test shows, if experiments say so.
+
+        The test contains the cause's ops, and shows nothing once those that race are ordered.
+        """
+        config = self.executor_config
+        symptoms = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
+        needs = beyond_plain(self.executor, config)
+        causes = []
+        for each in self.litmus.known.causes(datetime.now(UTC).date()):
+            case = each.cause.case if each.cause else None
+            if case is None or case.executor != self.executor or not case.needs <= needs:
+                continue
+            if may_show(case.symptoms, symptoms) and contains(case.test, self.test, strict=False):
+                causes.append((each, case))
+        if not causes:
+            return None
+        shown = Case(self.test, self.executor, config, self.model, Noise(), symptoms)
+        control = Experiment(
+            *(Reason.CONTROL, self.test, config.name, symptoms, None),
+            *(judgement.executions, judgement.forbidden_count),
+        )
+        options = self.litmus.options
+        checking = check_look_alike(
+            shown, [case for _, case in causes], control, options.count or DEFAULT_COUNT
+        )
+        run = on_worker(self.litmus.worker(self.executor), random.Random(0))
+        budget = TrialBudget(options.time_s, oracle=self.litmus.budget)
+        compared = asyncio.run(carry_out(checking, run, budget))
+        return causes[0][0] if compared.verdict is Explanation.EXPLAINED else None
 
     def run_finding(self, oracle: Oracle, found: Finding) -> None:
         """Run a finding of this executor until it shows, or the time is over."""

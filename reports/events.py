@@ -146,9 +146,10 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     `asked_s` is the time to fuzz for, `tests` a limit on the number of tests; None for none.
     `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
-    chosen families; empty for all. `spaces` has the configuration spaces of those executors that
-    run in several configurations. `min_graphs` is how many graphs each configuration has to run.
-    With `as_generated`, no test has its names, order or lanes varied.
+    chosen families; empty for all. `deadly_ops` are ops with which few tests are generated
+    (`fuzz.campaign.dispatcher.support_of`). `spaces` has the configuration spaces of those
+    executors that run in several configurations. `min_graphs` is how many graphs each configuration
+    has to run. With `as_generated`, no test has its names, order or lanes varied.
     `number` gives the order of campaigns in folders beside each other: a clock may be set back.
     The remaining settings concern nightly runs.
     """
@@ -166,6 +167,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     noise: str = "default"
     as_generated: bool = False
     judge_by: str = ""
+    deadly_ops: tuple[str, ...] = ()
     python: str | None = None
     spawn: bool = False
     min_graphs: int = 1
@@ -216,6 +218,8 @@ class ShardPlanned(Event, frozen=True, kw_only=True):
     configurations: Mapping[str, tuple[str, ...]]
     minimizes: tuple[str, ...] = ()
     """Files of unreduced findings."""
+    workers: int = 1
+    """For each executor."""
 
 
 class ShardStarted(Event, frozen=True, kw_only=True):
@@ -385,8 +389,14 @@ class ReductionStarted(EventOfRun, frozen=True, kw_only=True):
 
 
 class ReductionEnded(EventOfRun, frozen=True, kw_only=True):
-    """It is no longer being minimized; other events say with which result."""
+    """It is no longer being minimized.
 
+    `key` is that of the finding that it shows, "" if it is not minimized. `known` is True if that
+    was known before.
+    """
+
+    key: str = ""
+    known: bool = False
     executions: int = 0
     seconds: float = 0.0
     counters: Mapping[str, float] = {}
@@ -430,6 +440,48 @@ class FindingAdded(EventOfRun, frozen=True, kw_only=True):
     rules: tuple[str, ...] = ()
     histogram: tuple[tuple[Any, int, str], ...] = ()
     allowed_by: tuple[str, ...] = ()
+
+
+class CauseCompared(EventOfRun, frozen=True, kw_only=True):
+    """Experiments have decided whether a known cause explains what a test shows.
+
+    Parameters
+    ----------
+    finding : str
+        Key of the minimized finding; "" for a test that is not minimized.
+    cause : str
+        Key of the known cause, or of a finding of this campaign.
+    verdict, why : str
+        Of `fuzz.campaign.experiments.Comparison`.
+    experiments : tuple
+        Of each the reason, the test, the configuration, the symptoms, the executions and how many
+        of them showed it (`fuzz.campaign.experiments.Experiment.as_json`).
+    seconds : float
+        Of the experiments on a test that is not minimized; others are part of a reduction.
+    """
+
+    finding: str = ""
+    cause: str
+    verdict: str
+    why: str = ""
+    experiments: tuple[Mapping[str, Any], ...] = ()
+    seconds: float = 0.0
+
+
+class CauseChecked(Event, frozen=True, kw_only=True):
+    """A known cause was run, to see whether it still shows.
+
+    `shows` is None if that is undecided: none of `executions` has shown it so far, and these are
+    too few.
+    """
+
+    cause: str
+    executor: str
+    configuration: str
+    executions: int
+    seen: int
+    shows: bool | None
+    seconds: float = 0.0
 
 
 class ScriptRun(Event, frozen=True, kw_only=True):
@@ -532,6 +584,8 @@ AnyEvent = (
     | ReductionStarted
     | ReductionEnded
     | FindingAdded
+    | CauseCompared
+    | CauseChecked
     | ScriptRun
     | Confirmed
     | Unconfirmed

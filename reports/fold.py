@@ -32,6 +32,7 @@ from litmusfuzz.reports.forbidden import ForbiddenTests
 from litmusfuzz.reports.once import Once
 from litmusfuzz.reports.report import (
     FamilyTotals,
+    Known,
     Moment,
     Report,
     ReportedFinding,
@@ -55,6 +56,11 @@ CANARY: Final = "mutant/canary"
 PRODUCT: Final = "product"
 """Name under which the configurations that a campaign generates are reported, all together."""
 REFUSED: Final = "refused: "
+EXPLAINED: Final = "explained"
+NEW: Final = "new"
+UNDECIDED: Final = "undecided"
+VERDICTS: Final = (EXPLAINED, NEW, UNDECIDED)
+"""Of `fuzz.campaign.experiments.Verdict`."""
 OVER_BUDGET: Final = "over the oracle's budget"
 _SAME: Final = (
     *("model", "guarantees", "graphs", "outcomes", "crashed", "timed_out", "refused"),
@@ -275,6 +281,19 @@ class Fold:
         self._findings: dict[str, ReportedFinding] = {}
         """By key, as the first test showed each, with a file relative to the folder."""
         self._forbidden = ForbiddenTests()
+        self._cause_us = Counter[str]()
+        """By key of a finding or known cause, the time that was spent on it."""
+        self._known_us = 0
+        self._workers_of = Counter[int]()
+        """By shard."""
+        self._shown: dict[str, events.CauseChecked] = {}
+        """By key of a known cause, the last time that it was run."""
+        self._look_alikes = Counter[tuple[str, str]]()
+        """By key of a known cause and verdict, tests that look like it and were checked."""
+        self.behind: set[Run] = set()
+        """Tests that look like a known cause, and show something else beside it."""
+        self._undecided: defaultdict[str, set[str]] = defaultdict(set)
+        """By key of a finding, keys of causes that may explain it."""
         self._minimizing: dict[tuple[int, Run], str] = {}
         """By shard."""
         self._to_run: dict[int, set[Run]] = {}
@@ -357,6 +376,7 @@ class Fold:
 
     def _shard_planned(self, shard: int, event: events.ShardPlanned) -> None:
         self._shards[shard].configurations = event.configurations
+        self._workers_of[shard] = event.workers * len(event.configurations)
         self._forbidden.minimize(shard, event.minimizes)
 
     def _shard_started(self, shard: int, event: events.ShardStarted) -> None:
@@ -482,6 +502,44 @@ class Fold:
         totals.minimizing_outcomes += event.executions
         totals.minimizing_us += _millionths(event.seconds)
         totals.count(event.counters)
+        self._spend(event.key, event.seconds, known=event.known)
+
+    def _spend(self, key: str, seconds: float, *, known: bool) -> None:
+        """Count time that was spent on a finding or known cause."""
+        us = _millionths(seconds)
+        self._cause_us[key] += us
+        self._known_us += us if known else 0
+
+    def _cause_compared(self, _: int, event: events.CauseCompared) -> None:
+        self._spend(event.cause, event.seconds, known=True)
+        if event.finding:
+            if event.verdict == UNDECIDED:
+                self._undecided[event.finding].add(event.cause)
+        elif event.seconds:
+            self._look_alikes[event.cause, event.verdict] += 1
+            if event.verdict == NEW:
+                self.behind.add(event.run)
+
+    def _cause_checked(self, _: int, event: events.CauseChecked) -> None:
+        self._shown[event.cause] = event
+        self._spend(event.cause, event.seconds, known=True)
+
+    def known_cause(self, known: Known) -> Known:
+        """An entry of the known-findings file, with what the campaign has seen of its cause."""
+        sightings = self._forbidden.sightings.get(known.key)
+        shown = self._shown.get(known.key)
+        graphs = len(sightings.tests) if sightings else 0
+        return replace(
+            known,
+            seen=bool(known.seen or graphs or (shown and shown.shows)),
+            graphs=graphs,
+            configurations=dict(sightings.configurations) if sightings else {},
+            checked=sum(self._look_alikes[known.key, verdict] for verdict in VERDICTS),
+            undecided=self._look_alikes[known.key, UNDECIDED],
+            seconds=_seconds(self._cause_us[known.key]),
+            shows=shown.shows if shown else None,
+            executions=shown.executions if shown else 0,
+        )
 
     def _finding_added(self, _: int, event: events.FindingAdded) -> None:
         if event.key not in self._findings:
@@ -568,12 +626,19 @@ class Fold:
             judging_s=_seconds(self._judging_us),
             validating_s=_seconds(self._validating_us),
             settings=tuple(each.coverage() for each in self._settings_of.values()),
+            known_s=_seconds(self._known_us),
+            known_share=_seconds(self._known_us) / max(self._workers_s, 1e-9),
             minimizing=tuple(text for _, text in sorted(self._minimizing.items())),
             shards=tuple(
                 replace(each, seconds=round(each.seconds, 3))
                 for _, each in sorted(self._shards.items())
             ),
         )
+
+    @property
+    def _workers_s(self) -> float:
+        """Seconds that all workers had, together."""
+        return sum(self._workers_of[number] * each.seconds for number, each in self._shards.items())
 
     def _all_problems(self) -> Iterable[str]:
         yield from self._problems
@@ -600,6 +665,8 @@ class Fold:
                 first_seen=int(first),
                 last_seen=int(last),
                 configs=dict(seen[key].configurations),
+                seconds=_seconds(self._cause_us[key]),
+                undecided=tuple(sorted(self._undecided.get(key, ()))),
             )
 
     def _by_configuration(self, findings: Iterable[ReportedFinding]) -> Iterable[Share]:
@@ -694,6 +761,8 @@ _APPLY: Final[Mapping[type, Callable[[Fold, int, Any], None]]] = {
     events.ReductionStarted: Fold._reduction_started,
     events.ReductionEnded: Fold._reduction_ended,
     events.FindingAdded: Fold._finding_added,
+    events.CauseCompared: Fold._cause_compared,
+    events.CauseChecked: Fold._cause_checked,
     events.ScriptRun: Fold._script_run,
     events.Confirmed: Fold._confirmed,
     events.Unconfirmed: Fold._unconfirmed,

@@ -70,6 +70,10 @@ class ReportedFinding:
     script_shows_it : bool
     known : str
         The reason or link in the known-findings file; "" if it is new.
+    seconds : float
+        Time spent on it.
+    undecided : tuple of str
+        Causes that may explain it: no experiment has decided that.
     also : tuple of str
         Other keys of a crash: its key depends on all kernels of its test, and these are
         the keys of crashes that look like it.
@@ -107,6 +111,8 @@ class ReportedFinding:
     arcs: tuple[tuple[str, str], ...] = ()
     allowed_by: tuple[str, ...] = ()
     needs: str = ""
+    seconds: float = 0.0
+    undecided: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -176,11 +182,59 @@ class ReportedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An entry of the known-findings file; `seen` is True if this run saw the finding."""
+    """An entry of the known-findings file.
+
+    Parameters
+    ----------
+    key, why : str
+        Name in lists, and the reason to accept it.
+    seen : bool
+        True if this run saw the finding.
+    name : str
+        Of a cause; "" for an entry that is none. The rest is about causes.
+    needs : str
+        The settings that it needs, in words.
+    graphs : int
+        Graphs of this run that look like it, on one executor in one configuration each.
+    configurations : mapping of str to int
+        Of these graphs.
+    checked, undecided : int
+        Graphs of which experiments showed whether something else hides in them, and those for which
+        they could not decide.
+    seconds : float
+        Time spent on it.
+    shows : bool or None
+        Whether its own test still shows it; None if that is undecided, or it did not run.
+    executions : int
+        Of its own test.
+    """
 
     key: str
     why: str
     seen: bool
+    name: str = ""
+    needs: str = ""
+    graphs: int = 0
+    configurations: Mapping[str, int] = field(default_factory=dict)
+    checked: int = 0
+    undecided: int = 0
+    seconds: float = 0.0
+    shows: bool | None = None
+    executions: int = 0
+
+    @property
+    def gone(self) -> bool:
+        """True if it no longer shows: so many executions would have shown it."""
+        return self.shows is False
+
+    @property
+    def state(self) -> str:
+        """Whether the cause still shows."""
+        if not self.executions:
+            return "not run by itself"
+        if self.gone:
+            return f"no longer shows in {self.executions:,} executions"
+        return "still shows" if self.shows else f"not seen in {self.executions:,} executions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -514,6 +568,10 @@ class Report:
     generating_s: float = 0.0
     judging_s: float = 0.0
     validating_s: float = 0.0
+    known_s: float = 0.0
+    """Time of workers spent on what was known."""
+    known_share: float = 0.0
+    """Share of all workers' time."""
     minimizing: tuple[str, ...] = ()
     """Findings that are being minimized: ``graph INDEX of EXECUTOR/CONFIGURATION``."""
     shards: tuple[ShardLine, ...] = ()
@@ -529,6 +587,11 @@ class Report:
     def stale(self) -> tuple[Known, ...]:
         """Entries of the known-findings file that this campaign did not see."""
         return tuple(each for each in self.known if not each.seen)
+
+    @property
+    def gone(self) -> tuple[Known, ...]:
+        """Known causes that no longer show."""
+        return tuple(each for each in self.known if each.gone)
 
     @property
     def until(self) -> int:
@@ -551,6 +614,10 @@ class Report:
         if self.complaint:
             return f"broken: {one_line(self.complaint)}"
         so_far = " so far" if self.ended is None else ""
+        gone = f"; {counted(len(self.gone), 'known cause')} no longer shown" if self.gone else ""
+        return self._verdict(so_far) + gone
+
+    def _verdict(self, so_far: str) -> str:
         news = [counted(len(self.new), "new finding")] if self.new else []
         if self.undecided:
             news.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")

@@ -62,6 +62,8 @@ def sections(report: Report) -> Iterator[Section]:
         yield _settings(each)
     if report.families:
         yield _families(report)
+    if any(each.name for each in report.known) or report.findings:
+        yield _causes(report)
     if report.compared:
         yield _comparison(report)
     yield _tests(report)
@@ -110,6 +112,49 @@ def how_much_ran(report: Report) -> Section:
         notes += _left_out(each.executor, "not reached", each.configurations, each.not_reached)
         notes += _left_out(each.executor, "cannot run here", each.configurations, each.unavailable)
     return _section("ran", "What ran", rows, ("not reached", "cannot run here"), notes)
+
+
+def _causes(report: Report) -> Section:
+    """Known causes and new findings: the settings they need, where they showed, what they cost."""
+    rows = [
+        {
+            "cause": each.name,
+            "needs": each.needs or "-",
+            "graphs": f"{each.graphs:,}",
+            "configurations": f"{len(each.configurations):,}",
+            "checked": f"{each.checked:,}",
+            "seconds": f"{each.seconds:,.1f}",
+            "state": each.state,
+        }
+        for each in report.known
+        if each.name
+    ]
+    rows += [
+        {
+            "cause": each.entry.test.name,
+            "needs": each.needs or "-",
+            "graphs": f"{each.in_this_run:,}",
+            "configurations": f"{len(each.configs):,}",
+            "checked": "-",
+            "seconds": f"{each.seconds:,.1f}",
+            "state": "known" if each.known else "undecided" if each.undecided else "new",
+        }
+        for each in report.findings
+        if each.kind is FindingKind.FORBIDDEN
+    ]
+    notes = [("time on what is known", f"{report.known_s:,.1f} s, {report.known_share:.1%}")]
+    notes += [
+        (each.entry.test.name, f"may be explained by {', '.join(each.undecided)}; both are kept")
+        for each in report.findings
+        if each.undecided
+    ]
+    notes += [
+        (each.name, f"{counted(each.undecided, 'graph')} may show something else as well")
+        for each in report.known
+        if each.undecided
+    ]
+    notes += [(each.name, each.state) for each in report.gone]
+    return _section("causes", "Causes", rows, ("checked",), notes)
 
 
 def _left_out(

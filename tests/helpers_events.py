@@ -15,6 +15,8 @@ from litmusfuzz.reports.events import (
     CampaignResumed,
     CampaignStarted,
     CanaryRun,
+    CauseChecked,
+    CauseCompared,
     ClustersChosen,
     Compared,
     ConfigurationGenerated,
@@ -285,7 +287,13 @@ class RandomCampaign:
         files = tuple(str(each.unreduced) for each in shard.given)
         at = self._tick()
         self._log(
-            shard.number, ShardPlanned(at=at, configurations={executor: names}, minimizes=files)
+            shard.number,
+            ShardPlanned(
+                at=at,
+                configurations={executor: names},
+                minimizes=files,
+                workers=1 + shard.number % 2,
+            ),
         )
         self.shards.append(shard)
         if self.rng.random() < 0.9:
@@ -483,6 +491,7 @@ class RandomCampaign:
                 self._log(shard.number, started)
             return
         event = shard.reducing
+        key, is_known = "", False
         result = self.rng.random()
         if _run(event) not in self.left:
             pass  # resolved meanwhile
@@ -493,8 +502,10 @@ class RandomCampaign:
         elif _run(event) in self.suspects:
             self._settle_one(shard, event)
         elif result < 0.5:
-            self._find(shard, event)
+            key = self._find(shard, event)
         elif result < 0.7 and self._known(shard):
+            key, is_known = self.rng.choice(self._known(shard)), True
+            self._compare_causes(shard, event, key)
             self._log(
                 shard.number,
                 SeenAgain(
@@ -502,15 +513,30 @@ class RandomCampaign:
                     index=event.index,
                     executor=event.executor,
                     configuration=event.configuration,
-                    key=self.rng.choice(self._known(shard)),
+                    key=key,
                 ),
             )
             del self.left[_run(event)]
         elif result < 0.8:
             self._refute(shard, event)
-        self._end_reduction(shard)
+        self._end_reduction(shard, key, is_known=is_known)
 
-    def _end_reduction(self, shard: _Shard) -> None:
+    def _compare_causes(self, shard: _Shard, event: Executed, key: str, finding: str = "") -> None:
+        self._log(
+            shard.number,
+            CauseCompared(
+                at=self._tick(),
+                index=event.index,
+                executor=event.executor,
+                configuration=event.configuration,
+                finding=finding,
+                cause=key,
+                verdict=self.rng.choice(("explained", "new", "undecided")),
+                seconds=0.0 if finding else self._seconds(),
+            ),
+        )
+
+    def _end_reduction(self, shard: _Shard, key: str = "", *, is_known: bool = False) -> None:
         if (event := shard.reducing) is not None:
             self._log(
                 shard.number,
@@ -519,6 +545,8 @@ class RandomCampaign:
                     index=event.index,
                     executor=event.executor,
                     configuration=event.configuration,
+                    key=key,
+                    known=is_known,
                     executions=self.rng.randrange(1000),
                     seconds=self._seconds(),
                     counters={"seconds": self._seconds()},
@@ -526,7 +554,7 @@ class RandomCampaign:
             )
             shard.reducing = None
 
-    def _find(self, shard: _Shard, event: Executed) -> None:
+    def _find(self, shard: _Shard, event: Executed) -> str:
         """A finding: new, or found by two shards at the same time; perhaps with a script."""
         keys = self._known(shard)
         if keys and self.rng.random() < 0.3:
@@ -536,6 +564,8 @@ class RandomCampaign:
             keys.append(key)
         file = f"findings/{key.replace('/', '-')}-{event.index}.yaml"
         self._log(shard.number, added(event, key, file, at=self._tick()))
+        for other in keys[-2:]:
+            self._compare_causes(shard, event, other, key)
         self.left.pop(_run(event))
         self.suspects.pop(_run(event), None)
         self.settled.add(_run(event))
@@ -544,6 +574,7 @@ class RandomCampaign:
             self._log(
                 shard.number, ScriptRun(at=self._tick(), key=key, file=file, shows_it=shows_it)
             )
+        return key
 
     def _refute(self, shard: _Shard, event: Executed) -> None:
         for _ in range(self.rng.choice((1, 1, 2))):
@@ -660,7 +691,21 @@ class RandomCampaign:
     def _check(self, shard: _Shard) -> None:
         kind = self.rng.random()
         of = self.rng.choice([e for e in CONFIGURED if e.executor == shard.executor])
-        if kind < 0.7:
+        if kind < 0.1 and self._known(shard):
+            self._log(
+                shard.number,
+                CauseChecked(
+                    at=self._tick(),
+                    cause=self.rng.choice(self._known(shard)),
+                    executor=of.executor,
+                    configuration=of.name,
+                    executions=64,
+                    seen=0,
+                    shows=self.rng.choice((None, False)),
+                    seconds=self._seconds(),
+                ),
+            )
+        elif kind < 0.7:
             canary = CanaryRun(at=self._tick(), reported=self.rng.random() < 0.9)
             self._log(shard.number, canary)
         elif kind < 0.9:

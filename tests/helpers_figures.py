@@ -407,6 +407,15 @@ class _OfFinding:
     def known(self) -> str:
         return ""  # `ReportBuilder`
 
+    def seconds(self) -> float:
+        spent = [x.seconds for x in self.all.of(e.ReductionEnded) if x.key == self.event.key]
+        experiments = (*self.all.of(e.CauseCompared), *self.all.of(e.CauseChecked))
+        return total(spent + [x.seconds for x in experiments if x.cause == self.event.key])
+
+    def undecided(self) -> tuple[str, ...]:
+        of = [x for x in self.all.of(e.CauseCompared) if x.finding == self.event.key]
+        return tuple(sorted({x.cause for x in of if x.verdict == "undecided"}))
+
     def also(self) -> tuple[str, ...]:
         return ()
 
@@ -688,7 +697,12 @@ class _OfReport:
 
         values = [(s, v) for s, of in space.values.items() for v in of]
         never = {((s, v), (t, w)) for s, v, t, w in space.impossible}
-        every_pair = [(one, two) for one, two in combinations(values, 2) if one[0] != two[0]]
+        every_pair = [
+            ((s, v), (t, w))
+            for s, t in combinations(space.values, 2)
+            for v in space.values[s]
+            for w in space.values[t]
+        ]
         pairs = [pair for pair in every_pair if pair not in never]
         numbers = {pair: n for pair in pairs if (n := graphs(*pair))}
         rarest = min(numbers, key=lambda pair: numbers[pair], default=None)
@@ -728,6 +742,19 @@ class _OfReport:
     def validating_s(self) -> float:
         given = [x.validating_s for x in self.all.of(e.Generated)]
         return total(given + [x.seconds for x in self.all.of(e.ClustersChosen)])
+
+    def known_s(self) -> float:
+        known = [x for x in self.all.of(e.ReductionEnded) if x.known]
+        experiments = (*self.all.of(e.CauseCompared), *self.all.of(e.CauseChecked))
+        return total(x.seconds for x in (*known, *experiments))
+
+    def known_share(self) -> Any:
+        seconds = 0.0
+        of = {x.number: x.seconds for x in self.shards()}
+        for _, shard, planned in self.all.at(e.ShardPlanned):
+            seconds += of[shard] * planned.workers * len(planned.configurations)
+        share = self.known_s() / seconds if seconds else 0.0
+        return pytest.approx(share, abs=0.01 * max(share, 1e-9))
 
     def minimizing(self) -> tuple[str, ...]:
         """Reductions that no later event of the shard ends."""

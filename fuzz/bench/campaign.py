@@ -155,7 +155,7 @@ def one_round(scope: Scope, seed: int) -> Round:
                 noise=noise_text(NOISE),
             ),
         )
-        store.append(1, ShardPlanned(configurations={"tf": (scope.config,)}))
+        store.append(1, ShardPlanned(configurations={"tf": (scope.config,)}, workers=WORKERS))
 
         own_s = 0.0
         processors_s: dict[int, float] = {}

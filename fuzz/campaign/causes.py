@@ -12,10 +12,11 @@ from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Finding
 
 
 def symptom(outcome: Outcome) -> str:
@@ -23,6 +24,19 @@ def symptom(outcome: Outcome) -> str:
     if outcome.torn:
         return "torn"
     return "wrong" if outcome.status is Status.COMPLETED else str(outcome.status)
+
+
+def symptoms_of(found: Finding) -> tuple[str, ...]:
+    """Symptoms of all forbidden outcomes of a finding, each once."""
+    return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in found.forbidden))
+
+
+def may_show(cause: Collection[str], shown: Iterable[str]) -> bool:
+    """True if a cause with some symptoms may be all that a test shows.
+
+    In a test with a single lane, a torn value shows as a wrong one.
+    """
+    return {*cause, *(("wrong",) if "torn" in cause else ())}.issuperset(shown)
 
 
 def same_cause(before: str, after: Outcome) -> bool:

@@ -11,12 +11,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
-from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, executor_class
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
-    from litmusfuzz.corpus.textfile import Finding, Setting
+    from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
     from litmusfuzz.fuzz.executors.protocol import Config, Executor
 
@@ -123,24 +123,20 @@ def needed_settings(executor: str, settings: Mapping[str, Setting]) -> dict[str,
     return {name: value for name, value in sorted(settings.items()) if plain.get(name) != value}
 
 
-def has_needed(found: Finding, config: Config) -> bool:
-    """True if a configuration of a finding's executor has all settings that the finding needs.
+def beyond_plain(executor: str, config: Config) -> frozenset[tuple[str, Setting]]:
+    """Settings of a configuration that differ from the executor's plain ones.
 
-    Always without a configuration space: it is not known which settings are needed.
+    Without a configuration space these are settings and environment variables that its first
+    configuration does not have.
     """
-    here = _space_and_point(executor_class(found.executor), config)
-    if here is None:
-        return True
-    try:
-        there = _space_and_point(
-            executor_class(found.executor), configuration(found.executor, found.configuration)
-        )
-    except UnknownExecutor:  # of another version
-        return False
-    if there is None:
-        return True
-    space, needed = there
-    return space.differing(needed).items() <= here[1].items()
+    made = executor_class(executor)
+    found = _space_and_point(made, config)
+    if found is not None:
+        space, point = found
+        return frozenset(space.differing(point).items())
+    plain, *_ = made.configurations()
+    own = {*config.settings, *config.environment}
+    return frozenset(own.difference(plain.settings, plain.environment))
 
 
 def needs_in_words(executor: str, config: Config) -> str:

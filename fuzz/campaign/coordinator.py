@@ -29,6 +29,7 @@ from litmusfuzz.fuzz.campaign.planner import (
     base_settings,
     check_settings,
     generated,
+    known_causes,
     known_findings,
     presets_of,
     unconfirmed,
@@ -112,6 +113,7 @@ class Coordinator(ABC):
         check_settings(store)
         self.store = store
         self.settings: CampaignStarted = store.fold.settings
+        self.known = known
         self.report_builder = ReportBuilder(store, known)
         self.show = show
         self.others = psutil.Process().children()
@@ -363,12 +365,16 @@ class SingleShard(Coordinator):
         shard = Shard(
             number,
             settings,
-            known=known_findings(report),
+            known=(*known_causes(self.store, self.known), *known_findings(report)),
             pending=tuple(pending.values()),
             unconfirmed=again,
             earlier=earlier or {},
         )
-        planned = ShardPlanned(configurations=shard.configurations, minimizes=tuple(pending))
+        planned = ShardPlanned(
+            configurations=shard.configurations,
+            minimizes=tuple(pending),
+            workers=settings.workers,
+        )
         self.store.append(number, planned)
 
         def log(event: Event) -> None:
@@ -460,7 +466,7 @@ class Nightly(Coordinator):
     ) -> None:
         super().__init__(store, known, show)
         self.keep = keep
-        self.planner = ShardPlanner(store)
+        self.planner = ShardPlanner(store, known)
         self.pool = pool
         self.local = local
         self.running: dict[Future[dict[str, str]], Shard] = {}

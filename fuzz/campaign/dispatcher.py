@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.cluster_validation import Validator
     from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
+    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Clusters, Config, Noise, Packing
@@ -41,6 +42,8 @@ DAMAGING_EVERY: Final = 16
 """Of a family's tests, one in so many may have ops that damage the memory of their process. One
 graph in fourteen would have such an op, and needs a process of its own, which costs twenty others.
 """
+DEADLY_EVERY: Final = 50
+"""Of a family's tests, one in so many may have ops that are known to end their process."""
 PATIENCE_S: Final = 5.0
 """Seconds that the others wait for an executor that takes nothing from a full queue because it
 minimizes or hangs. A campaign limited by a number of tests waits without limit."""
@@ -103,10 +106,14 @@ class CampaignExecutor:
         Ops whose kernels may damage the memory of their process.
     packing : type of Packing, optional
         The executor's class, if it runs packs of tests.
+    deadly_ops : frozenset of str
+        Ops that are known to end their process.
     minimizing_s : float
         Seconds spent on minimizing.
     trying_again_s : float
         Seconds spent on what a fresh process had not shown.
+    known_s : float
+        Of these and others, seconds spent on what turned out to be known.
     versions : mapping of str to str
         Versions of its frameworks, once a worker has started.
     waiting : deque of GeneratedTest
@@ -118,10 +125,12 @@ class CampaignExecutor:
     support: Support
     clusterer: type[Clusters] | None = None
     damaging_ops: frozenset[str] = frozenset()
+    deadly_ops: frozenset[str] = frozenset()
     sample: Callable[[Config], SampledConfiguration] = field(default=_no_other_configuration)
     packing: type[Packing] | None = None
     minimizing_s: float = 0.0
     trying_again_s: float = 0.0
+    known_s: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     waiting: deque[GeneratedTest] = field(default_factory=deque)
     last_taken_at: float = 0.0
@@ -163,7 +172,7 @@ class CampaignExecutor:
 
     def support_of(self, index: int) -> Support:
         """The tests that it takes of those with this number in the campaign."""
-        return support_of(self.support, self.damaging_ops, index)
+        return support_of(self.support, self.damaging_ops, index, self.deadly_ops)
 
     @property
     def full(self) -> bool:
@@ -177,7 +186,8 @@ class UnreducedFinding:
 
     It is `suspect` if its process crashed later: then it counts only after a fresh process has
     shown it. It is `settled` once a fresh process has shown it, or has not; `attempts` counts the
-    latter.
+    latter. It is reduced `in_full` even if it looks like a known cause. It is `known` once it looks
+    like one, or counts as a sighting; `found` is the new finding that it shows.
     """
 
     generated: GeneratedTest
@@ -188,6 +198,11 @@ class UnreducedFinding:
     suspect: bool = False
     settled: bool = False
     attempts: int = 0
+    in_full: bool = False
+    known: MinimizedFinding | None = None
+    found: MinimizedFinding | None = None
+    contains: dict[str, bool] = field(default_factory=dict)
+    """By key of a known cause, whether its ops are in the test."""
 
     @property
     def sampled(self) -> SampledConfiguration:
@@ -204,11 +219,18 @@ class UnreducedFinding:
         }
 
 
-def support_of(support: Support, damaging_ops: frozenset[str], index: int) -> Support:
-    """An executor's support for test number `index`: most tests have no damaging op."""
-    if not damaging_ops or index // MOST_FAMILIES % DAMAGING_EVERY == 0:
-        return support
-    return replace(support, ops=support.ops - damaging_ops)
+def support_of(
+    support: Support,
+    damaging_ops: frozenset[str],
+    index: int,
+    deadly_ops: frozenset[str] = frozenset(),
+) -> Support:
+    """An executor's support for test number `index`: most tests have no damaging or deadly op."""
+    number, family = divmod(index, MOST_FAMILIES)
+    rare = damaging_ops - deadly_ops if number % DAMAGING_EVERY else frozenset()
+    if (number + family) % DEADLY_EVERY:  # the first test of each family would be many
+        rare |= deadly_ops
+    return replace(support, ops=support.ops - rare) if rare else support
 
 
 class Dispatcher:

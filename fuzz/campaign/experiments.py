@@ -5,7 +5,8 @@ the finding is the same defect as far as executions can tell:
 
 1. *Shape*: the finding's test contains the cause's ops, in the same relations.
 2. *Trigger*: with an order between the ops that race in the cause, the finding is gone.
-3. *Settings*: the finding's test shows its symptom in the cause's settings.
+3. *Settings*: the finding's test shows its symptom in the cause's settings. Where settings were put
+   back one by one, one of the two needs all settings that the other needs.
 4. *Test*: where the cause's settings are not among the finding's, or its symptom is another, the
    cause's test shows the finding's symptom in the finding's settings.
 
@@ -35,10 +36,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.causes import symptom
+from litmusfuzz.fuzz.campaign.causes import symptom, symptoms_of
+from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain, has_space
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.race_shapes import contains, without_races
 from litmusfuzz.fuzz.campaign.reducer import widened
+from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.executors import messages
@@ -49,7 +52,7 @@ from litmusfuzz.oracles.model import GUARANTEES
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -139,6 +142,8 @@ class Case:
     noise : Noise
     symptoms : tuple of str
         `causes.symptom` of its outcomes, the most frequent first.
+    as_it_stands : bool
+        True if it shows only under its names, or in its order of nodes.
     """
 
     test: LitmusTest
@@ -147,6 +152,7 @@ class Case:
     model: Model
     noise: Noise
     symptoms: tuple[str, ...]
+    as_it_stands: bool = False
 
     @classmethod
     def of(cls, test: LitmusTest, found: Finding) -> Case:
@@ -157,31 +163,30 @@ class Case:
         UnknownExecutor
             If its executor or configuration is not here.
         """
-        return cls(
-            test,
-            found.executor,
-            configuration(found.executor, found.configuration),
-            GUARANTEES[found.model],
-            noise_from(found.noise),
-            symptoms_of(found),
-        )
+        config = configuration(found.executor, found.configuration)
+        return cls.in_configuration(test, found, config)
+
+    @classmethod
+    def in_configuration(cls, test: LitmusTest, found: Finding, config: Config) -> Case:
+        """The case of a finding, in a configuration."""
+        model, noise = GUARANTEES[found.model], noise_from(found.noise)
+        as_it_stands = bool(found.needs_names) or found.needs_order
+        return cls(test, found.executor, config, model, noise, symptoms_of(found), as_it_stands)
 
     @property
     def needs(self) -> frozenset[tuple[str, int | str | bool]]:
-        """Settings and environment variables that differ from the executor's default."""
-        return needed_settings(self.executor, self.config)
+        """Settings that differ from the executor's plain ones."""
+        return beyond_plain(self.executor, self.config)
 
+    @property
+    def is_large(self) -> bool:
+        """True if its test has more lanes than most, which it needs once it is minimized."""
+        return width(self.test) > LANES
 
-def symptoms_of(found: Finding) -> tuple[str, ...]:
-    """Symptoms of all forbidden outcomes of a finding, each once."""
-    return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in found.forbidden))
-
-
-def needed_settings(executor: str, config: Config) -> frozenset[tuple[str, int | str | bool]]:
-    """What a configuration has beyond its executor's default: settings and variables."""
-    plain, *_ = executor_class(executor).configurations()
-    usual = {*plain.settings, *plain.environment}
-    return frozenset({*config.settings, *config.environment} - usual)
+    @property
+    def minimal_needs(self) -> bool:
+        """True if its other settings were put back to plain, one by one."""
+        return has_space(self.executor, self.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +291,10 @@ class Comparison:
     experiments: tuple[Experiment, ...] = field(default=())
 
 
+BEHIND: Final = "shows without the races of the cause"
+"""Why a finding is new whose test also has the races of the cause: something hides behind these."""
+
+
 Comparing = Generator[Trial, Tally, Comparison]
 
 
@@ -309,6 +318,17 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
         return Comparison(Verdict.UNDECIDED, "the finding does not show again", tuple(done))
     if not contains(cause.test, finding.test, strict=True):
         return Comparison(Verdict.NEW, "shows without the ops of the cause", tuple(done))
+    if finding.as_it_stands is not cause.as_it_stands:
+        # The reduction has run it under other names.
+        needs = "shows" if finding.as_it_stands else "the cause shows"
+        why = f"{needs} only under its names, or in its order of nodes"
+        return Comparison(Verdict.NEW, why, tuple(done))
+    if finding.is_large is not cause.is_large:
+        # The reduction has run it with fewer lanes.
+        needs = "shows" if finding.is_large else "the cause shows"
+        return Comparison(Verdict.NEW, f"{needs} only in large tensors", tuple(done))
+    if finding.minimal_needs and cause.minimal_needs and not _comparable(finding, cause):
+        return Comparison(Verdict.NEW, "needs other settings than the cause", tuple(done))
     needed = executions_needed(control.seen, control.executions)
     symptoms = finding.symptoms[:1]
     undecided = []
@@ -320,7 +340,7 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
         trial = Trial(Reason.TRIGGER, ordered, finding, symptoms, 1, needed)
         done.append((yield from _run(trial)))
         if done[-1].shows:
-            return Comparison(Verdict.NEW, "shows without the races of the cause", tuple(done))
+            return Comparison(Verdict.NEW, BEHIND, tuple(done))
         if done[-1].shows is None:
             undecided.append("whether it shows without the races of the cause")
 
@@ -354,6 +374,73 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     return Comparison(Verdict.EXPLAINED, "", tuple(done))
 
 
+def _comparable(finding: Case, cause: Case) -> bool:
+    """True if one needs all settings that the other needs."""
+    return finding.needs <= cause.needs or cause.needs <= finding.needs
+
+
+def check_look_alike(
+    unreduced: Case, causes: Sequence[Case], control: Experiment, count: int
+) -> Comparing:
+    """Decide whether a test that is not minimized shows anything beside known causes.
+
+    It must show the same with no more settings than one of the causes needs, and nothing once the
+    ops that race in the causes are ordered. The ordered test has at least `count` executions and
+    four times as many at most: a defect that hides in it is of unknown rate. Without races in the
+    causes there is nothing to order, and it counts as explained.
+
+    Parameters
+    ----------
+    unreduced : Case
+    causes : sequence of Case
+        Causes whose ops it contains, and which show in its configuration.
+    control : Experiment
+        How often it showed a forbidden outcome.
+    count : int
+        Executions of a test in the campaign.
+    """
+    needed = executions_needed(control.seen, control.executions)
+    done = [control]
+    there = yield from _in_fewer_settings(unreduced, causes, needed, done)
+    if there is False:
+        why = "does not show in the settings of known causes"
+        return Comparison(Verdict.NEW, why, tuple(done))
+    undecided = [] if there else ["whether it shows in the settings of known causes"]
+    ordered = without_races(unreduced.test, *(each.test for each in causes))
+    if ordered is None:
+        undecided.append("its races cannot be ordered")
+    elif ordered != unreduced.test:
+        enough = min(4 * count, max(count, needed))
+        wanted = tuple(dict.fromkeys((*unreduced.symptoms, "torn", "wrong")))
+        trial = Trial(Reason.TRIGGER, ordered, unreduced, wanted, 1, enough)
+        done.append((yield from _run(trial)))
+        if done[-1].shows:
+            return Comparison(Verdict.NEW, BEHIND, tuple(done))
+        if done[-1].shows is None:
+            undecided.append("whether it shows without the races of known causes")
+    if undecided:
+        return Comparison(Verdict.UNDECIDED, "; ".join(undecided), tuple(done))
+    return Comparison(Verdict.EXPLAINED, "", tuple(done))
+
+
+def _in_fewer_settings(
+    unreduced: Case, causes: Sequence[Case], needed: float, done: list[Experiment]
+) -> Generator[Trial, Tally, bool | None]:
+    """True if a test shows in the settings of one of the causes, which are among its own."""
+    configs = {each.needs: each.config for each in causes}
+    if not configs or unreduced.needs in configs:
+        return True
+    answers = []
+    for _, config in sorted(configs.items(), key=lambda each: -len(each[0])):
+        there = replace(unreduced, config=config)
+        trial = Trial(Reason.SETTINGS, unreduced.test, there, unreduced.symptoms, 1, needed)
+        done.append((yield from _run(trial)))
+        if done[-1].shows:
+            return True
+        answers.append(done[-1].shows)
+    return None if None in answers else False
+
+
 def control_trial(case: Case, symptoms: tuple[str, ...] = ()) -> Trial:
     """How often a case shows its first symptom, or one of `symptoms`, in its own settings."""
     wanted = symptoms or case.symptoms[:1]
@@ -385,6 +472,7 @@ RunTest = Callable[[Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] |
 """Runs a test so many times as a case says, with another seed each time; a histogram, or why there
 is none. `DIED` if the process ended."""
 DIED: Final = "the process ended"
+TIME_IS_UP: Final = "the time was up"
 MAX_DEATHS: Final = 2
 """Deaths of a process in one trial that say nothing about it."""
 MIN_RUNS: Final = 4
@@ -444,7 +532,7 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     runs = executions = seen = deaths = 0
     while seen < trial.hits and (runs < MIN_RUNS or executions < wanted):
         if (start := time.monotonic()) >= end:
-            return Tally(executions, seen, "" if seen else "the time was up")
+            return Tally(executions, seen, "" if seen else TIME_IS_UP)
         shown = await run(trial.case, trial.test, step)
         if shown == DIED and deaths < MAX_DEATHS:
             deaths += 1
@@ -459,7 +547,8 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
         if not (executions or runs < MIN_RUNS):
             return Tally(0, 0, "no execution ends")
         pace = judged.executions / max(time.monotonic() - start, 1e-3)
-        step = max(MIN_STEP if not blocks else 1, min(most, 2 * step, int(pace * STEP_S)))
+        each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
+        step = max(1 if blocks else MIN_STEP, min(most, 2 * step, each, int(pace * STEP_S)))
     return Tally(executions, seen)
 
 

@@ -6,20 +6,19 @@ Each method that stores something writes the file first, then the event that nam
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
-from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause
-from litmusfuzz.fuzz.campaign.configuration_reducer import (
-    has_needed,
-    needed_settings,
-    needs_in_words,
-)
+from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom
+from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings, needs_in_words
 from litmusfuzz.fuzz.campaign.judge import judge, listed
+from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.minimizer import Best
+from litmusfuzz.fuzz.campaign.race_shapes import contains
+from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reason import explain
@@ -45,27 +44,6 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.events import Event
 
 _MEMORY: Final = re.compile(r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of memory")
-
-
-@dataclass(slots=True, eq=False)
-class MinimizedFinding:
-    """A minimized finding, and the configurations of its executor that have shown it.
-
-    `file` is relative to the campaign's folder. `reason` says why its outcome is forbidden; "" if
-    that is not known, or another shard found it.
-    """
-
-    entry: Entry
-    key: str
-    configurations: set[str] = field(default_factory=set)
-    file: str = ""
-    reason: str = ""
-
-    @property
-    def finding(self) -> Finding:
-        """How to reproduce it."""
-        assert self.entry.finding is not None
-        return self.entry.finding
 
 
 class Findings:
@@ -95,35 +73,38 @@ class Findings:
         self.causes: set[str] = set()
         self.deaths = 0
 
-    def explained_by(self, unreduced: UnreducedFinding, *, exact: bool) -> MinimizedFinding | None:
-        """A minimized finding, shown in the same configuration, whose shape this test contains."""
-        return next(self.contained(unreduced, exact=exact, other_configurations=False), None)
+    def of(self, executor: str) -> list[MinimizedFinding]:
+        """The minimized findings and known causes of an executor."""
+        return [
+            each
+            for each in self.known
+            if each.finding.executor == executor and each.finding.minimized
+        ]
 
-    def contained(
-        self, unreduced: UnreducedFinding, *, exact: bool, other_configurations: bool
-    ) -> Iterator[MinimizedFinding]:
-        """Minimized findings of the same executor whose shapes this test contains.
+    def contained(self, unreduced: UnreducedFinding) -> Iterator[MinimizedFinding]:
+        """Minimized findings of the same executor whose ops this test contains.
 
-        With `other_configurations`, those that this configuration has not shown yet; else the
-        others. A finding that needs a setting which this configuration lacks is another one.
+        All symptoms of the test are theirs; a torn value may show as a wrong one.
         """
-        config = unreduced.sampled.config
-        for known in self.known:
-            if known.finding.executor != unreduced.executor.name or not known.finding.minimized:
+        shown = {symptom(outcome) for outcome, _ in unreduced.judgement.forbidden}
+        test = unreduced.generated.test
+        for known in self.of(unreduced.executor.name):
+            if not may_show(known.symptoms, shown):
                 continue
             if known.finding.needs_names or known.finding.needs_order:
                 continue  # the same ops under other names are another cause
-            shown_here = config.name in known.configurations
-            if shown_here is other_configurations:
-                continue
-            if other_configurations and not has_needed(known.finding, config):
-                continue
-            if explains(known.entry.test, unreduced.generated.test, exact=exact):
+            if width(known.entry.test) > max(LANES, width(test)):
+                continue  # it needs more lanes
+            if known.key not in unreduced.contains:  # asked again for each test that is run
+                found = contains(known.entry.test, test, strict=False)
+                unreduced.contains[known.key] = found
+            if unreduced.contains[known.key]:
                 yield known
 
     def add_sighting(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
         """Note that a test shows a known finding."""
         known.configurations.add(unreduced.sampled.config.name)
+        unreduced.known = known
         self.log(SeenAgain(**unreduced.event_fields, key=known.key))
 
     def _entry(
@@ -193,7 +174,12 @@ class Findings:
         self.log(Unconfirmed(**unreduced.event_fields, file=file, executions=executions))
 
     def store(
-        self, unreduced: UnreducedFinding, best: Best, *, minimized: bool, confirmed: bool
+        self,
+        unreduced: UnreducedFinding,
+        best: Best,
+        *,
+        minimized: bool,
+        confirmed: bool,
     ) -> MinimizedFinding | None:
         """Store a finding and report it; None if it is known already."""
         sampled, executor = best.sampled, unreduced.executor.name

@@ -1,25 +1,35 @@
-"""The known-findings file: findings that a nightly run may show and still be clean.
+"""The known-findings file: findings that a campaign may show and still be clean.
 
-The file is reviewed like code and read strictly. An entry matches a finding by its key
-(`litmusfuzz.fuzz.campaign.canonical`) or by its *cause*: the symptom and the kernels of the test.
-See docs/decisions/0012-known-findings.md for why keys alone are not enough, and what a cause may
-not hide.
+The file is reviewed like code and read strictly. An entry has one of three forms:
+
+- a *cause*: the file of a minimized finding, with the settings that it needs. A finding is
+  explained by it only if experiments show that (`litmusfuzz.fuzz.campaign.experiments`);
+- the *key* of one finding (`litmusfuzz.fuzz.campaign.canonical`);
+- a *pattern*: symptoms and kernels, for what no experiment compares. What ends a process is never
+  minimized, and clusters are judged without running them.
+
+See docs/decisions/0012-known-findings.md.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from litmusfuzz.corpus.document import Document, FileError, read_text
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.corpus.textfile import is_cause_name
-from litmusfuzz.fuzz.campaign.canonical import VERSION
+from litmusfuzz.corpus.textfile import Entry, is_cause_name
+from litmusfuzz.fuzz.campaign.canonical import VERSION, key_of
+from litmusfuzz.fuzz.campaign.experiments import Case
+from litmusfuzz.fuzz.executors.entries import load as load_entry
+from litmusfuzz.fuzz.executors.table import UnknownExecutor
+from litmusfuzz.fuzz.executors.trust import outside_code
 
 if TYPE_CHECKING:
     import os
@@ -27,16 +37,16 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.document import Path_
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.textfile import Finding
 
-FORMAT_VERSION: Final = 2
-SYMPTOMS: Final = (
-    *("torn", "wrong", "blocked", "failed"),
-    *("unsound", "crashed", "timed out", "out of memory"),
-)
-"""Symptoms: of a forbidden outcome its `causes.symptom`, of other findings their kind."""
+FORMAT_VERSION: Final = 3
+DEADLY: Final = ("crashed", "timed out", "out of memory")
+"""Kinds of findings that end their process."""
+SYMPTOMS: Final = (*DEADLY, "unsound")
+"""Kinds of findings that no experiment compares."""
 KERNELS: Final = frozenset(op.kernel_class for op in OPS.values() if op.has_effect)
 HEADER: Final = f"""\
-# Known findings: a nightly run that shows no other finding is clean.
+# Known findings: a campaign that shows no other finding is clean.
 # Reviewed like code; docs/decisions/0012-known-findings.md says what an entry may hide.
 litmusfuzz_known: {FORMAT_VERSION}
 findings:
@@ -44,8 +54,8 @@ findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """A defect, recognized by its symptoms and by the kernels in the test.
+class Pattern:
+    """A defect that no experiment compares, recognized by the kernels in the test.
 
     Parameters
     ----------
@@ -53,17 +63,16 @@ class Cause:
         Some of `SYMPTOMS`; the finding has one of them.
     kernels : tuple of str
         Faulty kernels (`OpDef.kernel_class`): the finding's test has at least one of them.
-    beside : tuple of str, optional
-        Further kernels that the test may have. None allows any, for findings that are never
-        minimized, such as crashes.
     classes : tuple of str
         Executor classes (`canonical.executor_class`) that have the defect.
+    beside : tuple of str, optional
+        Further kernels that the test may have. None allows any.
     """
 
     symptoms: tuple[str, ...]
     kernels: tuple[str, ...]
-    beside: tuple[str, ...] | None
     classes: tuple[str, ...]
+    beside: tuple[str, ...] | None = None
 
     def explains(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
         """True if a finding has this cause."""
@@ -74,40 +83,70 @@ class Cause:
             return False
         return not found.isdisjoint(self.kernels)
 
-    def may_explain(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
-        """True if a reduced form of the test may have this cause; further kernels do not matter."""
-        return replace(self, beside=None).explains(test, symptom, executor_class)
+    @property
+    def ops(self) -> frozenset[str]:
+        """The ops of its kernels."""
+        return frozenset(name for name, op in OPS.items() if op.kernel_class in self.kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A minimized finding that explains others.
+
+    Parameters
+    ----------
+    file : str
+        As it stands in the known-findings file.
+    key : str
+        `canonical.key_of`.
+    entry : Entry
+        With a finding, whose configuration has the settings that the cause needs.
+    case : Case or None
+        For experiments; None if its executor or configuration is not here.
+    """
+
+    file: str
+    key: str
+    entry: Entry = field(compare=False)
+    case: Case | None = field(compare=False)
+
+    @property
+    def finding(self) -> Finding:
+        """How it shows."""
+        assert self.entry.finding is not None
+        return self.entry.finding
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFinding:
-    """An entry of the file: the key or cause of known findings, and the reason to accept them.
+    """An entry of the file: a cause, a key or a pattern, and the reason to accept it.
 
     Parameters
     ----------
     why : str
         A reason, a link, or both.
     key : str
-        The key of one finding; "" in an entry with a `cause`.
+        The key of one finding; that of its file in an entry with a `cause`, "" with a `pattern`.
     since, expires : date, optional
         First and last day. After its last day an entry matches no finding.
     name : str
-        Name of the cause, in the form of `textfile.Finding.cause`; any text with a key.
+        Name of the cause or pattern, in the form of `textfile.Finding.cause`; any text with a key.
     """
 
     why: str
     key: str = ""
     cause: Cause | None = None
+    pattern: Pattern | None = None
     since: date | None = None
     expires: date | None = None
     name: str = ""
 
     @property
     def title(self) -> str:
-        """Name in lists: the key, or the symptoms and kernels of the cause."""
-        if self.cause is None:
-            return self.key
-        return f"{' or '.join(self.cause.symptoms)}: {' or '.join(self.cause.kernels)}"
+        """Name in lists."""
+        if self.pattern is not None:
+            return f"{' or '.join(self.pattern.symptoms)}: {' or '.join(self.pattern.kernels)}"
+        return self.name if self.cause else self.key
 
     def expired(self, today: date) -> bool:
         """True after the last day of the entry."""
@@ -123,20 +162,32 @@ class KnownFindings:
     def match(
         self, key: str, test: LitmusTest, symptom: str, executor_class: str, today: date
     ) -> KnownFinding | None:
-        """The entry that matches a finding by key, else by cause; None if the finding is new."""
+        """The entry that matches a finding by key, else by pattern; None if there is none.
+
+        Whether a cause explains it is decided by experiments, not here.
+        """
         valid = [each for each in self.entries if not each.expired(today)]
         for each in valid:
             if each.key and each.key == key:
                 return each
         for each in valid:
-            if each.cause is not None and each.cause.explains(test, symptom, executor_class):
+            if each.pattern is not None and each.pattern.explains(test, symptom, executor_class):
                 return each
         return None
 
-    def may_explain(self, test: LitmusTest, symptom: str, executor_class: str, today: date) -> bool:
-        """True if an unreduced finding may turn out to be known by its cause."""
-        causes = (each.cause for each in self.entries if not each.expired(today))
-        return any(cause and cause.may_explain(test, symptom, executor_class) for cause in causes)
+    def causes(self, today: date) -> tuple[KnownFinding, ...]:
+        """Entries with a cause, of executors that are here."""
+        return tuple(
+            each
+            for each in self.entries
+            if each.cause is not None and each.cause.case is not None and not each.expired(today)
+        )
+
+    def deadly_ops(self, today: date) -> frozenset[str]:
+        """Ops that are known to end their process."""
+        patterns = [e.pattern for e in self.entries if e.pattern and not e.expired(today)]
+        deadly = [each for each in patterns if not set(DEADLY).isdisjoint(each.symptoms)]
+        return frozenset(op for each in deadly for op in each.ops)
 
     def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:
         """Entries that are not in `seen`, in the order of the file."""
@@ -157,16 +208,17 @@ class _Top(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     findings: list[dict[str, Any]] | None = None
 
 
-class _Cause(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+class _Pattern(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     symptoms: list[str]
     kernels: list[str]
-    beside: list[str] | None = None
     classes: list[str]
+    beside: list[str] | None = None
 
 
 class _Finding(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     key: str = ""
-    cause: dict[str, Any] | None = None
+    finding: str = ""
+    pattern: dict[str, Any] | None = None
     why: str = ""
     link: str = ""
     since: str = ""
@@ -182,64 +234,88 @@ def load(path: str | os.PathLike[str]) -> KnownFindings:
     FileError
         For the first mistake in the file, in one line.
     """
-    return loads(read_text(path), str(path))
+    return loads(read_text(path), str(path), Path(path).parent)
 
 
-def loads(text: str, source: str = "<text>") -> KnownFindings:
-    """The entries in a text; `source` is its name in error messages."""
-    return _Reader(text, source).known()
+def loads(text: str, source: str = "<text>", folder: Path = Path()) -> KnownFindings:
+    """The entries in a text; `source` is its name in error messages.
+
+    The files of causes are relative to `folder`.
+    """
+    return _Reader(text, source).known(folder)
 
 
-_VERSION_1: Final = (
-    "is version 1 of the format, this program reads version 2: give each entry that has a"
-    " cause a name (lower-case words joined by hyphens), and set the version to 2"
+_OLD: Final = (
+    "is version {} of the format, this program reads version 3: name the file of a minimized"
+    " finding (`finding:`) in place of each `cause`, or turn it into a `pattern` of crashes"
 )
 
 
 class _Reader(Document):
     """Reads and checks a known-findings file."""
 
-    def known(self) -> KnownFindings:
+    def known(self, folder: Path) -> KnownFindings:
         top: _Top = self.convert(self.data, _Top, ())
         if (version := top.litmusfuzz_known) != FORMAT_VERSION:
             text = f"unknown version {version}; this program reads version {FORMAT_VERSION}"
-            raise self.error(("litmusfuzz_known",), _VERSION_1 if version == 1 else text)
+            old = _OLD.format(version) if version in (1, 2) else text
+            raise self.error(("litmusfuzz_known",), old)
         entries: list[KnownFinding] = []
-        places: dict[tuple[str, Cause | None], int] = {}
+        places: dict[tuple[str, Pattern | None], int] = {}
         for place, data in enumerate(top.findings or ()):
             path: Path_ = ("findings", place)
-            entry = self.finding(data, path)
-            first = places.setdefault((entry.key, entry.cause), place)
+            entry = self.finding(data, path, folder)
+            first = places.setdefault((entry.key, entry.pattern), place)
             if first != place:
                 where = self.line(("findings", first))
-                field = "cause" if entry.cause else "key"
-                raise self.error((*path, field), f"stands twice, first in line {where}")
+                form = "pattern" if entry.pattern else "finding" if entry.cause else "key"
+                raise self.error((*path, form), f"stands twice, first in line {where}")
             entries.append(entry)
         return KnownFindings(tuple(entries))
 
-    def finding(self, data: Any, path: Path_) -> KnownFinding:
+    def finding(self, data: Any, path: Path_, folder: Path) -> KnownFinding:
         raw: _Finding = self.convert(data, _Finding, path)
-        if bool(raw.key) == bool(raw.cause):
-            raise self.error(path, "an entry has a key or a cause, and not both")
+        if sum(map(bool, (raw.key, raw.finding, raw.pattern))) != 1:
+            raise self.error(path, "an entry has one of key, finding and pattern")
         if raw.key and not is_key(raw.key):
             message = f"a key is {VERSION}- and 16 hex digits, got {raw.key[:80]!r}"
             raise self.error((*path, "key"), message)
         why = "; ".join(" ".join(each.split()) for each in (raw.why, raw.link) if each.strip())
         if not why:
             raise self.error((*path, "why"), "an entry says why, or has a link")
-        if raw.cause is not None and not is_cause_name(raw.name):
+        if not raw.key and not is_cause_name(raw.name):
             text = f"a cause's name is lower-case words joined by hyphens, got {raw.name[:80]!r}"
             raise self.error((*path, "name"), text)
-        cause = None if raw.cause is None else self.cause(raw.cause, (*path, "cause"))
+        cause = self.cause(raw.finding, (*path, "finding"), folder) if raw.finding else None
+        pattern = None if raw.pattern is None else self.pattern(raw.pattern, (*path, "pattern"))
         since = self.day(raw.since, (*path, "since"))
         expires = self.day(raw.expires, (*path, "expires"))
         if since and expires and expires < since:
             raise self.error((*path, "expires"), f"{expires} is before {since}")
-        return KnownFinding(why, raw.key, cause, since, expires, raw.name)
+        key = cause.key if cause else raw.key
+        return KnownFinding(why, key, cause, pattern, since, expires, raw.name)
 
-    def cause(self, data: Any, path: Path_) -> Cause:
-        raw: _Cause = self.convert(data, _Cause, path)
-        for field, names, there in (
+    def cause(self, file: str, path: Path_, folder: Path) -> Cause:
+        try:
+            entry = load_entry(folder / file)
+        except FileError as error:
+            raise self.error(path, str(error)) from None
+        found = entry.finding
+        if found is None:
+            raise self.error(path, f"{file} has no finding; what is not minimized has a pattern")
+        if not found.minimized:
+            raise self.error(path, f"{file} is not minimized, and explains nothing else")
+        if wants := outside_code(found.executor, found.configuration):
+            raise self.error(path, f"{file} wants to run {wants}")
+        try:
+            case = Case.of(entry.test, found)
+        except UnknownExecutor:
+            case = None
+        return Cause(file, key_of(entry), entry, case)
+
+    def pattern(self, data: Any, path: Path_) -> Pattern:
+        raw: _Pattern = self.convert(data, _Pattern, path)
+        for name_of, names, there in (
             ("symptoms", raw.symptoms, SYMPTOMS),
             ("kernels", raw.kernels, KERNELS),
             ("beside", raw.beside or [], KERNELS),
@@ -247,16 +323,16 @@ class _Reader(Document):
             for place, name in enumerate(names):
                 if name not in there:
                     message = f"no {name[:80]!r}; there are {', '.join(sorted(there))}"
-                    raise self.error((*path, field, place), message)
-        for field in ("symptoms", "kernels", "classes"):
-            if not getattr(raw, field):
-                raise self.error((*path, field), "names at least one")
+                    raise self.error((*path, name_of, place), message)
+        for name_of in ("symptoms", "kernels", "classes"):
+            if not getattr(raw, name_of):
+                raise self.error((*path, name_of), "names at least one")
         for place, name in enumerate(raw.classes):
             if not re.fullmatch(r"[^\s/]\S*/[^\s/]+", name):
                 message = f"a class is EXECUTOR/KIND, as tf/xla; got {name[:80]!r}"
                 raise self.error((*path, "classes", place), message)
         beside = None if raw.beside is None else tuple(raw.beside)
-        return Cause(tuple(raw.symptoms), tuple(raw.kernels), beside, tuple(raw.classes))
+        return Pattern(tuple(raw.symptoms), tuple(raw.kernels), tuple(raw.classes), beside)
 
     def day(self, text: str, path: Path_) -> date | None:
         if not text:
@@ -272,7 +348,9 @@ class _Reader(Document):
 # --- adding ----------------------------------------------------------------------------
 
 
-def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str:
+def added(
+    text: str, new: Sequence[KnownFinding], source: str = "<text>", folder: Path = Path()
+) -> str:
     """A file's text with entries appended; the existing text is kept byte for byte.
 
     Raises
@@ -281,7 +359,7 @@ def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str
         If the text or a new entry is not valid, if an entry is known already, or if the list of
         findings is in brackets or not at the end of the text, so that nothing can be appended.
     """
-    before = loads(text, source).entries if text else ()
+    before = loads(text, source, folder).entries if text else ()
     for entry in new:
         if any(entry.key == other.key for other in before):
             raise FileError(source, 0, (entry.key,), "is known already")
@@ -291,7 +369,7 @@ def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str
     if text and not re.search(r"^[\"']?findings[\"']?[ \t]*:", text, re.MULTILINE):
         begun += "findings:\n"
     try:
-        if loads(more := begun + entries).entries == (*before, *new):
+        if loads(more := begun + entries, source, folder).entries == (*before, *new):
             return more
     except FileError:
         pass
@@ -301,10 +379,10 @@ def added(text: str, new: Sequence[KnownFinding], source: str = "<text>") -> str
 def _written(entry: KnownFinding) -> str:
     """An entry with a key as YAML lines."""
     lines = f"  - key: {entry.key}\n"
-    for field, text in (("name", entry.name), ("why", entry.why)):
+    for name_of, text in (("name", entry.name), ("why", entry.why)):
         if text:
-            lines += f"    {field}: {json.dumps(text, ensure_ascii=False)}\n"
-    for field, day in (("since", entry.since), ("expires", entry.expires)):
+            lines += f"    {name_of}: {json.dumps(text, ensure_ascii=False)}\n"
+    for name_of, day in (("since", entry.since), ("expires", entry.expires)):
         if day:
-            lines += f"    {field}: {day.isoformat()}\n"
+            lines += f"    {name_of}: {day.isoformat()}\n"
     return lines

@@ -10,6 +10,7 @@ stores them.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
 import re
@@ -19,7 +20,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from msgspec import structs
 
@@ -27,7 +28,6 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Script, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
-from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
 from litmusfuzz.fuzz.campaign.configured import configured
@@ -37,8 +37,10 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
     GeneratedTest,
     UnreducedFinding,
 )
-from litmusfuzz.fuzz.campaign.findings import Findings, MinimizedFinding
+from litmusfuzz.fuzz.campaign.explainer import Explainer
+from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     )
 
     from litmusfuzz.corpus.textfile import Entry, Finding
+    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
@@ -87,10 +90,15 @@ POLL_S: Final = 0.25
 """Seconds after which a waiting task looks again: what it waits for may be a matter of time."""
 ENVIRONMENT_SWITCH_S: Final = 0.5
 """Seconds to begin in another environment, and later again in this one."""
+EXPERIMENT_S: Final = 6.0
+"""Seconds that an experiment on what is known takes at most, with the start of a process."""
 TRYING_AGAIN_SHARE: Final = 0.1
 """Share of the time for what a fresh process has not shown, while nothing waits to be minimized."""
 LEAST_ATTEMPTS: Final = 2
 """Fresh processes that are given such a test before a campaign of so many tests ends."""
+MAX_BEHIND: Final = 3
+"""Defects of one test that are uncovered one behind another."""
+Known = TypeVar("Known")
 _PARENT: Final = re.compile(r"mutation of (\S+):")
 
 
@@ -152,6 +160,8 @@ class Campaign:
         self.dispatcher = Dispatcher(settings, executors, self.validator, log, earlier)
         self.findings = Findings(settings, log, self.dispatcher, known)
         self.minimizer = Minimizer(settings)
+        self.explainer = Explainer(settings, self.findings, log)
+        self.look_alikes = LookAlikes()
         self.unreduced: list[UnreducedFinding] = []
         self.unconfirmed: list[UnreducedFinding] = []
         """What a fresh process has not shown."""
@@ -185,6 +195,7 @@ class Campaign:
             made.support,
             made if issubclass(made, Clusters) else None,
             getattr(made, "damaging_ops", frozenset()),
+            deadly_ops=settings.deadly_ops,
             packing=made if issubclass(made, Packing) else None,
             sample=partial(self._simpler, name),
         )
@@ -278,6 +289,8 @@ class Campaign:
         finally:
             for slot in self.slots:
                 slot.worker.close()
+        for each in self.look_alikes.take_all():
+            self._count_unchecked(*each)
         self.dispatcher.finish()
         self.log(ShardEnded(seconds=round(time.monotonic() - begun, 3), problem=self.problem))
 
@@ -335,6 +348,7 @@ class Campaign:
         left = bool(self.unreduced or self.minimizing)
         if self.time_left_s <= 0:
             return not left
+        left = left or bool(self.look_alikes.waiting)
         busy = any(slot.busy for slot in self.slots)
         return not (busy or left or once) and self.dispatcher.all_dispatched
 
@@ -405,6 +419,8 @@ class Campaign:
         unreduced = self._next_to_minimize(slot)
         if unreduced is not None:
             return self._minimize(slot, unreduced)
+        if (task := self._next_known(slot)) is not None:
+            return task
         if self.time_left_s <= 0:
             return None
         if not (slot.executor.waiting or slot.canary):
@@ -536,11 +552,9 @@ class Campaign:
             as_run = replace(generated, test=made.test), slot.executor, made.as_run(judgement)
             unreduced = UnreducedFinding(*as_run, job.noise, job.seed)
             slot.shown.append(unreduced)
-            known = self.findings.explained_by(unreduced, exact=True)
             file = self.findings.store_unreduced(unreduced)
-            self.log(structs.replace(executed, unreduced=file, key=known.key if known else None))
-            if known is None:
-                self.unreduced.append(unreduced)
+            self.log(structs.replace(executed, unreduced=file))
+            self.unreduced.append(unreduced)
         self.dispatcher.done(generated, slot.executor, judgement)
 
     def _note_death(self, slot: Slot, job: Job, died: Died) -> None:
@@ -549,6 +563,7 @@ class Campaign:
         self.findings.store_death(slot, job, died, suspects)
         for each in suspects:
             each.suspect = True
+        self.look_alikes.drop(suspects)
         waiting = {*self.unreduced, *self.minimizing.values()}
         self.unreduced += [each for each in suspects if each not in waiting]
 
@@ -562,6 +577,7 @@ class Campaign:
         self.log(ReductionStarted(**unreduced.event_fields))
         start, executions = time.monotonic(), slot.executions
         again = unreduced.attempts > 0
+        unreduced.known = None
         best = Best(unreduced.generated.test, unreduced.judgement, unreduced.sampled)
         try:
             await self._minimize_to(slot, unreduced, best)
@@ -573,13 +589,18 @@ class Campaign:
             seconds = time.monotonic() - start
             if again:
                 slot.executor.trying_again_s += seconds
+            elif unreduced.known is not None:
+                slot.executor.known_s += seconds
             else:
                 slot.executor.minimizing_s += seconds
             slot.minimizing = False
             del self.minimizing[slot]
+            shows = unreduced.known or unreduced.found
             self.log(
                 ReductionEnded(
                     **unreduced.event_fields,
+                    key=shows.key if shows else "",
+                    known=unreduced.known is not None,
                     executions=slot.executions - executions,
                     seconds=round(seconds, 3),
                     counters=slot.take_counters(),
@@ -594,21 +615,53 @@ class Campaign:
         if why := await slot.why_unavailable():
             self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
             return
-        known = self.findings.explained_by(unreduced, exact=True)
-        known = known or await self._known_in_other_configuration(slot, unreduced, rng)
-        if known is not None and not (unreduced.suspect or unreduced.attempts):
-            self.findings.add_sighting(unreduced, known)
-            return
         # As it was run, before a name or an edge of it is changed: these may be what it needs.
-        minimizer, before = self.minimizer, slot.executions
-        as_run = await minimizer.confirm_as_run(slot, unreduced, rng)
+        before = slot.executions
+        as_run = await self.minimizer.confirm_as_run(slot, unreduced, rng)
         self._settle(unreduced, slot.executions - before, shown=as_run is not None)
         if as_run is None:
             return
-        if known is not None:
-            self.findings.add_sighting(unreduced, known)
+        if (known := self._looks_like(unreduced)) is not None:
+            self._set_aside(unreduced, known)
             return
         best.rate = as_run.rate
+        unreduced.found = await self._reduced(slot, unreduced, as_run, best, rng)
+        if unreduced.found is not None:
+            await self._run_script(unreduced.found)
+
+    async def _reduced(
+        self,
+        slot: Slot,
+        unreduced: UnreducedFinding,
+        as_run: Best,
+        best: Best,
+        rng: random.Random,
+    ) -> MinimizedFinding | None:
+        """Reduce a finding to `best`, and store it if no known cause explains it."""
+        explainer = self.explainer
+        for left in reversed(range(MAX_BEHIND)):
+            complete, smallest = await self._smallest(slot, unreduced, best, rng)
+            found = smallest or as_run  # it is shown in any case: by the test as it was run
+            explained, compared = await explainer.explain(slot, unreduced, found, rng)
+            if explained.by is not None:
+                explainer.log_comparisons(unreduced, "", compared)
+                self.findings.add_sighting(unreduced, explained.by)
+                return None
+            if explained.behind is None or not left:
+                break
+            # What shows without the races of the cause is another defect: that one is reduced.
+            explainer.log_comparisons(unreduced, "", compared)
+            best = Best(*explained.behind, found.sampled)
+            slot.switch_to(found.sampled)
+        stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
+        explainer.log_comparisons(unreduced, stored.key if stored else "", compared)
+        return stored
+
+    async def _smallest(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    ) -> tuple[bool, Best | None]:
+        """Reduce `best`; whether it is complete, and the form that a fresh process shows."""
+        minimizer = self.minimizer
         await minimizer.reduce_configuration(slot, unreduced, best, rng)
         complete = await minimizer.reduce(slot, unreduced, best, rng)
         as_often = copy(best)
@@ -618,11 +671,107 @@ class Campaign:
         # In the simplest configuration it may show too rarely to be confirmed.
         forms = (best, reduced) if as_often.sampled is best.sampled else (best, reduced, as_often)
         found = await self._confirmed(slot, unreduced, forms, rng)
-        complete = complete and simplest and (found is best or found is reduced)
-        # It is shown in any case: by the test as it was run.
-        stored = self.findings.store(unreduced, found or as_run, minimized=complete, confirmed=True)
-        if stored is not None:
-            await self._run_script(stored)
+        return complete and simplest and (found is best or found is reduced), found
+
+    def _looks_like(self, unreduced: UnreducedFinding) -> MinimizedFinding | None:
+        """What a test looks like, unless it is to be reduced in full."""
+        return None if unreduced.in_full else self.explainer.likely(unreduced)
+
+    def _set_aside(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
+        """Let a test wait that looks like a known cause."""
+        unreduced.known = known
+        displaced = self.look_alikes.add(unreduced, known)
+        if displaced is not None:
+            self._count_unchecked(*displaced)
+
+    def _count_unchecked(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
+        """Take a test for what it looks like, if its configuration has shown that.
+
+        Else it stays in ``unreduced/``.
+        """
+        if unreduced.sampled.config.name in known.configurations:
+            self.findings.add_sighting(unreduced, known)
+
+    async def _check(self, slot: Slot, unreduced: UnreducedFinding) -> None:
+        """Look whether a test shows anything beside the known causes that it contains."""
+        slot.switch_to(unreduced.sampled)
+        slot.minimizing = True
+        self.minimizing[slot] = unreduced
+        start = time.monotonic()
+        rng = random.Random(f"{self.settings.seed}/check/{unreduced.generated.index}")
+        try:
+            if why := await slot.why_unavailable():
+                self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
+                return
+            known = await self.explainer.known_here(slot, unreduced, rng)
+            if known is None:
+                self.unreduced.append(unreduced)
+                return
+            behind = await self.explainer.behind(slot, unreduced, known, rng)
+            if unreduced.suspect:  # meanwhile its process has crashed
+                return
+            if behind is not None:
+                self.unreduced.append(behind)
+            else:
+                self.findings.add_sighting(unreduced, known)
+        finally:
+            slot.minimizing = False
+            del self.minimizing[slot]
+            slot.executor.known_s += time.monotonic() - start
+
+    async def _look_for(self, slot: Slot, known: MinimizedFinding) -> None:
+        """Look whether a known cause still shows."""
+        start = time.monotonic()
+        rng = random.Random(f"{self.settings.seed}/known/{known.key}")
+        slot.minimizing = True
+        try:
+            await self.explainer.still_shows(slot, known, rng)
+        finally:
+            slot.minimizing = False
+            slot.executor.known_s += time.monotonic() - start
+
+    def _next_known(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
+        """A task about what is known, if its share of the time suffices; None if there is none.
+
+        At the end of a campaign of so many tests all that waits is checked.
+        """
+        executor = slot.executor
+        if slot.canary:
+            return None
+        elapsed = self.settings.time_s - self.time_left_s
+        left_s = KNOWN_SHARE * elapsed * self.settings.workers - executor.known_s
+        if self.dispatcher.all_generated and not executor.waiting:
+            left_s = math.inf
+        elif self.time_left_s <= 0 or left_s < EXPERIMENT_S:
+            return None
+        unchecked = [each for each in self.findings.of(executor.name) if each.unchecked]
+        cause = min(unchecked, key=lambda each: each.unseen, default=None)
+        if cause is None or cause.unseen:  # others first: it was run before
+            unreduced = self.look_alikes.next(executor, left_s)
+            if unreduced is not None and unreduced.in_full:
+                cost_s = expected_cost_s(unreduced)
+                return self._within_share(executor, cost_s, self._minimize, slot, unreduced)
+            if unreduced is not None:
+                return self._within_share(executor, EXPERIMENT_S, self._check, slot, unreduced)
+        if cause is None:
+            return None
+        cause.unchecked = False
+        return self._within_share(executor, EXPERIMENT_S, self._look_for, slot, cause)
+
+    @staticmethod
+    async def _within_share(
+        executor: CampaignExecutor,
+        cost_s: float,
+        task: Callable[[Slot, Known], Coroutine[Any, Any, None]],
+        slot: Slot,
+        about: Known,
+    ) -> None:
+        """Carry out a task about what is known; until it ends, its time counts as spent."""
+        executor.known_s += cost_s
+        try:
+            await task(slot, about)
+        finally:
+            executor.known_s -= cost_s
 
     async def _confirmed(
         self, slot: Slot, unreduced: UnreducedFinding, forms: Iterable[Best], rng: random.Random
@@ -666,22 +815,6 @@ class Campaign:
             save(found.entry, path)
             self.log(ScriptRun(key=found.key, file=found.file, shows_it=shown))
 
-    async def _known_in_other_configuration(
-        self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
-    ) -> MinimizedFinding | None:
-        """A known finding of another configuration that this configuration shows as well.
-
-        Its test is contained in the unreduced one, and is run here: similarity is no proof.
-        """
-        for known in self.findings.contained(unreduced, exact=True, other_configurations=True):
-            best = Best(known.entry.test, unreduced.judgement, unreduced.sampled)
-            best.symptom = symptom(known.finding.forbidden[0][0])
-            best.rate = known.finding.count / known.finding.executions
-            shown = await self.minimizer.probe(slot, known.entry.test, best, unreduced, rng)
-            if shown is not None:
-                return known
-        return None
-
     def _next_to_minimize(self, slot: Slot) -> UnreducedFinding | None:
         """The unreduced finding of an executor that most likely shows something new.
 
@@ -690,11 +823,11 @@ class Campaign:
         executor = slot.executor
         waiting = []
         for unreduced in self.unreduced:
-            known = self.findings.explained_by(unreduced, exact=True)
+            known = self._looks_like(unreduced)
             if known is None or unreduced.suspect:
                 waiting.append(unreduced)
             else:
-                self.findings.add_sighting(unreduced, known)
+                self._set_aside(unreduced, known)
         self.unreduced = waiting
         waiting = [unreduced for unreduced in waiting if unreduced.executor is executor]
         if not waiting:
@@ -704,11 +837,7 @@ class Campaign:
             switches = unreduced.sampled.config.environment != slot.config.environment
             return expected_cost_s(unreduced) + (ENVIRONMENT_SWITCH_S if switches else 0.0)
 
-        new = [
-            unreduced
-            for unreduced in waiting
-            if self.findings.explained_by(unreduced, exact=False) is None
-        ]
+        new = [each for each in waiting if not any(self.findings.contained(each))]
         chosen = min(new or waiting, key=cost_s)
         fuzzing = executor.waiting or any(
             other.busy and not other.minimizing

@@ -15,11 +15,14 @@ import math
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.document import FileError, read_text
+from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
+from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
 from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE, MIN_SLICE
 from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, Settings
@@ -31,6 +34,7 @@ from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
+from litmusfuzz.reports.report import Known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,6 +57,7 @@ GENERATED_AT_ONCE: Final = math.ceil(MAX_SHARD_S / MIN_SLICE)
 """Generated configurations that are left to a shard that runs: the next shard has later ones."""
 LATE: Final = 0.85
 """Share of the nightly run after which unreduced findings come first."""
+NOTHING_KNOWN: Final = KnownFindings()
 MAX_FAILURES: Final = 3
 """Shards of a group that fail to start before the group is given up."""
 
@@ -84,10 +89,13 @@ class ShardPlanner:
     ----------
     store : Store
         Of a campaign that has started.
+    known : KnownFindings, optional
+        Its causes are known to all shards.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, known: KnownFindings = NOTHING_KNOWN) -> None:
         self.store = store
+        self.known = known
         self.settings: CampaignStarted = store.fold.settings
         self.groups = groups(self.settings.configurations)
         asked_s, workers = self.settings.asked_s, self.settings.workers
@@ -135,7 +143,10 @@ class ShardPlanner:
             number=number,
             settings=settings,
             limit_s=left_s,
-            known=known_findings(report, chosen.executor),
+            known=(
+                *known_causes(self.store, self.known, chosen.executor),
+                *known_findings(report, chosen.executor),
+            ),
             pending=tuple(given.values()),
             unconfirmed=unconfirmed(
                 self.store,
@@ -290,6 +301,9 @@ def check_numbers(started: CampaignStarted) -> None:
             raise ValueError(f"no family {family!r}")
         if not 0 < weight < 1000:
             raise ValueError(f"the weight of {family} must be between 0 and 1000, got {weight}")
+    for op in started.deadly_ops:
+        if op not in OPS:
+            raise ValueError(f"no op {op!r}")
 
 
 def base_settings(store: Store, number: int) -> Settings:
@@ -307,6 +321,7 @@ def base_settings(store: Store, number: int) -> Settings:
         python=started.python,
         as_generated=started.as_generated,
         spawn=started.spawn,
+        deadly_ops=frozenset(started.deadly_ops),
         first_index=(number - 1) * TESTS_PER_FAMILY,
         suffix=f"-shard{number}" if number > 1 else "",
     )
@@ -351,6 +366,23 @@ def known_findings(report: Report, executor: str | None = None) -> tuple[ShardFi
         for each in report.findings
         if each.kind is FindingKind.FORBIDDEN and executor in (None, each.executor)
     )
+
+
+def known_causes(
+    store: Store, known: KnownFindings, executor: str | None = None
+) -> tuple[ShardFinding, ...]:
+    """The causes in the known-findings file, of one executor or of all."""
+    found = []
+    for each in known.causes(datetime.now(UTC).date()):
+        cause = each.cause
+        assert cause is not None
+        if executor is None or cause.finding.executor == executor:
+            seen = store.fold.known_cause(Known(cause.key, each.why, seen=False))
+            shown = tuple(sorted(seen.configurations))
+            text, unchecked = dumps(cause.entry), seen.shows is None
+            unseen = seen.executions if unchecked else 0
+            found.append(ShardFinding(cause.key, text, shown, each.name, unchecked, unseen))
+    return tuple(found)
 
 
 def presets_of(configurations: Iterable[Configured]) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ a cause from a test and leaves everything else as it is: it orders the pairs tha
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import LoopAttrs, MalformedTest, Node, bodies
@@ -37,7 +38,7 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
     parts = small.effects
     if not parts or not small.features <= large.features:
         return False
-    inside, around = Races(small), Races(large)
+    inside, around = races_of(small), races_of(large)
     whole = [(node, copy) for node in large.effects for copy in range(1 + around.with_itself(node))]
 
     def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
@@ -65,6 +66,12 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
         return False
 
     return place([])
+
+
+@lru_cache(maxsize=1024)
+def races_of(test: LitmusTest) -> Races:
+    """The races of a test; a campaign compares one test with many."""
+    return Races(test)
 
 
 class Races:
@@ -155,8 +162,8 @@ def without_races(test: LitmusTest, *causes: LitmusTest) -> LitmusTest | None:
     LitmusTest or None
         The same test if there is nothing to order; None if it cannot be ordered.
     """
-    kinds = {_kinds(a, b) for cause in causes for a, b in Races(cause).pairs()}
-    found = Races(test)
+    kinds = {_kinds(a, b) for cause in causes for a, b in races_of(cause).pairs()}
+    found = races_of(test)
     racing = [pair for pair in found.pairs() if _kinds(*pair) in kinds]
     if not racing:
         return test

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign.canonical import executor_class
-from litmusfuzz.fuzz.campaign.causes import explains, symptom
+from litmusfuzz.fuzz.campaign.causes import explains, may_show, symptoms_of
+from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain, needs_in_words
 from litmusfuzz.fuzz.campaign.history import History
+from litmusfuzz.fuzz.campaign.race_shapes import contains
 from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.campaign.worker_deaths import DeathGroup, group_deaths, key_of_death
 from litmusfuzz.fuzz.executors.entries import load, loads
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.reports.fold import replay_command
 from litmusfuzz.reports.report import Known, ReportedFinding
 from litmusfuzz.reports.tables import counted
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Finding
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
+    from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
     from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.reports.events import WorkerDied
     from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
@@ -51,6 +54,7 @@ class ReportBuilder:
     def __init__(self, store: Store, known: KnownFindings) -> None:
         self.store = store
         self.known = known
+        self._cause_names = {each.key: each.name for each in known.entries if each.cause}
         self._seen: set[KnownFinding] = set()
         """Known findings that the campaign has shown."""
         self._why: dict[str, str] = {}
@@ -81,12 +85,13 @@ class ReportBuilder:
         report = self.store.fold.report(str(self.store.folder))
         found = [self._completed(each) for each in report.findings]
         undecided = self._undecided(report.pending, found)
-        deaths = self._deaths(report.python)
+        deaths = tuple(self._deaths(report.python))
+        known = tuple(self._known_entry(entry) for entry in self.known.entries)
         problems = [report.problem] if report.problem else []
         return replace(
             report,
             findings=(*found, *deaths),
-            known=tuple(self._known_entry(entry) for entry in self.known.entries),
+            known=known,
             undecided=undecided,
             earlier=self.history.earlier,
             damaged=self.history.damaged,
@@ -103,7 +108,15 @@ class ReportBuilder:
     def _known_entry(self, entry: KnownFinding) -> Known:
         """An entry of the known-findings file, as reports list it."""
         over = f" (expired {entry.expires})" if entry.expired(self._today) else ""
-        return Known(entry.title + over, entry.why, entry in self._seen)
+        cause = entry.cause
+        if cause is None:
+            return Known(entry.title + over, entry.why, entry in self._seen)
+        case = cause.case
+        needs = "" if case is None else needs_in_words(case.executor, case.config)
+        seen = self.store.fold.known_cause(
+            Known(cause.key, entry.why, entry in self._seen, entry.name, needs)
+        )
+        return replace(seen, key=entry.title + over)
 
     # --- findings ----------------------------------------------------------------------
 
@@ -112,13 +125,14 @@ class ReportBuilder:
         if not (path := self.store.folder / found.file).is_file():
             self._unreadable[found.file] = f"{path}: No such file or directory"
         finding = found.entry.finding
-        symptoms = _symptoms(finding) if finding else (str(found.kind),)
+        symptoms = symptoms_of(finding) if finding else (str(found.kind),)
         count, first = self.history.sightings(found.key)
         return replace(
             found,
             count=found.count + count,
             first_seen=found.first_seen if first is None else first,
             known=self._why_known(found.key, found.entry.test, symptoms, found.config_class),
+            undecided=tuple(self._cause_names.get(key, key) for key in found.undecided),
         )
 
     def _why_known(
@@ -142,10 +156,15 @@ class ReportBuilder:
 
         They are compared with the causes in the known-findings file, and with those findings of
         this campaign that are themselves known, whose ops and their relations the test contains.
+        What experiments found behind a cause is not explained by it.
         """
+        behind = self.store.fold.behind
         known = [each for each in findings if each.known and each.entry.finding is not None]
         undecided = 0
         for line in pending:
+            if (line.index, line.executor, line.configuration) in behind:
+                undecided += 1
+                continue
             if self._may_be_known.get(line.file, -1) < len(known):
                 entry = self._pending_entry(line)
                 if entry is None or (found := entry.finding) is None:
@@ -161,15 +180,17 @@ class ReportBuilder:
     ) -> bool:
         """True if each symptom of a pending test may turn out to be known."""
         made = executor_class(found.executor, dict(found.settings), found.model)
+        causes = [each.cause for each in self.known.causes(self._today) if each.cause]
         return all(
-            self.known.may_explain(test, each, made, self._today)
+            any(_may_be(cause, test, each, found) for cause in causes)
             or any(
                 made == other.config_class
-                and each in _symptoms(other.entry.finding)
+                and other.entry.finding is not None
+                and each in symptoms_of(other.entry.finding)
                 and explains(other.entry.test, test, exact=False)
                 for other in known
             )
-            for each in _symptoms(found)
+            for each in symptoms_of(found)
         )
 
     def _pending_entry(self, line: Pending) -> Entry | None:
@@ -261,11 +282,20 @@ class ReportBuilder:
         return set(first.values())
 
 
-def _symptoms(finding: Finding | None) -> tuple[str, ...]:
-    """Symptoms of all forbidden outcomes, each once."""
-    if finding is None:
-        return ()
-    return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in finding.forbidden))
+def _may_be(cause: Cause, test: LitmusTest, shown: str, found: Finding) -> bool:
+    """True if a known cause may explain a symptom of a test that is not minimized."""
+    case = cause.case
+    if case is None or case.executor != found.executor:
+        return False
+    if not may_show(case.symptoms, (shown,)):
+        return False
+    try:
+        there = configuration(found.executor, found.configuration)
+    except UnknownExecutor:
+        return False
+    return case.needs <= beyond_plain(found.executor, there) and contains(
+        case.test, test, strict=False
+    )
 
 
 def wrong_entry(entry: Entry, pending: Pending | UnconfirmedTest) -> str:

@@ -67,7 +67,8 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
             why = "it was never generated" if isinstance(error, KeyError) else str(error)
             raise StoreError(f"{store.path}: test {each.index}: {why}") from None
         damaging: frozenset[str] = getattr(made, "damaging_ops", frozenset())
-        support = support_of(made.support, damaging, each.index)
+        deadly = frozenset(started.deadly_ops)
+        support = support_of(made.support, damaging, each.index, deadly)
         if each.family not in FAMILIES:
             raise StoreError(f"{store.path}: test {each.index}: no family {each.family!r}")
         if each.model not in GUARANTEES:

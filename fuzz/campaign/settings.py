@@ -80,6 +80,9 @@ class Settings:
         ``unreduced/`` for whoever resumes the campaign.
     reduction_s : float, optional
         Limit for one finding; if None, see `max_reduction_s`.
+    deadly_ops : frozenset of str
+        Ops that are known to end their process: few tests are generated with them
+        (`fuzz.campaign.dispatcher.support_of`).
     spawn : bool
         True if each worker is a new interpreter instead of a fork of a server.
     """
@@ -106,6 +109,7 @@ class Settings:
     extra_minimizing_s: float = 0.0
     keeps_partial: bool = False
     reduction_s: float | None = None
+    deadly_ops: frozenset[str] = frozenset()
     spawn: bool = False
 
     @property

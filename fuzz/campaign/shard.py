@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.fuzz.campaign.findings import MinimizedFinding
 from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.selftest import selftest
 from litmusfuzz.fuzz.campaign.shard_log import EVENTS, ShardLog
 from litmusfuzz.fuzz.executors.entries import loads
@@ -35,11 +35,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShardFinding:
-    """A minimized finding of an earlier shard: its key, its file's text, and who showed it."""
+    """A minimized finding of an earlier shard, or a cause of the known-findings file.
+
+    It has its key, its file's text, and the configurations that have shown it. `cause` is its name
+    in the known-findings file; `unchecked` is True if nothing of this campaign has shown yet
+    whether the cause still shows.
+    """
 
     key: str
     text: str
     configs: tuple[str, ...]
+    cause: str = ""
+    unchecked: bool = False
+    unseen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,15 @@ class Shard:
     def campaign(self, log: Callable[[Event], None]) -> Campaign:
         """The campaign that it stands for."""
         known = [
-            MinimizedFinding(loads(each.text), each.key, set(each.configs)) for each in self.known
+            MinimizedFinding(
+                loads(each.text),
+                each.key,
+                set(each.configs),
+                cause=each.cause,
+                unchecked=each.unchecked,
+                unseen=each.unseen,
+            )
+            for each in self.known
         ]
         pending = [loads(text) for text, suspect in self.pending if not suspect]
         suspects = [loads(text) for text, suspect in self.pending if suspect]

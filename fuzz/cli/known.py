@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding
 
 
 class Day(click.ParamType[date]):
@@ -56,6 +57,7 @@ known.add_command(compare)
 @json_option
 def list_(file: str, as_json: bool) -> None:
     """Print the entries of a known-findings file, or its first mistake."""
+    from litmusfuzz.fuzz.campaign.causes import symptoms_of
     from litmusfuzz.fuzz.campaign.known_findings import load
 
     try:
@@ -71,7 +73,9 @@ def list_(file: str, as_json: bool) -> None:
                     "name": each.name,
                     "why": each.why,
                     "key": each.key,
-                    "cause": asdict(each.cause) if each.cause else None,
+                    "finding": each.cause.file if each.cause else "",
+                    "needs": _needs(each),
+                    "pattern": asdict(each.pattern) if each.pattern else None,
                     "since": str(each.since or ""),
                     "expires": str(each.expires or ""),
                     "expired": each.expired(today),
@@ -81,15 +85,24 @@ def list_(file: str, as_json: bool) -> None:
         )
         return
     for each in entries:
-        classes = ""
+        classes = f" ({', '.join(each.pattern.classes)})" if each.pattern else ""
         if each.cause is not None:
-            beside = each.cause.beside
-            hides = "anything" if beside is None else ", ".join(beside) or "nothing"
-            classes = f", beside {hides} ({', '.join(each.cause.classes)})"
+            found = each.cause.finding
+            shown = " or ".join(symptoms_of(found))
+            where = f"{found.executor}/{found.configuration}"
+            classes = f", {shown} in {where}, {_needs(each)}".rstrip(", ")
         until = f", {'expired' if each.expired(today) else 'until'} {each.expires}"
         days = f" [since {each.since or 'ever'}{until if each.expires else ''}]"
-        name = f"{each.name}: " if each.name else ""
+        name = f"{each.name}: " if each.name and not each.cause else ""
         click.echo(f"{name}{each.title}{classes}{days}\n    {each.why}")
+
+
+def _needs(entry: KnownFinding) -> str:
+    """The settings that a cause needs, in words."""
+    from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
+
+    case = entry.cause.case if entry.cause else None
+    return needs_in_words(case.executor, case.config) if case else ""
 
 
 @known.command(epilog="Example: litmusfuzz known add known.yaml nightly --why=LINK")
@@ -121,9 +134,10 @@ def add(
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
     from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
 
+    folder = Path(file).parent
     try:
         text = read_text(file) if Path(file).exists() else ""
-        keys = {entry.key for entry in loads_known(text, file).entries} if text else set()
+        keys = {entry.key for entry in loads_known(text, file, folder).entries} if text else set()
     except FileError as error:
         fail(str(error))
     if Path(file).is_symlink() and not text:
@@ -143,9 +157,9 @@ def add(
             continue
         keys.add(key)
         day = since or date.today()
-        new.append(KnownFinding(reason, key, None, day, expires, name))
+        new.append(KnownFinding(reason, key, since=day, expires=expires, name=name))
     try:
-        made = added(text, new, file)
+        made = added(text, new, file, folder)
     except FileError as error:
         fail(str(error))
     if new:

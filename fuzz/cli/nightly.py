@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import time
 from concurrent.futures import BrokenExecutor
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,7 @@ def nightly(
             python=python_or_fail(python),
             as_generated=as_generated,
             spawn=spawn,
+            deadly_ops=tuple(sorted(known.deadly_ops(date.today()))),
             min_graphs=min_graphs,
             unattended=True,
             shard_s=shard_s,

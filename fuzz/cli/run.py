@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,6 +187,7 @@ def run(
             python=python_or_fail(python),
             as_generated=as_generated,
             spawn=spawn,
+            deadly_ops=tuple(sorted(known.deadly_ops(date.today()))),
             min_graphs=min_graphs,
         )
         folder = new_folder(Path("findings"), f"run-{started.seed}") if out is None else out

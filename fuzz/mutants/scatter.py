@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Config, ForkAfter, Refused
 from litmusfuzz.fuzz.executors.setting_types import Flag
 from litmusfuzz.fuzz.support import Support
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.executors.configuration_space import Point
     from litmusfuzz.fuzz.executors.protocol import Histogram, Noise
     from litmusfuzz.fuzz.executors.setting_types import SettingType
     from litmusfuzz.oracles.arithmetic import Ints
@@ -214,12 +217,29 @@ class EarlyScatter(TornScatter):
     """
 
     name: ClassVar[str] = "mutant/early-scatter"
+    space: ClassVar[ConfigurationSpace] = ConfigurationSpace({"early": (False, True)})
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
         """Without the setting, and with it."""
         names = (("plain", False), ("early", True))
         return tuple(Config(name, "executor", (("early", early),)) for name, early in names)
+
+    @classmethod
+    def configured(cls, name: str) -> Config:
+        """The configuration that settings name."""
+        return cls.configuration_at(cls.space.parsed(name))
+
+    @classmethod
+    def configuration_at(cls, point: Mapping[str, Setting]) -> Config:
+        """Each point has a name."""
+        plain, early = cls.configurations()
+        return early if point["early"] else plain
+
+    @classmethod
+    def point_of(cls, config: Config) -> Point:
+        """Its settings."""
+        return dict(config.settings)
 
     @classmethod
     def defects(cls, config: Config) -> Defects:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.findings import MinimizedFinding
+    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.reports.report import Report, Share
 

@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from helpers import allowed_values
@@ -23,11 +24,13 @@ from litmusfuzz.fuzz.campaign.experiments import (
     TrialBudget,
     Verdict,
     carry_out,
+    check_look_alike,
     compare,
     control_trial,
     executions_needed,
     lower_bound,
     on_worker,
+    result_of,
     tally_of,
 )
 from litmusfuzz.fuzz.campaign.race_shapes import contains, without_races
@@ -172,6 +175,50 @@ def test_what_shows_only_with_a_setting_is_not_the_cause_that_needs_none() -> No
     for shows, verdict in ((0, Verdict.NEW), (1, Verdict.EXPLAINED)):
         found, asked = decided(plain, here, control=24, trigger=0, settings=1, test=shows)
         assert (found.verdict, asked[-1]) == (verdict, Reason.TEST)
+
+
+def test_what_needs_another_setting_than_the_cause_is_another_cause() -> None:
+    """Also if it shows with either: settings that can be put back were put back."""
+
+    def needs(setting: str, value: object) -> Case:
+        found = configuration("tf", f"{setting}={value}")
+        return replace(case("X[0]=1 || r0=X"), executor="tf", config=found)
+
+    one, other = needs("inter_op_threads", 1), needs("loop_optimizer", "true")
+    found, asked = decided(one, other, control=24)
+    assert (found.verdict, asked) == (Verdict.NEW, [Reason.CONTROL])
+    both = replace(one, config=configuration("tf", "loop_optimizer=true;inter_op_threads=1"))
+    found, _ = decided(one, both, control=24, trigger=0, settings=1, test=1)
+    assert found.verdict is Verdict.EXPLAINED
+
+
+def test_what_shows_only_in_large_tensors_is_another_cause() -> None:
+    small = case("X[0]=1 || r0=X")
+    large = replace(small, test=litmus("X[0]=1 || r0=X", shape=(1, 1 << 18)))
+    assert decided(large, small, control=24)[0].verdict is Verdict.NEW
+    assert decided(small, large, control=24)[0].verdict is Verdict.NEW
+    assert decided(large, large, control=24, trigger=0)[0].verdict is Verdict.EXPLAINED
+
+
+def test_a_look_alike_must_show_with_no_more_settings_than_the_cause() -> None:
+    here, plain = case("X[0]=1 || r0=X", early=True), case("X[0]=1 || r0=X")
+    control = result_of(control_trial(here), Tally(3072, 300))
+
+    def checked(*tallies: Tally) -> Comparison:
+        checking = check_look_alike(here, [plain], control, 64)
+        next(checking)
+        *earlier, last = tallies
+        for each in earlier:
+            checking.send(each)
+        with pytest.raises(StopIteration) as stop:
+            checking.send(last)
+        return stop.value.value
+
+    assert checked(Tally(5000, 0)).verdict is Verdict.NEW
+    assert checked(Tally(64, 3), Tally(5000, 0)).verdict is Verdict.EXPLAINED
+    assert checked(Tally(64, 3), Tally(64, 1)).verdict is Verdict.NEW
+    assert checked(Tally(20, 0), Tally(5000, 0)).verdict is Verdict.UNDECIDED
+    assert checked(Tally(20, 0), Tally(5000, 1)).verdict is Verdict.NEW
 
 
 def test_another_symptom_is_explained_only_if_the_causes_test_shows_it() -> None:

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.document import FileError
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.corpus.textfile import load as load_entry
-from litmusfuzz.fuzz.campaign.canonical import key_of
+from litmusfuzz.fuzz.campaign.canonical import VERSION, key_of
 from litmusfuzz.fuzz.campaign.known_findings import HEADER, KnownFinding, added, load, loads
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 TODAY = date(2026, 11, 22)
-KEY, OTHER = "v3-0123456789abcdef", "v3-fedcba9876543210"
-CAUSE = "{symptoms: [torn], kernels: [ResourceScatter], beside: [read], classes: [tf/executor]}"
+KEY, OTHER = f"{VERSION}-0123456789abcdef", f"{VERSION}-fedcba9876543210"
+FINDINGS = Path(corpus.__file__).parent / "findings"
+CAUSE = "finding: scatter-beside-read.yaml"
+CRASH = "{symptoms: [crashed], kernels: [ResourceStridedSliceAssign], classes: [tf/executor]}"
 
 
 def text(*entries: str) -> str:
@@ -36,11 +38,11 @@ def text(*entries: str) -> str:
 @pytest.mark.parametrize(
     ("entries", "line", "message"),
     [
-        (["why: w"], 5, "findings.0: an entry has a key or a cause, and not both"),
-        ([f"key: {KEY}, cause: {CAUSE}, why: w"], 5, "has a key or a cause"),
+        (["why: w"], 5, "findings.0: an entry has one of key, finding and pattern"),
+        ([f"key: {KEY}, {CAUSE}, why: w"], 5, "has one of key, finding and pattern"),
         ([f"key: {KEY}"], 5, "findings.0.why: an entry says why, or has a link"),
         ([f"key: {KEY}, why: ' '"], 5, "says why"),
-        (["key: v0-0123456789abcdef, why: w"], 5, "findings.0.key: a key is v3-"),
+        (["key: v0-0123456789abcdef, why: w"], 5, f"findings.0.key: a key is {VERSION}-"),
         ([f"key: {KEY}, why: w, wy: w"], 5, "findings.0.wy: unknown field"),
         ([f"key: {KEY}, why: 1"], 5, "findings.0.why: expected a string, got an int"),
         ([f"key: {KEY}, why: w, since: yesterday"], 5, "findings.0.since: a date is"),
@@ -56,29 +58,40 @@ def text(*entries: str) -> str:
             "findings.2.key: stands twice, first in line 5",
         ),
         (
-            [f"name: tears, cause: {CAUSE}, why: w", f"name: tears, cause: {CAUSE}, why: v"],
+            [f"name: tears, {CAUSE}, why: w", f"name: tears, {CAUSE}, why: v"],
             6,
-            "findings.1.cause: stands",
+            "findings.1.finding: stands twice, first in line 5",
         ),
-        ([f"cause: {CAUSE}, why: w"], 5, "findings.0.name: a cause's name is lower-case words"),
-        ([f"name: a tear, cause: {CAUSE}, why: w"], 5, "hyphens, got 'a tear'"),
         (
-            [f"name: tears, cause: {CAUSE.replace('torn', 'odd')}, why: w"],
+            [f"name: dies, pattern: {CRASH}, why: w", f"name: dies, pattern: {CRASH}, why: v"],
+            6,
+            "findings.1.pattern: stands twice, first in line 5",
+        ),
+        ([f"{CAUSE}, why: w"], 5, "findings.0.name: a cause's name is lower-case words"),
+        ([f"name: a tear, {CAUSE}, why: w"], 5, "hyphens, got 'a tear'"),
+        (["name: tears, finding: nope.yaml, why: w"], 5, "findings.0.finding: "),
+        (
+            ["name: tears, finding: ../litmus/SB.yaml, why: w"],
             5,
-            "cause.symptoms.0: no 'odd'",
+            "findings.0.finding: ../litmus/SB.yaml has no finding",
         ),
         (
-            [f"name: tears, cause: {CAUSE.replace('read', 'Read')}, why: w"],
+            [f"name: dies, pattern: {CRASH.replace('crashed', 'torn')}, why: w"],
             5,
-            "cause.beside.0: no 'Read'",
+            "pattern.symptoms.0: no 'torn'",
         ),
         (
-            [f"name: tears, cause: {CAUSE.replace('tf/', 'tf')}, why: w"],
+            [f"name: dies, pattern: {CRASH.replace('[Resource', '[')}, why: w"],
             5,
-            "cause.classes.0: a class is",
+            "pattern.kernels.0: no 'StridedSliceAssign'",
         ),
         (
-            [f"name: tears, cause: {CAUSE.replace('[torn]', '[]')}, why: w"],
+            [f"name: dies, pattern: {CRASH.replace('tf/', 'tf')}, why: w"],
+            5,
+            "pattern.classes.0: a class is",
+        ),
+        (
+            [f"name: dies, pattern: {CRASH.replace('[crashed]', '[]')}, why: w"],
             5,
             "symptoms: names at least one",
         ),
@@ -86,10 +99,17 @@ def text(*entries: str) -> str:
 )
 def test_a_wrong_file_is_reported_in_one_line(entries: list[str], line: int, message: str) -> None:
     with pytest.raises(FileError) as error:
-        loads(text(*entries), "known.yaml")
+        loads(text(*entries), "known.yaml", FINDINGS)
     assert str(error.value).startswith(f"known.yaml:{line}: findings.")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_finding_that_is_not_minimized_is_no_cause(tmp_path: Path) -> None:
+    whole = (FINDINGS / "scatter-beside-read.yaml").read_text()
+    (tmp_path / "whole.yaml").write_text(whole.replace("minimized: true", "minimized: false"))
+    with pytest.raises(FileError, match=r"whole\.yaml is not minimized"):
+        loads(text("name: tears, finding: whole.yaml, why: w"), "k", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +119,13 @@ def test_a_wrong_file_is_reported_in_one_line(entries: list[str], line: int, mes
             "litmusfuzz_known: 1\n",
             "k:1: litmusfuzz_known: is version 1 of the format, this program ",
         ),
-        ("litmusfuzz_known: 3\n", "k:1: litmusfuzz_known: unknown version 3"),
+        (
+            "litmusfuzz_known: 2\nfindings: [{name: a, cause: {kernels: [b]}}]\n",
+            "k:1: litmusfuzz_known: is version 2 of the format, this program reads version 3: name",
+        ),
+        ("litmusfuzz_known: 4\n", "k:1: litmusfuzz_known: unknown version 4"),
         ("findings: []\n", "k:1: missing field `litmusfuzz_known`"),
-        ("litmusfuzz_known: 2\nfindings: {}\n", "k:2: findings: "),
+        ("litmusfuzz_known: 3\nfindings: {}\n", "k:2: findings: "),
         ("", "k:1: is empty"),
     ],
 )
@@ -114,7 +138,7 @@ def test_a_file_that_is_none(wrong: str, message: str) -> None:
 def found_in(
     known: str, test: LitmusTest, symptom: str = "torn", of: str = "tf/executor"
 ) -> KnownFinding | None:
-    return loads(known).match(KEY, test, symptom, of, TODAY)
+    return loads(known, "k", FINDINGS).match(KEY, test, symptom, of, TODAY)
 
 
 def test_a_finding_is_known_by_its_key() -> None:
@@ -125,17 +149,50 @@ def test_a_finding_is_known_by_its_key() -> None:
     assert found_in(text(f"key: {OTHER}, why: o"), test) is None
 
 
-def test_a_finding_is_known_by_its_cause() -> None:
-    known = text(f"name: tears, cause: {CAUSE}, why: w")
-    assert found_in(known, litmus("X=1 || r0=X")) is None
-    torn = load_corpus("scatter-update-torn-rows")
-    assert found_in(known, torn) is not None
-    assert found_in(known, torn, symptom="wrong") is None
-    assert found_in(known, torn, of="tf/xla") is None
-    beside = load_corpus("dense-around-two-scatters")
-    assert found_in(known, beside) is None  # has a kernel that is not named
-    anything = text(f"name: tears, cause: {CAUSE.replace(', beside: [read]', '')}, why: w")
-    assert found_in(anything, beside) is not None
+def test_a_cause_has_the_settings_that_it_needs() -> None:
+    late = "name: late, finding: cluster-writes-late.yaml, why: v"
+    known = loads(text(f"name: tears, {CAUSE}, why: w", late), "k", FINDINGS)
+    plain, clustered = (each.cause for each in known.causes(TODAY))
+    assert plain is not None
+    assert plain.case is not None
+    assert plain.key == key_of(plain.entry)
+    assert not plain.case.needs
+    assert clustered is not None
+    assert clustered.case is not None
+    assert clustered.case.needs
+
+
+def test_what_an_experiment_decides_is_not_matched_by_kernels() -> None:
+    known = text(f"name: tears, {CAUSE}, why: w")
+    assert found_in(known, load_corpus("scatter-update-torn-rows")) is None
+    tears = load_entry(FINDINGS / "scatter-beside-read.yaml")
+    entry = loads(known, "k", FINDINGS).match(key_of(tears), tears.test, "torn", "tf/x", TODAY)
+    assert entry is not None
+
+
+def test_unsound_clusters_are_known_by_their_kernels() -> None:
+    pattern = "symptoms: [unsound], kernels: [CriticalSection], beside: [read], classes: [tf/xla]"
+    known = text(f"name: spans, pattern: {{{pattern}}}, why: w")
+    section = load_corpus("section-held-by-cluster")
+    kernels = {node.definition.kernel_class for node in section.effects}
+    wide = known.replace("[read]", f"[{', '.join(sorted(kernels))}]")
+    assert found_in(known, section, symptom="unsound", of="tf/xla") is None
+    assert found_in(wide, section, symptom="unsound", of="tf/xla") is not None
+    assert found_in(wide, section, symptom="blocked", of="tf/xla") is None
+    assert not loads(wide).deadly_ops(TODAY)
+
+
+def test_a_crash_is_known_by_its_kernels() -> None:
+    known = text(f"name: dies, pattern: {CRASH}, why: w")
+    dies = load_entry(FINDINGS / "slice-assign-writes-freed-memory.yaml").test
+    assert found_in(known, dies, symptom="crashed") is not None
+    assert found_in(known, dies, symptom="timed out") is None
+    assert found_in(known, dies, symptom="crashed", of="tf/xla") is None
+    assert found_in(known, litmus("X=1 || r0=X"), symptom="crashed") is None
+    entries = loads(known)
+    assert entries.deadly_ops(TODAY) == {"ResourceStridedSliceAssign"}
+    over = known.replace("why: w", "why: w, expires: 2026-11-21")
+    assert not loads(over).deadly_ops(TODAY)
 
 
 def test_an_entry_expires_after_its_last_day() -> None:
@@ -146,7 +203,9 @@ def test_an_entry_expires_after_its_last_day() -> None:
 
 def test_entries_that_nothing_showed_are_stale() -> None:
     known = loads(
-        text(f"key: {OTHER}, why: o", f"key: {KEY}, why: w", f"name: tears, cause: {CAUSE}, why: c")
+        text(f"key: {OTHER}, why: o", f"key: {KEY}, why: w", f"name: tears, {CAUSE}, why: c"),
+        "k",
+        FINDINGS,
     )
     seen = known.match(KEY, litmus("X=1"), "torn", "tf/xla", TODAY)
     assert seen is not None
@@ -154,7 +213,7 @@ def test_entries_that_nothing_showed_are_stale() -> None:
 
 
 def test_adding_keeps_what_is_there() -> None:
-    before = "# ours\nlitmusfuzz_known: 2\nfindings:  # all\n"
+    before = "# ours\nlitmusfuzz_known: 3\nfindings:  # all\n"
     before += f"  - why: |\n      two\n      lines\n    key: {OTHER}\n  # last"
     more = added(before, [KnownFinding('a "b": #c', KEY, since=TODAY, name="é")])
     lines = (f"  - key: {KEY}", 'name: "é"', r'why: "a \"b\": #c"', "since: 2026-11-22\n")
@@ -166,8 +225,8 @@ def test_adding_keeps_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        ("litmusfuzz_known: 2\nfindings: []\n", "must be last"),
-        ("findings:\nlitmusfuzz_known: 2\n", "must be last"),
+        ("litmusfuzz_known: 3\nfindings: []\n", "must be last"),
+        ("findings:\nlitmusfuzz_known: 3\n", "must be last"),
         (text(f"key: {KEY}, why: w"), "is known already"),
     ],
 )
@@ -232,21 +291,21 @@ def test_an_entry_that_cannot_be_added_is_explained(
     unreduced = finding(tmp_path / "unreduced", "X=1 || r0=X; Y=1")
     unreduced.write_text(unreduced.read_text().replace("minimized: true", "minimized: false"))
     nightly = {"known": "", "entry": Path(file).read_text(), "file": "f", "kind": "forbidden"}
-    (tmp_path / "report.json").write_text(json.dumps({"findings": [nightly | {"key": "v3-nope"}]}))
+    (tmp_path / "report.json").write_text(json.dumps({"findings": [nightly | {"key": "nope"}]}))
     for arguments, message in (
         ((file, "--why", "w", "--expires", "2026-11-01"), "--expires: 2026-11-01 is before "),
         ((file, "--why", "bad\x7fchar"), "--why: has control characters"),
         (("unreduced", "--why", "w"), f"{unreduced.relative_to(tmp_path)}: is not minimized"),
         (
             ("report.json", "--why", "w"),
-            "report.json: is not the report.json of a campaign: 'v3-nope' is no key",
+            "report.json: is not the report.json of a campaign: 'nope' is no key",
         ),
     ):
         done = litmusfuzz_here("known", "add", "k.yaml", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert message in done.stderr
         assert not (tmp_path / "k.yaml").exists()
-    (tmp_path / "kept.yaml").write_text("litmusfuzz_known: 2\n")
+    (tmp_path / "kept.yaml").write_text("litmusfuzz_known: 3\n")
     (tmp_path / "k.yaml").symlink_to("kept.yaml")
     assert litmusfuzz_here("known", "add", "k.yaml", file, "--why", "w").returncode == 0
     assert (tmp_path / "k.yaml").is_symlink()
@@ -256,15 +315,12 @@ def test_an_entry_that_cannot_be_added_is_explained(
 
 def test_our_own_file_is_right() -> None:
     known = load(Path(corpus.__file__).parent / "known.yaml")
-    # What has no key, as a crash in pytest, is known by its cause alone.
+    # What has no key, as a crash in pytest, is known by its kernels alone.
     anything = load_corpus("SB")
     for symptom in ("crashed", "timed out", "out of memory", "blocked", "torn"):
-        assert known.match("", anything, symptom, "jax/rfc", TODAY) is None
-        assert known.match("", anything, symptom, "tf/executor", TODAY) is None
-    assert len(known.entries) >= 3
-    torn = load_corpus("scatter-update-torn-rows")
-    assert known.match(KEY, torn, "torn", "tf/executor", TODAY) is not None
-    assert known.match(KEY, torn, "torn", "native/executor", TODAY) is None
-    section = load_corpus("section-held-by-cluster")
-    assert known.match(KEY, section, "blocked", "tf/xla", TODAY) is not None
-    assert known.match(KEY, section, "blocked", "tf/executor", TODAY) is None
+        for of in ("jax/rfc", "tf/executor"):
+            assert known.match("", anything, symptom, of, TODAY) is None
+    causes = known.causes(TODAY)
+    assert len(causes) >= 10
+    assert all(each.cause and each.cause.case for each in causes)
+    assert known.deadly_ops(TODAY) == {"ResourceStridedSliceAssign"}

@@ -23,25 +23,34 @@ from helpers_events import (
     started,
 )
 
-from litmusfuzz.corpus.textfile import dumps, loads, outcome_from_plain
-from litmusfuzz.fuzz.campaign.causes import symptom
-from litmusfuzz.fuzz.campaign.known_findings import KERNELS, Cause, KnownFinding, KnownFindings
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign.canonical import key_of
+from litmusfuzz.fuzz.campaign.experiments import Case
+from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
 from litmusfuzz.fuzz.campaign.store import DATABASE, Store
 from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths
+from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CanaryRun,
+    CauseChecked,
+    CauseCompared,
     FindingAdded,
     FindingKind,
     Kill,
     MutantRun,
+    ReductionEnded,
+    ReductionStarted,
+    SeenAgain,
+    ShardEnded,
     ShardPlanned,
     WorkerDied,
 )
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.junit import junit
 from litmusfuzz.reports.outputs import JSON, write_all
+from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
@@ -107,25 +116,91 @@ def test_a_finding_is_known_by_its_key(store: Store) -> None:
     assert ([each.key for each in report.new], report.exit_code()) == ([KEY], 1)
 
 
+def known_cause(shape: str, symptom: str = "", **changes: Any) -> KnownFinding:
+    """An entry with a shape as its cause."""
+    entry = loads(finding_text(shape, "native", "plain", "dag", 5, "cause.yaml"))
+    assert entry.finding is not None
+    case = replace(Case.of(entry.test, entry.finding), **changes)
+    case = replace(case, symptoms=(symptom,)) if symptom else case
+    cause = Cause("cause.yaml", key_of(entry), entry, case)
+    return KnownFinding("because", cause.key, cause=cause, name="tears")
+
+
 def test_a_pending_test_is_new_unless_a_known_finding_may_explain_it(tmp_path: Path) -> None:
     text = finding_text("MP", "native", "plain", "dag", 5, "unreduced/5.yaml")
-    entry = loads(text)
-    assert entry.finding is not None
-    kernels = tuple(sorted({node.definition.kernel_class for node in entry.test.effects}))
-    symptoms = tuple({symptom(outcome) for outcome, _ in entry.finding.forbidden})
-    right = Cause(symptoms, kernels, (), ("native/rfc",))
-    absent = min(KERNELS - set(kernels))
     with begun(tmp_path / "n") as store:
-        append(store, 1, shown(5, 1.0), text)
+        first = shown(5, 1.0)
+        append(store, 1, first, text)
         assert (built(store).undecided, built(store).exit_code()) == (1, 1)
-        known = built(store, KnownFinding("w", "", right))
+        known = built(store, known_cause("MP"))
         assert (known.undecided, known.exit_code()) == (0, 0)
+        other = configuration("native", "engine=fifo;threads=2")
         for wrong in (
-            replace(right, symptoms=("torn",)),
-            replace(right, kernels=(absent,)),
-            replace(right, classes=("tf/executor",)),
+            known_cause("SB"),
+            known_cause("MP", "blocked"),
+            known_cause("MP", executor="tf", config=configuration("tf", "plain")),
+            known_cause("MP", config=other),
         ):
-            assert built(store, KnownFinding("w", "", wrong)).undecided == 1
+            assert built(store, wrong).undecided == 1
+        # Experiments have shown that something else hides behind the cause.
+        compared = CauseCompared(
+            index=first.index,
+            executor=first.executor,
+            configuration=first.configuration,
+            cause=known_cause("MP").key,
+            verdict="new",
+            seconds=0.5,
+        )
+        append(store, 1, compared)
+        assert built(store, known_cause("MP")).undecided == 1
+
+
+def test_a_cause_has_its_graphs_its_time_and_whether_it_still_shows(tmp_path: Path) -> None:
+    entry = known_cause("MP")
+    of = {"executor": "native", "configuration": "plain"}
+    with Store(tmp_path / "n", write=True) as store:
+        store.append(0, started(PLAIN))
+        two = {"native": ("plain",)}
+        store.append(1, ShardPlanned(at=STARTED, configurations=two, workers=2))
+        for index in (1, 2):
+            append(store, 1, shown(index, float(index)))
+        append(store, 1, SeenAgain(index=1, **of, key=entry.key))
+        append(store, 1, ReductionStarted(index=2, **of))
+        append(store, 1, SeenAgain(index=2, **of, key=entry.key))
+        append(store, 1, ReductionEnded(index=2, **of, key=entry.key, known=True, seconds=2.0))
+        verdict = {"cause": entry.key, "verdict": "undecided", "seconds": 0.5}
+        append(store, 1, CauseCompared(index=1, **of, **verdict))
+        gone = {"executions": 900, "seen": 0, "shows": False, "seconds": 1.5}
+        append(store, 1, CauseChecked(cause=entry.key, **of, **gone))
+        append(store, 1, ShardEnded(seconds=50.0))
+        report = built(store, entry)
+        (known,) = report.known
+        assert (known.name, known.graphs, known.checked, known.undecided) == ("tears", 2, 1, 1)
+        assert known.configurations == {"plain": 2}
+        assert known.seconds == report.known_s == 4.0
+        assert report.known_share == pytest.approx(4.0 / 100.0)
+        assert known.state == "no longer shows in 900 executions"
+        assert "1 known cause no longer shown" in report.verdict
+        (causes,) = (each for each in sections(report) if each.name == "causes")
+        notes = dict(causes.notes)
+        assert notes["time on what is known"] == "4.0 s, 4.0%"
+        assert notes["tears"] == known.state
+        (row,) = causes.rows
+        assert row[:3] == ("tears", "in configuration plain", "2")
+
+
+def test_what_is_undecided_is_kept_and_names_the_cause(store: Store) -> None:
+    entry = known_cause("MP")
+    of = {"executor": "native", "configuration": "plain"}
+    compared = CauseCompared(
+        index=1, **of, finding=KEY, cause=entry.key, verdict="undecided", why="whether it shows"
+    )
+    append(store, 1, compared)
+    report = built(store, entry)
+    (found,) = report.new
+    assert found.undecided == ("tears",)
+    (causes,) = (each for each in sections(report) if each.name == "causes")
+    assert "may be explained by tears; both are kept" in dict(causes.notes).values()
 
 
 @pytest.mark.parametrize(("shape", "undecided"), [("MP", 0), ("SB", 1)])
@@ -153,28 +228,6 @@ def test_a_finding_known_by_its_key_explains_tests_that_contain_it(
             ),
         )
         assert builder.build().undecided == undecided
-
-
-def test_a_finding_is_known_by_its_causes_if_all_its_symptoms_are(tmp_path: Path) -> None:
-    """One that shows a wrong value and a blocked graph is not hidden by what explains one."""
-    first = shown(1, 1.0)
-    event = added(first, KEY, "findings/a.yaml", at=STARTED + 2, executor_class="native/rfc")
-    entry = loads(event.entry)
-    assert entry.finding is not None
-    blocked = outcome_from_plain(entry.test, {"_status": "blocked", "X": 1, "Y": 1})
-    finding = replace(entry.finding, forbidden=(*entry.finding.forbidden, (blocked, 1)))
-    with begun(tmp_path / "n") as store:
-        append(store, 1, first)
-        text = dumps(replace(entry, finding=finding))
-        append(store, 1, msgspec.structs.replace(event, entry=text))
-        kernels = tuple(sorted({node.definition.kernel_class for node in entry.test.effects}))
-
-        def known(*symptoms: str) -> list[str]:
-            cause = Cause(symptoms, kernels, (), ("native/rfc",))
-            return [each.known for each in built(store, KnownFinding("w", "", cause)).findings]
-
-        assert known("wrong") == known("blocked") == [""]
-        assert known("wrong", "blocked") == ["w"]
 
 
 # --- files -----------------------------------------------------------------------------
@@ -261,13 +314,13 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     assert [each.in_this_run for each in report.findings if each.kind == "crashed"] == [2]
 
 
-def test_a_crash_known_by_its_cause_stays_known_in_each_report(store: Store) -> None:
+def test_a_crash_known_by_its_kernels_stays_known_in_each_report(store: Store) -> None:
     """Also where its file is asked for first, as after a campaign that has ended."""
     append(store, 1, died(20.0, ops=("read", "assign")))
     effects = loads(litmus_text()).test.effects
     kernels = tuple(sorted({node.definition.kernel_class for node in effects}))
-    cause = Cause(("crashed",), kernels, None, ("native/rfc",))
-    builder = ReportBuilder(store, KnownFindings((KnownFinding("the heap", "", cause),)))
+    crash = Pattern(("crashed",), kernels, ("native/rfc",))
+    builder = ReportBuilder(store, KnownFindings((KnownFinding("the heap", pattern=crash),)))
     assert builder.kept == {"crashed/1.yaml"}
     for _ in range(2):
         report = builder.build()

@@ -45,7 +45,12 @@ COMMON = (
     *("--executors", ",".join(EXECUTORS), "--families", "dag=3,clusterable,runs"),
     *("--seed", "3", "--count", "64", "--time", "60s"),
 )
+KNOWN_CAUSE = (
+    *("name", "needs", "graphs", "configurations", "checked", "undecided", "seconds", "shows"),
+    "executions",
+)
 ELSEWHERE = {
+    "ReportedFinding.undecided": "where experiments are too rare: test_report_builder",
     "Report.minimizing": "only while a campaign runs: test_fold",
     "Report.problem": "of a campaign that failed: test_coordinator, on a full disk",
     "Report.interrupted": "of one that was interrupted: test_coordinator",
@@ -73,6 +78,9 @@ ELSEWHERE = {
     "Pending.*": "as those pending",
     "Report.settings": "of an executor with a configuration space: test_product",
     "ShardLine.generated": "as its settings",
+    **dict.fromkeys(
+        (f"Known.{name}" for name in KNOWN_CAUSE), "of a known cause: test_report_builder"
+    ),
 }
 """Fields that the campaigns here do not fill in."""
 PARTS = {

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -156,22 +157,23 @@ def test_a_known_finding_that_shows_is_an_xfail_and_one_that_hides_passes_with_a
     assert code == 1
 
 
-KNOWN = """\
-litmusfuzz_known: 2
-findings:
-  - name: stale-reads
-    why: they are stale
-    cause: {{symptoms: [{symptom}], kernels: [AssignVariableOp], classes: [{of}/executor]}}
-"""
+def write_known(project: Path, executor: str, form: str) -> None:
+    """A file that knows SB on an executor by a minimized finding, or crashes by their kernel."""
+    found = replace(found_on(executor), model="executor")
+    save(Entry(load(FILES["SB"]).test, finding=found), project / "cause.yaml")
+    crash = f"{{symptoms: [crashed], kernels: [AssignVariableOp], classes: [{executor}/executor]}}"
+    what = {"finding": "finding: cause.yaml", "crash": f"pattern: {crash}"}[form]
+    entry = f"{{name: stale-reads, why: they are stale, {what}}}"
+    (project / "known.yaml").write_text(f"litmusfuzz_known: 3\nfindings:\n  - {entry}\n")
 
 
 @pytest.mark.parametrize(
-    ("executor", "symptom", "shown"), [(STALE, "wrong", "r0=0 r1=0"), ("dies", "crashed", "exit 7")]
+    ("executor", "form", "shown"), [(STALE, "finding", "r0=0 r1=0"), ("dies", "crash", "exit 7")]
 )
 def test_a_known_finding_is_an_xfail(
-    run, project: Path, executor: str, symptom: str, shown: str
+    run, project: Path, executor: str, form: str, shown: str
 ) -> None:
-    (project / "known.yaml").write_text(KNOWN.format(symptom=symptom, of=executor))
+    write_known(project, executor, form)
     on = ("-n0", "litmus/SB.yaml", "--litmus-executors", executor)
     code, output = run(*on, "--litmus-known", "known.yaml")
     assert code == 0, output
@@ -182,7 +184,7 @@ def test_a_known_finding_is_an_xfail(
 
 
 def test_a_crash_is_not_known_by_the_cause_of_something_else(run, project: Path) -> None:
-    (project / "known.yaml").write_text(KNOWN.format(symptom="wrong", of="dies"))
+    write_known(project, "dies", "finding")
     on = ("-n0", "litmus/SB.yaml", "--litmus-executors", "dies", "--litmus-known", "known.yaml")
     assert run(*on)[0] == 1
 
@@ -216,7 +218,7 @@ def test_the_pages_test_with_hypothesis_passes_as_it_stands(run, project: Path) 
 
 def test_an_unconfirmed_outcome_is_no_failure_and_a_known_one_no_gap(run, project: Path) -> None:
     """In 1,000 executions, of which one in six is wrong."""
-    (project / "known.yaml").write_text(KNOWN.format(symptom="wrong", of="moody"))
+    write_known(project, "moody", "finding")
     on = ("-n0", "litmus/SB.yaml", "--litmus-executors", "moody")
     code, output = run(*on)
     assert code == 0, output

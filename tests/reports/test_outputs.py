@@ -493,7 +493,9 @@ def test_the_report_of_a_short_run_has_no_empty_section(tmp_path: Path) -> None:
         parsed = Balanced(whole)
         assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
         bodies = re.findall(r'<section id="(\w+)">\s*<h2>.*?</h2>(.*?)</section>', whole, re.DOTALL)
-        names = ["ran", "findings", "configurations", "families", "tests", "coverage", "versions"]
+        causes = ["causes"] if made.findings else []
+        names = ["ran", "findings", "configurations", "families", *causes]
+        names += ["tests", "coverage", "versions"]
         assert [name for name, _ in bodies] == names
         for name, body in bodies:
             assert re.sub(r"<[^>]*>", "", body).strip(), name
@@ -536,7 +538,8 @@ def test_the_summary_the_page_and_the_markdown_have_the_same_sections() -> None:
             assert section.command in shown
         commands.append(section.command)
     assert names == {
-        *("configurations", "families", "settings-tf", "comparison", "tests", "unconfirmed")
+        *("configurations", "families", "settings-tf", "causes", "comparison", "tests"),
+        "unconfirmed",
     }
     assert [each for each in commands if each] == ["litmusfuzz nightly --resume nightly --time 5m"]
 

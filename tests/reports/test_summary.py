@@ -136,6 +136,11 @@ def test_the_end_of_a_run() -> None:
             "    family  graphs  seconds  forbidden  findings  unknown",
             "    dag          4     12.0          0         0        1",
             "    loops        8      3.2          2         2        0",
+            "  causes:",
+            "    cause  needs  graphs  configurations  seconds  state",
+            "    MP         -       1               1      0.0  new",
+            "    IRIW       -       2               1      0.0  new",
+            "    time on what is known: 0.0 s, 0.0%",
             "  tests and verdicts:",
             "    generated: 12 graphs: AssignVariableOp 9, ReadVariableOp 3",
             "    outcomes judged: allowed 893, forbidden 7",
@@ -330,7 +335,7 @@ def finding_from_json(data: dict[str, Any]) -> ReportedFinding:
     }
     made["allowed"] = tuple(map(outcome, data["allowed"]))
     made["nearest"] = None if data["nearest"] is None else outcome(data["nearest"])
-    for name in ("reason", "rules", "also", "allowed_by"):
+    for name in ("reason", "rules", "also", "allowed_by", "undecided"):
         made[name] = tuple(data[name])
     for name in ("edges", "arcs"):
         made[name] = tuple(map(tuple, data[name]))

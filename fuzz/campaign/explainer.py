@@ -1,0 +1,357 @@
+"""Experiments of a campaign: which known cause explains a finding, and which causes still show.
+
+`fuzz.campaign.experiments` has the rule. Here its trials run on a worker slot of the campaign, in
+whichever configuration a cause needs, and what they showed is logged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.campaign.causes import symptom
+from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
+from litmusfuzz.fuzz.campaign.experiments import (
+    BEHIND,
+    DIED,
+    TIME_IS_UP,
+    Case,
+    Comparison,
+    Experiment,
+    Reason,
+    TrialBudget,
+    Verdict,
+    carry_out,
+    check_look_alike,
+    compare,
+    control_trial,
+    executions_needed,
+    result_of,
+    tally_of,
+)
+from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.race_shapes import contains
+from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.table import UnknownExecutor
+from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.reports.events import CauseChecked, CauseCompared
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Iterator, Mapping
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
+    from litmusfuzz.fuzz.campaign.findings import Findings
+    from litmusfuzz.fuzz.campaign.judge import Judgement
+    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
+    from litmusfuzz.fuzz.campaign.minimizer import Best
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+    from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.reports.events import Event
+
+
+TRIAL_SHARE: Final = 0.25
+"""Part of a reduction's time that one trial of a minimized finding may take."""
+CHECK_S: Final = 5.0
+"""Seconds for the experiments on anything else: there are many of these."""
+OTHER_LOAD: Final = 64
+"""Factor by which a known cause may show more rarely here than where its rate was measured: racing
+ops seldom meet on busy cores."""
+MIN_UNSEEN: Final = 1 << 16
+"""Executions, at least, after which a known cause that was not seen no longer shows."""
+CHECK_RUNS: Final = 16
+"""Its executions, in units of those that a test of the campaign has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Result of the experiments on a minimized finding.
+
+    `by` is the cause that explains it. `behind` is its test without the races of a cause, with the
+    judgement of that test, if it shows something even then.
+    """
+
+    by: MinimizedFinding | None = None
+    behind: tuple[LitmusTest, Judgement] | None = None
+
+
+@dataclass(slots=True)
+class _OnSlot:
+    """Runs trials on a slot, and keeps what each test showed in each configuration."""
+
+    slot: Slot
+    rng: random.Random
+    shown: dict[tuple[LitmusTest, str], Counter[Outcome]] = field(default_factory=dict)
+
+    async def __call__(
+        self, case: Case, test: LitmusTest, count: int
+    ) -> Mapping[Outcome, int] | str:
+        """Run a test; see `experiments.RunTest`."""
+        slot = self.slot
+        slot.switch_to(slot.executor.sample(case.config))
+        if why := await slot.why_unavailable():
+            return why
+        result = await slot.run(Job(test, count, case.noise, self.rng.getrandbits(31)))
+        if isinstance(result, Died):
+            return DIED
+        if isinstance(result, messages.Reply):
+            return result.refused or result.unavailable
+        assert isinstance(result, dict)  # nothing is recorded here
+        self.shown.setdefault((test, case.config.name), Counter()).update(result)
+        return result
+
+
+class Explainer:
+    """Runs the experiments of one campaign.
+
+    Parameters
+    ----------
+    settings : Settings
+    findings : Findings
+    log : callable
+        Receives the events.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        findings: Findings,
+        log: Callable[[Event], None],
+    ) -> None:
+        self.settings = settings
+        self.findings = findings
+        self.log = log
+
+    def _budget(self, *, thorough: bool) -> TrialBudget:
+        """Limits of one trial."""
+        seconds = TRIAL_SHARE * self.settings.max_reduction_s
+        budget = TrialBudget(seconds, oracle=self.settings.budget)
+        if thorough:
+            return budget
+        most = CHECK_RUNS * self.settings.count
+        return replace(budget, seconds=min(CHECK_S, seconds), executions=most)
+
+    def case_of(self, executor: CampaignExecutor, known: MinimizedFinding) -> Case | None:
+        """The case of a known cause; None if its configuration is not here."""
+        found = known.finding
+        for sampled in executor.sampler.configurations:
+            if sampled.config.name == found.configuration:
+                return Case.in_configuration(known.entry.test, found, sampled.config)
+        try:
+            return Case.of(known.entry.test, found)
+        except UnknownExecutor:
+            return None
+
+    @staticmethod
+    def _case(
+        unreduced: UnreducedFinding,
+        test: LitmusTest,
+        judgement: Judgement,
+        sampled: SampledConfiguration,
+    ) -> Case:
+        shown = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
+        noise = unreduced.noise
+        return Case(test, sampled.executor, sampled.config, sampled.model, noise, shown)
+
+    @staticmethod
+    def _control(case: Case, judgement: Judgement) -> Experiment:
+        """An execution of a test that was no trial, as the control of a comparison."""
+        name, hits = case.config.name, judgement.forbidden_count
+        done = judgement.executions
+        return Experiment(Reason.CONTROL, case.test, name, case.symptoms, None, done, hits)
+
+    def _judged(self, case: Case, test: LitmusTest, run: _OnSlot) -> Judgement:
+        """What the trials of a test have shown together."""
+        oracle = explorer_or_none(test, case.model, self.settings.budget)
+        assert oracle is not None  # the trial had one
+        return judge(oracle, run.shown[test, case.config.name])
+
+    # --- tests that are not minimized --------------------------------------------------
+
+    async def known_here(
+        self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
+    ) -> MinimizedFinding | None:
+        """A cause that an unreduced finding contains, and that its configuration shows as well.
+
+        The cause's own test is run here: similarity is no proof. Causes that need settings which
+        this configuration lacks are left out.
+        """
+        name = unreduced.sampled.config.name
+        for known, case in self._may_explain(unreduced):
+            if name not in known.configurations and name not in known.hidden_in:
+                here = replace(case, config=unreduced.sampled.config)
+                shown = await self._shows(slot, known, here, rng)
+                (known.configurations if shown.shows else known.hidden_in).add(name)
+            if name in known.configurations:
+                return known
+        return None
+
+    def _may_explain(self, unreduced: UnreducedFinding) -> Iterator[tuple[MinimizedFinding, Case]]:
+        """Causes whose ops a test contains, and whose settings its configuration has."""
+        sampled = unreduced.sampled
+        here = beyond_plain(sampled.executor, sampled.config)
+        for known in self.findings.contained(unreduced):
+            case = self.case_of(unreduced.executor, known)
+            if case is not None and case.needs <= here:
+                yield known, case
+
+    def likely(self, unreduced: UnreducedFinding) -> MinimizedFinding | None:
+        """What a test looks like: best a cause that its configuration has shown; None if new.
+
+        Experiments have not shown that its configuration lacks the cause.
+        """
+        name = unreduced.sampled.config.name
+        causes = [each for each, _ in self._may_explain(unreduced) if name not in each.hidden_in]
+        return min(causes, key=lambda each: name not in each.configurations, default=None)
+
+    async def _shows(
+        self, slot: Slot, known: MinimizedFinding, case: Case, rng: random.Random
+    ) -> Experiment:
+        """Run the test of a known cause until it shows, or would have shown."""
+        found = known.finding
+        needed = OTHER_LOAD * executions_needed(found.count, found.executions)
+        needed = max(MIN_UNSEEN, needed)
+        trial = replace(control_trial(case, case.symptoms), hits=1, needed=needed)
+        budget = TrialBudget(CHECK_S, oracle=self.settings.budget)
+        return result_of(trial, await tally_of(trial, _OnSlot(slot, rng), budget))
+
+    async def behind(
+        self,
+        slot: Slot,
+        unreduced: UnreducedFinding,
+        known: MinimizedFinding,
+        rng: random.Random,
+    ) -> UnreducedFinding | None:
+        """What a look-alike shows beside known causes, to be reduced; None for nothing."""
+        start = time.monotonic()
+        judgement, name = unreduced.judgement, unreduced.sampled.config.name
+        case = self._case(unreduced, unreduced.generated.test, judgement, unreduced.sampled)
+        causes = [
+            there for each, there in self._may_explain(unreduced) if name in each.configurations
+        ]
+        run = _OnSlot(slot, rng)
+        control = self._control(case, judgement)
+        checking = check_look_alike(case, causes, control, self.settings.count)
+        try:
+            end = start + CHECK_S
+            compared = await carry_out(checking, run, self._budget(thorough=False), end)
+        finally:
+            slot.switch_to(unreduced.sampled)
+        self._log(unreduced, "", known, compared, time.monotonic() - start)
+        if compared.verdict is not Verdict.NEW:
+            return None
+        if compared.why != BEHIND:
+            return replace(unreduced, in_full=True, known=None)
+        test = compared.experiments[-1].test
+        shown = self._judged(case, test, run)
+        oracles = {unreduced.sampled.model.name: shown.oracle}
+        generated = replace(unreduced.generated, test=test, oracles=oracles)
+        # It may look like another known cause, whose races, if it has any, were not ordered.
+        return replace(
+            unreduced, generated=generated, judgement=shown, in_full=False, known=None, contains={}
+        )
+
+    # --- minimized findings ------------------------------------------------------------
+
+    async def explain(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    ) -> tuple[Explained, list[tuple[MinimizedFinding, Comparison]]]:
+        """Compare a minimized finding with all causes, those that it contains first.
+
+        Returns
+        -------
+        Explained
+        list of (MinimizedFinding, Comparison)
+            The comparisons, to be logged with the finding's key once it is stored.
+        """
+        case = self._case(unreduced, best.test, best.judgement, best.sampled)
+        case = replace(case, as_it_stands=bool(best.needs_names) or best.needs_order)
+        causes = self.findings.of(unreduced.executor.name)
+        likely = [each for each in causes if contains(each.entry.test, best.test, strict=True)]
+        run = _OnSlot(slot, rng)
+        control = self._control(case, best.judgement)
+        budget = self._budget(thorough=True)
+        done: list[tuple[MinimizedFinding, Comparison]] = []
+        behind: tuple[LitmusTest, Judgement] | None = None
+        try:
+            if likely:
+                trial = control_trial(case)
+                control = result_of(trial, await tally_of(trial, run, budget))
+            for known in sorted(causes, key=lambda each: each not in likely):
+                there = self.case_of(unreduced.executor, known)
+                if there is None:
+                    continue
+                compared = await carry_out(compare(case, there, control), run, budget)
+                done.append((known, compared))
+                if compared.verdict is Verdict.EXPLAINED:
+                    return Explained(known), done
+                if compared.why == BEHIND and there.needs <= case.needs:
+                    test = compared.experiments[-1].test
+                    behind = test, self._judged(case, test, run)
+        finally:
+            slot.switch_to(best.sampled)
+        return Explained(behind=behind), done
+
+    def log_comparisons(
+        self,
+        unreduced: UnreducedFinding,
+        key: str,
+        comparisons: list[tuple[MinimizedFinding, Comparison]],
+    ) -> None:
+        """Log the comparisons of a finding under its key; "" if a cause explains it."""
+        for known, compared in comparisons:
+            self._log(unreduced, key, known, compared)
+
+    def _log(
+        self,
+        unreduced: UnreducedFinding,
+        key: str,
+        known: MinimizedFinding,
+        compared: Comparison,
+        seconds: float = 0.0,
+    ) -> None:
+        self.log(
+            CauseCompared(
+                **unreduced.event_fields,
+                finding=key,
+                cause=known.key,
+                verdict=str(compared.verdict),
+                why=compared.why,
+                experiments=tuple(each.as_json() for each in compared.experiments),
+                seconds=round(seconds, 3),
+            )
+        )
+
+    # --- causes ------------------------------------------------------------------------
+
+    async def still_shows(self, slot: Slot, known: MinimizedFinding, rng: random.Random) -> None:
+        """Run a known cause in its own settings, and log whether it shows."""
+        case = self.case_of(slot.executor, known)
+        if case is None:
+            return
+        start = time.monotonic()
+        shown = await self._shows(slot, known, case, rng)
+        shows, executions = shown.shows, shown.executions
+        if not shown.seen and shown.problem in ("", TIME_IS_UP):
+            known.unseen = executions = known.unseen + executions
+            shows = False if executions >= (shown.needed or 0) else None
+            known.unchecked = shows is None
+        self.log(
+            CauseChecked(
+                cause=known.key,
+                executor=slot.executor.name,
+                configuration=case.config.name,
+                executions=executions,
+                seen=shown.seen,
+                shows=shows,
+                seconds=round(time.monotonic() - start, 3),
+            )
+        )
+        if shows is not None:
+            (known.configurations if shows else known.hidden_in).add(case.config.name)

@@ -1,0 +1,98 @@
+"""Unreduced findings that look like a known cause, and how much time they get.
+
+A test looks like a cause if it contains the cause's ops in the same relations, and shows nothing
+but its symptoms, in a configuration that shows the cause. It is not reduced: most such tests show
+the cause and nothing else. But a defect may hide among them, so each is *checked* as time permits:
+with an order between the ops that race in the causes it must show nothing forbidden. And of each
+cause in each configuration, ever fewer are reduced in full, whatever they look like.
+
+All time on what is known is at most `KNOWN_SHARE` of the campaign's. What is left unchecked at the
+end counts as the cause that it looks like.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.campaign.minimizer import expected_cost_s
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
+    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
+
+KNOWN_SHARE: Final = 0.05
+"""Share of the time for what is known: checks, reductions that end with a known cause, and whether
+each cause still shows."""
+MAX_WAITING: Final = 64
+"""Look-alikes that wait to be checked; others count as known at once."""
+FIRST_IN_FULL: Final = 2
+IN_FULL_FACTOR: Final = 4
+"""The second look-alike of a cause in a configuration is reduced in full, then the 8th, the 32nd,
+and so on, each as soon as its share of the time suffices."""
+
+Stratum = tuple[str, str, str]
+"""Key of a cause, executor and configuration."""
+
+
+@dataclass(slots=True)
+class LookAlikes:
+    """The look-alikes of a campaign that wait to be checked."""
+
+    waiting: list[tuple[UnreducedFinding, MinimizedFinding]] = field(default_factory=list)
+    checked: Counter[Stratum] = field(default_factory=Counter)
+    in_full_at: defaultdict[Stratum, int] = field(default_factory=lambda: defaultdict(_first))
+    """By stratum, how many are checked before the next one that is reduced in full."""
+
+    def add(
+        self, unreduced: UnreducedFinding, known: MinimizedFinding
+    ) -> tuple[UnreducedFinding, MinimizedFinding] | None:
+        """Add one; the one that it displaces, if too many wait."""
+        self.waiting.append((unreduced, known))
+        if len(self.waiting) <= MAX_WAITING:
+            return None
+        strata = Counter(_stratum(*each) for each in self.waiting)
+        most = max(self.waiting, key=lambda each: strata[_stratum(*each)])
+        self.waiting.remove(most)
+        return most
+
+    def next(self, executor: CampaignExecutor, left_s: float) -> UnreducedFinding | None:
+        """Remove and return the one of the stratum that was checked least; None if none waits.
+
+        It is reduced in full if that is expected to take at most `left_s`.
+        """
+        mine = [each for each in self.waiting if each[0].executor is executor]
+        if not mine:
+            return None
+        chosen = min(mine, key=lambda each: self.checked[_stratum(*each)])
+        self.waiting.remove(chosen)
+        unreduced, _ = chosen
+        stratum = _stratum(*chosen)
+        self.checked[stratum] += 1
+        if (
+            self.checked[stratum] >= self.in_full_at[stratum]
+            and expected_cost_s(unreduced) <= left_s
+        ):
+            self.in_full_at[stratum] *= IN_FULL_FACTOR
+            unreduced.in_full = True
+        return unreduced
+
+    def drop(self, suspects: Sequence[UnreducedFinding]) -> None:
+        """Remove those whose process crashed later: a fresh process must show them first."""
+        self.waiting = [each for each in self.waiting if each[0] not in suspects]
+
+    def take_all(self) -> list[tuple[UnreducedFinding, MinimizedFinding]]:
+        """Remove and return all that wait."""
+        left, self.waiting = self.waiting, []
+        return left
+
+
+def _first() -> int:
+    return FIRST_IN_FULL
+
+
+def _stratum(unreduced: UnreducedFinding, known: MinimizedFinding) -> Stratum:
+    return known.key, unreduced.executor.name, unreduced.sampled.config.name

@@ -1,0 +1,244 @@
+"""Campaigns with a known cause: it is not reduced again, and nothing hides behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from campaign.campaigns import Run
+
+from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.textfile import Entry, Finding, loads
+from litmusfuzz.fuzz.campaign import explainer
+from litmusfuzz.fuzz.campaign.canonical import key_of
+from litmusfuzz.fuzz.campaign.dispatcher import DEADLY_EVERY, MOST_FAMILIES, support_of
+from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE
+from litmusfuzz.fuzz.campaign.loop import EXPERIMENT_S
+from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
+from litmusfuzz.fuzz.campaign.race_shapes import Races
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.support import Support
+from litmusfuzz.reports.events import (
+    CauseChecked,
+    CauseCompared,
+    FindingAdded,
+    Generated,
+    ReductionEnded,
+    SeenAgain,
+)
+from litmusfuzz.reports.report import Known
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from litmusfuzz.fuzz.campaign.slots import Slot
+
+COUNT = 64
+TEARS = {
+    "ResourceScatterUpdate": "indices: [0]",
+    "ResourceScatterNdUpdate": "indices: [0]",
+    "ResourceStridedSliceAssign": "begin: 0, end: 1, strides: 1",
+}
+"""Ops that tear beside a read, with their attributes."""
+
+
+def tear(executor: str, op: str) -> MinimizedFinding:
+    """A tear beside a read, as the known-findings file names it: without any setting."""
+    test = loads(
+        f"""
+litmusfuzz: 2
+name: tear
+variables: {{X: {{dtype: int32, shape: [1, 2], init: 0}}}}
+graphs:
+  main:
+    c0: {{op: Const, dtype: int32, shape: [1, 2], value: 1}}
+    r0: {{op: ReadVariableOp, resources: [X]}}
+    w0: {{op: {op}, resources: [X], inputs: [c0], {TEARS[op]}}}
+observe: [r0]
+"""
+    ).test
+    found = Finding(
+        executor=executor,
+        configuration="plain",
+        model="executor",
+        forbidden=((Outcome.of(test, {"r0": TORN, "X": (1,)}), 100),),
+        executions=1000,
+        noise={},
+        settings={"early": False},
+        versions={},
+        seed=0,
+        index=0,
+        family="sparse",
+        minimized=True,
+        confirmed=True,
+    )
+    entry = Entry(test, {}, found)
+    return MinimizedFinding(entry, key_of(entry), cause=f"tear-{op}", unchecked=True)
+
+
+def settings(
+    folder: Path,
+    executor: str,
+    *,
+    tests: int | None,
+    seed: int,
+    configs: tuple[str, ...] = ("plain",),
+) -> Settings:
+    made = {each.name: each for each in executor_class(executor).configurations()}
+    return Settings(
+        seed=seed,
+        time_s=600,
+        out=folder / "out",
+        executors=((executor, *(made[name] for name in configs)),),
+        tests=tests,
+        families=("sparse",),
+        count=COUNT,
+        model=None,
+    )
+
+
+HIDDEN = {
+    "mutant/early-scatter": ("plain", "early"),
+    "mutant/forgotten-scatter": ("plain",),
+}
+"""Mutants with a defect behind the tear, and their configurations; it shows in the last."""
+
+
+@pytest.fixture(scope="module", params=HIDDEN)
+def hidden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Seeds are fixed, and the mutants take no time: the campaign is the same each time."""
+    folder = tmp_path_factory.mktemp("hidden")
+    executor = request.param
+    known = [tear(executor, op) for op in TEARS]
+    chosen = settings(folder, executor, tests=14, seed=1, configs=HIDDEN[executor])
+    return Run(chosen, known=known).run()
+
+
+def executor_of(run: Run) -> str:
+    return run.settings.executors[0][0]
+
+
+def test_a_defect_behind_a_known_tear_is_a_cause_of_its_own(hidden: Run) -> None:
+    """A read after a sparse update is wrong: the ops of the tear, which has them in a race."""
+    after = [
+        each
+        for each in hidden.report.findings
+        if len(each.entry.test.effects) == 2
+        and {"read"} < {node.definition.kernel_class for node in each.entry.test.effects}
+        and not list(Races(each.entry.test).pairs())
+    ]
+    assert after
+    for each in after:
+        assert set(each.configs) == {HIDDEN[executor_of(hidden)][-1]}
+        apart = [one for one in hidden.of(CauseCompared) if one.finding == each.key]
+        assert {one.cause for one in apart} >= {known.key for known in hidden.known}
+        assert {one.verdict for one in apart} == {"new"}
+        assert all(one.experiments for one in apart)
+
+
+def test_it_is_found_behind_a_test_that_shows_the_tear(hidden: Run) -> None:
+    """With an order between the ops that race in the tear, the test shows something else."""
+    keys = {each.key for each in hidden.known}
+    checks = [each for each in hidden.of(CauseCompared) if not each.finding and each.seconds]
+    assert {each.verdict for each in checks if each.cause in keys} >= {"explained", "new"}
+
+
+def test_what_is_known_is_not_reduced_again_and_earns_no_credit(hidden: Run) -> None:
+    known = {each.key for each in hidden.known}
+    sightings = {each.index for each in hidden.of(SeenAgain) if each.key in known}
+    reduced = {each.index for each in hidden.of(ReductionEnded) if each.known}
+    assert len(sightings) > len(reduced)
+    new = hidden.of(FindingAdded)
+    assert known.isdisjoint(each.key for each in new)
+    finds = hidden.campaign.dispatcher.weights.yields["sparse"].finds  # earlier ones fade
+    assert 0 < finds <= len({each.cause for each in new})
+
+
+def test_each_cause_is_seen_to_show_still_and_has_its_time(hidden: Run) -> None:
+    checked = {each.cause: each.shows for each in hidden.of(CauseChecked)}
+    assert checked == dict.fromkeys((each.key for each in hidden.known), True)
+    seconds = [each.seconds for each in hidden.of(CauseChecked)]
+    seconds += [each.seconds for each in hidden.of(CauseCompared)]
+    seconds += [each.seconds for each in hidden.of(ReductionEnded) if each.known]
+    assert hidden.report.known_s == pytest.approx(sum(seconds), abs=0.01)
+    causes = [hidden.fold.known_cause(Known(e.key, "why", seen=False)) for e in hidden.known]
+    assert all(each.state == "still shows" for each in causes)
+    assert sum(each.checked for each in causes) > 0
+    found = hidden.report.findings
+    spent = sum(each.seconds for each in (*causes, *found))
+    assert spent <= sum(seconds) + sum(each.seconds for each in hidden.of(ReductionEnded)) + 0.01
+    assert all(each.seconds > 0 for each in (*causes, *found))
+
+
+def test_a_cause_that_no_longer_shows_is_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explainer, "MIN_UNSEEN", 256)
+    monkeypatch.setattr(explainer, "OTHER_LOAD", 1)
+    executor = "control/torn-scatter"
+    known = [tear(executor, op) for op in TEARS]
+    sound = Run(settings(tmp_path, executor, tests=3, seed=1), known=known).run()
+    checked = sound.of(CauseChecked)
+    assert len(checked) == len(TEARS)
+    assert [each.shows for each in checked] == [False] * len(TEARS)
+    assert all(each.executions > 0 == each.seen for each in checked)
+    gone = [sound.fold.known_cause(Known(e.key, "w", seen=False)) for e in sound.known]
+    assert all(each.gone for each in gone)
+
+
+def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:
+    """A task about it begins if it ends within the share, and counts as soon as it begins."""
+    campaign = Run(settings(tmp_path, "mutant/torn-scatter", seed=1, tests=None)).campaign
+    campaign.findings.known = [tear("mutant/torn-scatter", op) for op in TEARS]
+    slot = campaign.slots[0]
+    elapsed = 400.0
+    campaign.started = time.monotonic() - elapsed
+    share = KNOWN_SHARE * elapsed * campaign.settings.workers
+
+    def begins(spent_s: float) -> bool:
+        slot.executor.known_s = spent_s
+        task = campaign._next_known(slot)
+        if task is not None:
+            task.close()
+        return task is not None
+
+    assert begins(share - 1.1 * EXPERIMENT_S)
+    assert not begins(share - 0.9 * EXPERIMENT_S)
+    during = []
+
+    async def task(_: Slot, about: str) -> None:
+        during.append((about, slot.executor.known_s))
+        slot.executor.known_s += 1.5
+
+    slot.executor.known_s = 2.0
+    asyncio.run(campaign._within_share(slot.executor, 6.0, task, slot, "x"))
+    assert during == [("x", 8.0)]
+    assert slot.executor.known_s == 3.5
+    campaign.started = time.monotonic() - campaign.settings.time_s  # the time is up
+    assert not begins(0.0)
+
+
+def test_an_op_that_ends_its_process_is_in_few_tests(tmp_path: Path) -> None:
+    op = "ResourceStridedSliceAssign"
+
+    def share(tests: int, rare: frozenset[str]) -> float:
+        chosen = settings(tmp_path, "control/torn-scatter", seed=3, tests=tests)
+        made = Run(replace(chosen, deadly_ops=rare, count=1)).run().of(Generated)
+        assert len(made) > 0.9 * tests
+        return sum(op in each.ops for each in made) / len(made)
+
+    assert share(20, frozenset()) > 0.1
+    assert 0 < share(100, frozenset({op})) <= 0.02
+
+
+def test_one_index_in_fifty_may_have_an_op_that_ends_its_process() -> None:
+    support = Support(ops=frozenset({"AssignVariableOp", "ResourceScatterUpdate"}))
+    rare = frozenset({"ResourceScatterUpdate"})
+    for family in range(MOST_FAMILIES):
+        of_family = [n * MOST_FAMILIES + family for n in range(10 * DEADLY_EVERY)]
+        usual = sum(support_of(support, frozenset(), index, rare) == support for index in of_family)
+        assert usual == 10
