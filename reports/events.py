@@ -312,6 +312,32 @@ class Executed(EventOfRun, frozen=True, kw_only=True):
     counters: Mapping[str, float] = {}
 
 
+class Continued(EventOfRun, frozen=True, kw_only=True):
+    """A test that a configuration has run was executed more often: one round of executions.
+
+    Rounds are numbered from 1 (`fuzz.campaign.depth`). `reached` is the number of allowed outcomes
+    seen after the round, and `reached_before` that before; both are None where `allowed` is. All
+    other fields are those of `Executed`, of this round alone.
+    """
+
+    family: str
+    model: str
+    round: int
+    noise: str = "default"
+    run_seed: int
+    count: int
+    verdicts: Mapping[str, int] = {}
+    reached_before: int | None = None
+    reached: int | None = None
+    allowed: int | None = None
+    seconds: float = 0.0
+    judging_s: float = 0.0
+    end: str = "judged"
+    unreduced: str | None = None
+    key: str | None = None
+    counters: Mapping[str, float] = {}
+
+
 class NotRun(EventOfRun, frozen=True, kw_only=True):
     """A generated test was not run in a configuration: the time was up, or it is unavailable.
 
@@ -577,6 +603,7 @@ AnyEvent = (
     | ConfigurationUnavailable
     | Generated
     | Executed
+    | Continued
     | NotRun
     | Compared
     | ClustersChosen

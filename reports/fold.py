@@ -63,7 +63,7 @@ VERDICTS: Final = (EXPLAINED, NEW, UNDECIDED)
 """Of `fuzz.campaign.experiments.Verdict`."""
 OVER_BUDGET: Final = "over the oracle's budget"
 _SAME: Final = (
-    *("model", "guarantees", "graphs", "outcomes", "crashed", "timed_out", "refused"),
+    *("model", "guarantees", "graphs", "rounds", "outcomes", "crashed", "timed_out", "refused"),
     *("refused_for", "not_run", "minimizing_outcomes", "clusterings", "racing"),
 )
 """Fields of totals that a `Share` has as they are."""
@@ -78,6 +78,7 @@ class _Totals:
     model: str = ""
     guarantees: str = ""
     graphs: int = 0
+    rounds: int = 0
     outcomes: int = 0
     us: int = 0
     crashed: int = 0
@@ -112,8 +113,18 @@ class _Totals:
         self.crashed += event.end == "crashed"
         self.timed_out += event.end == "timed out"
         if event.reached is not None and event.allowed is not None and event.allowed > 1:
-            # A blocked outcome that was seen in part may count for a complete one.
-            self.reached[min(100, round(100 * event.reached / event.allowed))] += 1
+            self.reached[_percent(event.reached, event.allowed)] += 1
+
+    def go_on(self, event: events.Continued, *, newly_unknown: bool) -> None:
+        """Count further executions of a test that it has run."""
+        self.rounds += 1
+        self.us += _millionths(event.seconds)
+        self.outcomes += sum(event.verdicts.values())
+        self.unknown += newly_unknown
+        if event.allowed is not None and event.allowed > 1:
+            for reached, change in ((event.reached_before, -1), (event.reached, 1)):
+                if reached is not None:
+                    self.reached[_percent(reached, event.allowed)] += change
 
     def count(self, counters: Mapping[str, float]) -> None:
         """Add to its executor's counters."""
@@ -273,6 +284,7 @@ class Fold:
         self._ops = Counter[str]()
         self._verdicts = Counter[str]()
         self._unknown: set[int] = set()
+        self._unknown_runs: set[Run] = set()
         self._clusterings = Counter[str]()
         self._racing = 0
         self._compared = 0
@@ -449,15 +461,30 @@ class Fold:
             settings.executed(event.configuration, us, judged=event.end == "judged")
         totals.count(event.counters)
         self._on_executors[event.executor, event.family].execute(event)
+        self._shards[shard].graphs += not event.end.startswith(REFUSED)
+        self._judged(shard, event)
+
+    def _continued(self, shard: int, event: events.Continued) -> None:
+        totals = self._totals(event.executor, event.configuration)
+        newly_unknown = bool(event.verdicts.get("unknown")) and event.run not in self._unknown_runs
+        totals.go_on(event, newly_unknown=newly_unknown)
+        totals.count(event.counters)
+        on_executor = self._on_executors[event.executor, event.family]
+        on_executor.go_on(event, newly_unknown=newly_unknown)
+        self._judged(shard, event)
+
+    def _judged(self, shard: int, event: events.Executed | events.Continued) -> None:
+        """Count the executions of a test, and what they have shown."""
         family = self._families[event.family]
         judging_us = _millionths(event.judging_s)
         family.us += _millionths(event.seconds) + judging_us
         self._judging_us += judging_us
-        self._shards[shard].graphs += not event.end.startswith(REFUSED)
         self._verdicts.update(event.verdicts)
-        if event.verdicts.get("unknown") and event.index not in self._unknown:
-            self._unknown.add(event.index)
-            family.unknown += 1
+        if event.verdicts.get("unknown"):
+            self._unknown_runs.add(event.run)
+            if event.index not in self._unknown:
+                self._unknown.add(event.index)
+                family.unknown += 1
         if event.verdicts.get("forbidden"):
             self._forbidden.executed(shard, event)
 
@@ -726,6 +753,11 @@ def _millionths(number: float) -> int:
     return round(1e6 * number)
 
 
+def _percent(reached: int, allowed: int) -> int:
+    # A blocked outcome that was seen in part may count for a complete one.
+    return min(100, round(100 * reached / allowed))
+
+
 def _seconds(us: int) -> float:
     return round(us / 1e6, 3)
 
@@ -754,6 +786,7 @@ _APPLY: Final[Mapping[type, Callable[[Fold, int, Any], None]]] = {
     events.ConfigurationUnavailable: Fold._unavailable_here,
     events.Generated: Fold._test_generated,
     events.Executed: Fold._executed,
+    events.Continued: Fold._continued,
     events.NotRun: Fold._test_not_run,
     events.Compared: Fold._test_compared,
     events.ClustersChosen: Fold._clusters_chosen,

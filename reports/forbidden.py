@@ -17,7 +17,14 @@ from litmusfuzz.reports.report import Pending, UnconfirmedTest
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from litmusfuzz.reports.events import Executed, FindingAdded, Run, SeenAgain, Unconfirmed
+    from litmusfuzz.reports.events import (
+        Continued,
+        Executed,
+        FindingAdded,
+        Run,
+        SeenAgain,
+        Unconfirmed,
+    )
 
 
 @dataclass(slots=True)
@@ -124,7 +131,7 @@ class ForbiddenTests:
 
     # --- events ------------------------------------------------------------------------
 
-    def executed(self, shard: int, event: Executed) -> None:
+    def executed(self, shard: int, event: Executed | Continued) -> None:
         """A test showed a forbidden outcome; its event may name a known finding."""
         file = event.unreduced or ""
         line = Pending(event.index, event.executor, event.configuration, file, shard)

@@ -34,8 +34,8 @@ class Once:
 
     - A campaign starts once, and ends once before it is resumed.
     - A shard is planned, starts and ends once.
-    - A test is generated once and compared once. A configuration runs it once, chooses its clusters
-      once, and does not fail to run it after that.
+    - A test is generated once and compared once. A configuration runs it once, executes each
+      further round of it once, chooses its clusters once, and does not fail to run it after that.
     - A worker's death has a file of its own.
     - All other events of a shard differ: each has its time, and a process writes no two events at
       one time (`litmusfuzz.reports.events.now`).
@@ -63,6 +63,10 @@ class Once:
                 if not self._tests[kind].add(event.index):
                     what = "has run" if kind[0] is events.Executed else "has clusters for"
                     raise HappensOnce(f"{kind[1]}/{kind[2]} {what} test {event.index} already")
+            case events.Continued():
+                title = f"{event.executor}/{event.configuration}"
+                if not self._tests[type(event), title, event.round].add(event.index):
+                    raise HappensOnce(f"{title} has round {event.round} of test {event.index}")
             case events.Generated() | events.Compared():
                 if not self._tests[type(event)].add(event.index):
                     what = "generated" if isinstance(event, events.Generated) else "compared"

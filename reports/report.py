@@ -242,7 +242,8 @@ class Share:
     """Costs and results of one configuration, or of one family on one executor.
 
     Of the tests that were generated for it, it ran `graphs`; the others it refused or could not
-    run in time (`not_run`). `outcomes` were judged, `minimizing_outcomes` more were seen while
+    run in time (`not_run`). It executed some of them more often, in `rounds`
+    (`fuzz.campaign.depth`). `outcomes` were judged, `minimizing_outcomes` more were seen while
     findings were minimized. `reached` is the share of allowed outcomes seen on the median graph
     of the `reached_graphs` whose allowed outcomes are known and several; None without such graphs.
     `unknown` counts undecided graphs by reason; `refused_for` counts the features for which
@@ -270,6 +271,7 @@ class Share:
     model: str = ""
     guarantees: str = ""
     not_run: int = 0
+    rounds: int = 0
     minimizing_outcomes: int = 0
     minimizing_s: float = 0.0
     clusterings: Mapping[str, int] = field(default_factory=dict)

@@ -177,6 +177,7 @@ def _configurations(report: Report) -> Section:
             "configuration": each.name,
             "judged by": each.model,
             "graphs": f"{each.graphs:,}",
+            "further rounds": f"{each.rounds:,}",
             "outcomes": f"{each.outcomes:,}",
             "seconds": f"{each.seconds:,.1f}",
             "coverage": coverage(each),
@@ -196,7 +197,7 @@ def _configurations(report: Report) -> Section:
     # `how_much_ran` has the reasons of those that did not run at all.
     ran = {each.name for each in report.by_config if each.graphs}
     notes += [(name, why) for name, why in report.unavailable.items() if name in ran]
-    optional = list(rows[0])[5:] if rows else ()
+    optional = [list(rows[0])[3], *list(rows[0])[6:]] if rows else ()
     return _section("configurations", "Configurations", rows, optional, notes)
 
 

@@ -23,6 +23,7 @@ from litmusfuzz.reports.events import (
     ConfigurationUnavailable,
     Configured,
     Confirmed,
+    Continued,
     Executed,
     ExecutorTotals,
     FindingAdded,
@@ -108,7 +109,9 @@ def litmus_text() -> str:
     return dumps(Entry(_litmus("MP").test))
 
 
-def added(event: Executed, key: str, file: str, *, at: float, **changes: Any) -> FindingAdded:
+def added(
+    event: Executed | Continued, key: str, file: str, *, at: float, **changes: Any
+) -> FindingAdded:
     """A finding that a test showed."""
     name = sorted(FORBIDDEN)[sum(key.encode()) % 2]
     of = (event.executor, event.configuration, event.family, event.index)
@@ -190,11 +193,13 @@ class _Shard:
     executor: str
     queue: list[tuple[Generated, Configured]] = field(default_factory=list)
     generated: list[Configured] = field(default_factory=list)
-    shown: list[Executed] = field(default_factory=list)
+    shown: list[Executed | Continued] = field(default_factory=list)
     """Tests of its present process that showed a forbidden outcome."""
-    given: list[Executed] = field(default_factory=list)
+    given: list[Executed | Continued] = field(default_factory=list)
     """Tests that it minimizes."""
-    reducing: Executed | None = None
+    going_on: list[tuple[Executed | Continued, Configured]] = field(default_factory=list)
+    """The last event of each test that has shown nothing forbidden."""
+    reducing: Executed | Continued | None = None
 
 
 class RandomCampaign:
@@ -218,9 +223,9 @@ class RandomCampaign:
         self.planned = 0
         self.shard_of: dict[int, int] = {}
         """By identity of an event, which stays in the stream."""
-        self.left: dict[tuple[int, str, str], Executed] = {}
+        self.left: dict[tuple[int, str, str], Executed | Continued] = {}
         """Pending tests, of all shards."""
-        self.suspects: dict[tuple[int, str, str], Executed] = {}
+        self.suspects: dict[tuple[int, str, str], Executed | Continued] = {}
         self.settled: set[tuple[int, str, str]] = set()
         self.keys: dict[str, list[str]] = {}
         """Keys of findings by executor; of shard and executor if `apart`."""
@@ -342,6 +347,7 @@ class RandomCampaign:
         actions = [
             *[self._generate] * 4,
             *[self._execute] * 8,
+            *[self._continue] * 2,
             *[self._reduce] * 4,
             *[self._settle] * 2,
             *[self._check] * 2,
@@ -435,13 +441,65 @@ class RandomCampaign:
             counters={"compiled": 2, "seconds": self._seconds()},
         )
         self._log(shard.number, event)
-        if unreduced is not None:
-            shard.shown.append(event)
-            self.shard_of[id(event)] = shard.number
-            if key is None:
-                self.left[_run(event)] = event
+        self._note(shard, event, of)
         if end in ("crashed", "timed out"):
             self._die(shard, of, minimizing=False, timed_out=end == "timed out")
+
+    def _note(self, shard: _Shard, event: Executed | Continued, of: Configured) -> None:
+        """What becomes of a test that has been executed."""
+        if event.unreduced is not None:
+            shard.shown.append(event)
+            self.shard_of[id(event)] = shard.number
+            if event.key is None:
+                self.left[_run(event)] = event
+        elif event.end == "judged":
+            shard.going_on.append((event, of))
+
+    def _continue(self, shard: _Shard) -> None:
+        """Another round of a test."""
+        if not shard.going_on:
+            return
+        last, of = shard.going_on.pop(self.rng.randrange(len(shard.going_on)))
+        end = self.rng.choice((*["judged"] * 6, "crashed", "refused: memory"))
+        verdicts, unreduced, key = {}, None, None
+        reached = last.reached
+        if end == "judged":
+            verdicts = {"allowed": self.rng.randrange(1, 513)}
+            if self.rng.random() < 0.2:
+                verdicts["unknown"] = self.rng.randrange(1, 9)
+            if self.rng.random() < 0.3:
+                verdicts["forbidden"] = self.rng.randrange(1, 9)
+                name = last.configuration.replace("/", "-")
+                unreduced = f"unreduced/{last.index}-{name}.yaml"
+                keys = self._known(shard)
+                key = self.rng.choice(keys) if keys and self.rng.random() < 0.4 else None
+            if reached is not None:
+                reached += self.rng.randrange(2)
+        event = Continued(
+            at=self._tick(),
+            index=last.index,
+            family=last.family,
+            executor=last.executor,
+            configuration=last.configuration,
+            model=last.model,
+            round=last.round + 1 if isinstance(last, Continued) else 1,
+            run_seed=6,
+            count=512,
+            verdicts=verdicts,
+            reached_before=last.reached,
+            reached=reached,
+            allowed=last.allowed,
+            seconds=self._seconds(),
+            judging_s=self._seconds(),
+            end=end,
+            unreduced=unreduced,
+            key=key,
+            counters={"compiled": 1, "seconds": self._seconds()},
+        )
+        self._log(shard.number, event)
+        self._note(shard, event, of)
+        if end == "crashed":
+            self._die(shard, of, minimizing=False, timed_out=False)
 
     def _die(self, shard: _Shard, of: Configured, *, minimizing: bool, timed_out: bool) -> None:
         """A worker dies; what its process had shown becomes suspect, unless it is settled."""
@@ -554,7 +612,7 @@ class RandomCampaign:
             )
             shard.reducing = None
 
-    def _find(self, shard: _Shard, event: Executed) -> str:
+    def _find(self, shard: _Shard, event: Executed | Continued) -> str:
         """A finding: new, or found by two shards at the same time; perhaps with a script."""
         keys = self._known(shard)
         if keys and self.rng.random() < 0.3:
@@ -576,7 +634,7 @@ class RandomCampaign:
             )
         return key
 
-    def _refute(self, shard: _Shard, event: Executed) -> None:
+    def _refute(self, shard: _Shard, event: Executed | Continued) -> None:
         for _ in range(self.rng.choice((1, 1, 2))):
             self._log(
                 shard.number,
@@ -606,7 +664,7 @@ class RandomCampaign:
         if mine:
             self._settle_one(shard, self.rng.choice(mine))
 
-    def _settle_one(self, shard: _Shard, event: Executed) -> None:
+    def _settle_one(self, shard: _Shard, event: Executed | Continued) -> None:
         kind = self.rng.random()
         if kind < 0.3:
             self._find(shard, event)
@@ -734,5 +792,5 @@ class RandomCampaign:
             )
 
 
-def _run(event: Executed) -> tuple[int, str, str]:
+def _run(event: Executed | Continued) -> tuple[int, str, str]:
     return event.index, event.executor, event.configuration

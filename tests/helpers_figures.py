@@ -73,7 +73,7 @@ class _Events:
         for place, (_, event) in enumerate(stream):
             if getattr(event, "index", None) is not None and hasattr(event, "configuration"):
                 self.about.setdefault(run(event), []).append((place, event))
-        self.runs = {run(x): _OfRun(self, x) for x in self.executed if is_forbidden(x)}
+        self.runs = {run(x): _OfRun(self, x) for x in self.judged if is_forbidden(x)}
         self.configured = self.of(e.CampaignStarted)[0].configurations
         self.generated = [x.configuration for x in self.of(e.ConfigurationGenerated)]
         self.shares = {(x.executor, x.name): (x.executor, "product") for x in self.generated}
@@ -90,6 +90,11 @@ class _Events:
     @cached_property
     def executed(self) -> list[e.Executed]:
         return [x for x in self.of(e.Executed) if x.executor != CANARY]
+
+    @cached_property
+    def judged(self) -> list[e.Executed | e.Continued]:
+        """First executions and further rounds."""
+        return [*self.executed, *self.of(e.Continued)]
 
     @property
     def ran(self) -> list[e.Executed]:
@@ -124,7 +129,7 @@ def run(event: Any) -> Run:
     return event.index, event.executor, event.configuration
 
 
-def is_forbidden(event: e.Executed) -> bool:
+def is_forbidden(event: e.Executed | e.Continued) -> bool:
     """True if the test showed a forbidden outcome."""
     return event.verdicts.get("forbidden", 0) > 0
 
@@ -132,7 +137,7 @@ def is_forbidden(event: e.Executed) -> bool:
 class _OfRun:
     """A test that showed a forbidden outcome: what the events about it amount to."""
 
-    def __init__(self, campaign: _Events, line: e.Executed) -> None:
+    def __init__(self, campaign: _Events, line: e.Executed | e.Continued) -> None:
         self.line = line
 
         def places(kind: type, *wanted: FindingKind) -> list[tuple[int, Any]]:
@@ -174,6 +179,7 @@ class _OfShare:
         mine = [x for x in campaign.executed if self._mine(x)]
         self.ran = [x for x in mine if not x.end.startswith("refused")]
         self.given = mine
+        self.further = [x for x in campaign.of(e.Continued) if self._mine(x)]
         refusals = [x.end.removeprefix("refused: ") for x in mine if x.end.startswith("refused")]
         self.refusals: list[tuple[str, ...]] = [(each,) for each in refusals]
         for x in campaign.of(e.Generated):
@@ -216,11 +222,14 @@ class _OfShare:
     def graphs(self) -> int:
         return len(self.ran)
 
+    def rounds(self) -> int:
+        return len(self.further)
+
     def outcomes(self) -> int:
-        return sum(sum(x.verdicts.values()) for x in self.ran)
+        return sum(sum(x.verdicts.values()) for x in (*self.ran, *self.further))
 
     def seconds(self) -> float:
-        return total(x.seconds for x in self.given)
+        return total(x.seconds for x in (*self.given, *self.further))
 
     def findings(self) -> int:
         if self.is_family:
@@ -239,11 +248,9 @@ class _OfShare:
         return sum(not x.suspect and self._mine(x.line) for x in self.all.runs.values())
 
     def _reached(self) -> list[int]:
-        return [
-            min(100, round(100 * x.reached / x.allowed))
-            for x in self.ran
-            if x.reached is not None and x.allowed
-        ]
+        # The last of each test.
+        last = {run(x): x for x in (*self.ran, *self.further) if x.reached is not None}
+        return [min(100, round(100 * x.reached / x.allowed)) for x in last.values() if x.allowed]
 
     def reached(self) -> float | None:
         return median(self._reached()) / 100 if self._reached() else None
@@ -283,7 +290,7 @@ class _OfShare:
         return sum(x.end == "timed out" for x in self.ran)
 
     def unknown(self) -> Mapping[str, int]:
-        number = sum("unknown" in x.verdicts for x in self.ran)
+        number = len({run(x) for x in (*self.ran, *self.further) if "unknown" in x.verdicts})
         return {"over the oracle's budget": number} if number else {}
 
     def minimizing_outcomes(self) -> int:
@@ -299,7 +306,7 @@ class _OfShare:
         return sum(x.racing for x in self.chosen)
 
     def counters(self) -> Mapping[str, float]:
-        counted = [] if self.is_family else [*self.given, *self.reductions]
+        counted = [] if self.is_family else [*self.given, *self.further, *self.reductions]
         names = {name for x in counted for name in x.counters}
         return {n: total((x.counters.get(n, 0) for x in counted), digits=6) for n in names}
 
@@ -314,7 +321,7 @@ class _OfFamily:
     def __init__(self, campaign: _Events, family: str) -> None:
         self.all, self.family = campaign, family
         self.generated = [x for x in campaign.of(e.Generated) if x.family == family]
-        self.executed = [x for x in campaign.executed if x.family == family]
+        self.executed = [x for x in campaign.judged if x.family == family]
 
     def graphs(self) -> int:
         return len(self.generated)
@@ -573,7 +580,7 @@ class _OfReport:
         lines: dict[int, Moment] = {}
         for place, _, x in self.all.at(e.Progress):
             before = _Events(self.stream[:place])
-            outcomes = sum(sum(each.verdicts.values()) for each in before.executed)
+            outcomes = sum(sum(each.verdicts.values()) for each in before.judged)
             numbers = (len(before.ran), outcomes, len(before.keys), x.disk_bytes)
             lines[int(x.spent_s)] = Moment(int(x.at), *numbers, int(x.spent_s))
         return tuple(lines.values())
@@ -634,7 +641,8 @@ class _OfReport:
                 file = x.line.unreduced
                 tried = [n for _, n, p in self.all.at(e.ShardPlanned) if file in p.minimizes]
                 now = tried[-1] if tried and tried[-1] not in ended else None
-                (shard,) = {n for _, n, each in self.all.at(e.Executed) if each is x.line}
+                lines = (*self.all.at(e.Executed), *self.all.at(e.Continued))
+                (shard,) = {n for _, n, each in lines if each is x.line}
                 found.append(Pending(*of, str(file), shard, len(tried), now, x.suspect))
         return tuple(found)
 
@@ -661,14 +669,14 @@ class _OfReport:
         return {n: sum(x.ops.get(n, 0) for x in self.all.of(e.Generated)) for n in names}
 
     def verdicts(self) -> Any:
-        names = {name for x in self.all.executed for name in x.verdicts}
-        return {n: sum(x.verdicts.get(n, 0) for x in self.all.executed) for n in names}
+        names = {name for x in self.all.judged for name in x.verdicts}
+        return {n: sum(x.verdicts.get(n, 0) for x in self.all.judged) for n in names}
 
     def forbidden_graphs(self) -> int:
         return len({x.line.index for x in self.all.runs.values() if not x.suspect})
 
     def unknown_graphs(self) -> int:
-        return len({x.index for x in self.all.executed if "unknown" in x.verdicts})
+        return len({x.index for x in self.all.judged if "unknown" in x.verdicts})
 
     def clusterings(self) -> Any:
         return Counter(x.clusters for x in self.all.of(e.Generated) if x.clusters)
@@ -737,7 +745,7 @@ class _OfReport:
         return total(x.generating_s for x in self.all.of(e.Generated))
 
     def judging_s(self) -> float:
-        return total(x.judging_s for x in (*self.all.of(e.Generated), *self.all.executed))
+        return total(x.judging_s for x in (*self.all.of(e.Generated), *self.all.judged))
 
     def validating_s(self) -> float:
         given = [x.validating_s for x in self.all.of(e.Generated)]

@@ -192,6 +192,13 @@ class Validator:
             )
         return [each for each in found if each.verdict == Soundness.UNSOUND]
 
+    def unsound(
+        self, test: LitmusTest, clusterings: Iterable[ChosenClusters]
+    ) -> list[ChosenVerdict]:
+        """The unsound ones of these clusterings, which are not counted."""
+        judged = (self.judge(test, each) for each in clusterings)
+        return [each for each in judged if each.verdict == Soundness.UNSOUND]
+
     def judge_chosen(
         self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
     ) -> None:

@@ -63,6 +63,8 @@ class GeneratedTest:
         By name of the memory model.
     allowed : dict of str to int
         Number of allowed outcomes by model, where it is more than one, small, and known.
+    new_pairs : int
+        Number of its pairs of ops on one resource that no test before it had.
     sampled : dict of CampaignExecutor to SampledConfiguration
         The configuration in which each executor runs the test.
     pending : set of CampaignExecutor
@@ -78,6 +80,7 @@ class GeneratedTest:
     allowed: dict[str, int]
     sampled: dict[CampaignExecutor, SampledConfiguration]
     pending: set[CampaignExecutor]
+    new_pairs: int = 0
     judgements: dict[CampaignExecutor, Judgement] = field(default_factory=dict)
 
 
@@ -379,7 +382,10 @@ class Dispatcher:
                     self.validator.judge_chosen(index, test, executor.clusterer, sampled)
         if not running:
             return
-        generated = GeneratedTest(index, family, test, oracles, allowed, running, set(running))
+        new_pairs = self.weights.new_pairs(test)
+        generated = GeneratedTest(
+            index, family, test, oracles, allowed, running, set(running), new_pairs
+        )
         self.unfinished.add(generated)
         for executor in (*running, *(s for s in self.executors if not (s.families or s.full))):
             executor.waiting.append(generated)
@@ -412,7 +418,7 @@ class Dispatcher:
         generated.pending.remove(executor)
         if judgement is not None:
             generated.judgements[executor] = judgement
-            self.weights.add_test(generated.family, generated.test)
+            self.weights.add_new_pairs(generated.family, generated.new_pairs)
         if not generated.pending:
             self._finish(generated)
 

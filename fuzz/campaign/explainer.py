@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.executors.protocol import Noise
     from litmusfuzz.reports.events import Event
 
 
@@ -67,6 +68,8 @@ MIN_UNSEEN: Final = 1 << 16
 """Executions, at least, after which a known cause that was not seen no longer shows."""
 CHECK_RUNS: Final = 16
 """Its executions, in units of those that a test of the campaign has."""
+CHECK_COUNT: Final = 3072
+"""That unit in a campaign without `Settings.count`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +131,18 @@ class Explainer:
         self.findings = findings
         self.log = log
 
+    @property
+    def _count(self) -> int:
+        """Executions of a check."""
+        return self.settings.count or CHECK_COUNT
+
     def _budget(self, *, thorough: bool) -> TrialBudget:
         """Limits of one trial."""
         seconds = TRIAL_SHARE * self.settings.max_reduction_s
         budget = TrialBudget(seconds, oracle=self.settings.budget)
         if thorough:
             return budget
-        most = CHECK_RUNS * self.settings.count
+        most = CHECK_RUNS * self._count
         return replace(budget, seconds=min(CHECK_S, seconds), executions=most)
 
     def case_of(self, executor: CampaignExecutor, known: MinimizedFinding) -> Case | None:
@@ -150,13 +158,9 @@ class Explainer:
 
     @staticmethod
     def _case(
-        unreduced: UnreducedFinding,
-        test: LitmusTest,
-        judgement: Judgement,
-        sampled: SampledConfiguration,
+        test: LitmusTest, judgement: Judgement, sampled: SampledConfiguration, noise: Noise
     ) -> Case:
         shown = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
-        noise = unreduced.noise
         return Case(test, sampled.executor, sampled.config, sampled.model, noise, shown)
 
     @staticmethod
@@ -231,13 +235,14 @@ class Explainer:
         """What a look-alike shows beside known causes, to be reduced; None for nothing."""
         start = time.monotonic()
         judgement, name = unreduced.judgement, unreduced.sampled.config.name
-        case = self._case(unreduced, unreduced.generated.test, judgement, unreduced.sampled)
+        test, sampled = unreduced.generated.test, unreduced.sampled
+        case = self._case(test, judgement, sampled, unreduced.noise)
         causes = [
             there for each, there in self._may_explain(unreduced) if name in each.configurations
         ]
         run = _OnSlot(slot, rng)
         control = self._control(case, judgement)
-        checking = check_look_alike(case, causes, control, self.settings.count)
+        checking = check_look_alike(case, causes, control, self._count)
         try:
             end = start + CHECK_S
             compared = await carry_out(checking, run, self._budget(thorough=False), end)
@@ -270,7 +275,7 @@ class Explainer:
         list of (MinimizedFinding, Comparison)
             The comparisons, to be logged with the finding's key once it is stored.
         """
-        case = self._case(unreduced, best.test, best.judgement, best.sampled)
+        case = self._case(best.test, best.judgement, best.sampled, best.noise)
         case = replace(case, as_it_stands=bool(best.needs_names) or best.needs_order)
         causes = self.findings.of(unreduced.executor.name)
         likely = [each for each in causes if contains(each.entry.test, best.test, strict=True)]

@@ -96,12 +96,16 @@ class FamilyWeights:
         self.yields[family].finds += 1
         self.found_something = True
 
-    def add_test(self, family: str, test: LitmusTest) -> None:
-        """Count the new pairs of ops in a test of the family."""
+    def new_pairs(self, test: LitmusTest) -> int:
+        """Number of pairs of ops in a test that no test before it had; they count as had now."""
+        new = pairs(test) - self.pairs
+        self.pairs |= new
+        return len(new)
+
+    def add_new_pairs(self, family: str, number: int) -> None:
+        """Count the new pairs in a test of the family that has run."""
         if self.learning:
-            new = pairs(test) - self.pairs
-            self.pairs |= new
-            self.yields[family].finds += NEW_PAIR * len(new)
+            self.yields[family].finds += NEW_PAIR * number
 
     def shares(self, families: Sequence[str]) -> dict[str, float]:
         """The share of the tests that each of these families has; they add up to 1."""

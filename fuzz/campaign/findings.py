@@ -125,7 +125,7 @@ class Findings:
             model=model.name,
             forbidden=judgement.forbidden[:8],
             executions=judgement.executions,
-            noise=asdict(unreduced.noise),
+            noise=asdict(best.noise),
             settings=dict(config.settings),
             versions=unreduced.executor.versions,
             seed=self.settings.seed,
@@ -162,7 +162,7 @@ class Findings:
         """The entry of a test as it was executed."""
         name = self._numbered(what, unreduced)
         best = Best(
-            *(unreduced.generated.test, unreduced.judgement, unreduced.sampled),
+            *(unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise),
             run_seed=unreduced.seed,
         )
         best.judgement = unreduced.judgement  # whatever its cause

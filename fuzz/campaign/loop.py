@@ -31,6 +31,15 @@ from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
 from litmusfuzz.fuzz.campaign.configured import configured
+from litmusfuzz.fuzz.campaign.depth import (
+    ENVIRONMENT_SWITCH_S,
+    ROUNDS_SHARE,
+    SHALLOW_COUNT,
+    GraphRun,
+    UnfinishedRun,
+    WaitingRuns,
+    shallow_noise,
+)
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CampaignExecutor,
     Dispatcher,
@@ -59,6 +68,7 @@ from litmusfuzz.reports.events import (
     ConfigurationGenerated,
     ConfigurationUnavailable,
     Confirmed,
+    Continued,
     Executed,
     ReductionEnded,
     ReductionStarted,
@@ -82,14 +92,13 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.campaign.slots import Result
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
 POLL_S: Final = 0.25
 """Seconds after which a waiting task looks again: what it waits for may be a matter of time."""
-ENVIRONMENT_SWITCH_S: Final = 0.5
-"""Seconds to begin in another environment, and later again in this one."""
 EXPERIMENT_S: Final = 6.0
 """Seconds that an experiment on what is known takes at most, with the start of a process."""
 TRYING_AGAIN_SHARE: Final = 0.1
@@ -158,6 +167,7 @@ class Campaign:
         self.validator = Validator(settings, log)
         self.unsound_clusters = UnsoundClusters(self.validator)
         self.dispatcher = Dispatcher(settings, executors, self.validator, log, earlier)
+        self.unfinished = {executor: WaitingRuns() for executor in executors}
         self.findings = Findings(settings, log, self.dispatcher, known)
         self.minimizer = Minimizer(settings)
         self.explainer = Explainer(settings, self.findings, log)
@@ -291,6 +301,9 @@ class Campaign:
                 slot.worker.close()
         for each in self.look_alikes.take_all():
             self._count_unchecked(*each)
+        for waiting in self.unfinished.values():
+            for unfinished in waiting.clear():
+                self._finish(unfinished)
         self.dispatcher.finish()
         self.log(ShardEnded(seconds=round(time.monotonic() - begun, 3), problem=self.problem))
 
@@ -350,7 +363,8 @@ class Campaign:
             return not left
         left = left or bool(self.look_alikes.waiting)
         busy = any(slot.busy for slot in self.slots)
-        return not (busy or left or once) and self.dispatcher.all_dispatched
+        left = left or once or any(self.unfinished.values())
+        return not (busy or left) and self.dispatcher.all_dispatched
 
     async def _run_tasks(self) -> None:
         """Serve all slots until the campaign is over."""
@@ -423,6 +437,9 @@ class Campaign:
             return task
         if self.time_left_s <= 0:
             return None
+        unfinished = self._next_to_continue(slot)
+        if unfinished is not None:
+            return self._continue(slot, unfinished)
         if not (slot.executor.waiting or slot.canary):
             self.dispatcher.dispatch_next()
         generated = slot.executor.take()
@@ -448,12 +465,11 @@ class Campaign:
             variation = Variation.choose(generated.test, run_seed, slot.executor.support)
         model = generated.sampled[slot.executor].model
         made = varied(generated.test, variation, run_seed, model)
-        count = made.count(self.settings.count)
-        return _Planned(Job(made.test, count, self.settings.noise, run_seed), variation, made)
+        return _Planned(self._first_job(made, run_seed), variation, made)
 
     async def _fuzz_pack(self, slot: Slot, generated: GeneratedTest) -> None:
         """Run a generated test and others that may run in a pack with it; judge their outcomes."""
-        taken = slot.executor.take_pack(generated, self.settings.noise)
+        taken = slot.executor.take_pack(generated, self._first_noise)
         slot.switch_to(generated.sampled[slot.executor])
         planned = [self._planned(slot, each) for each in taken]
         # A test with many more lanes is not small, and may be run less often.
@@ -510,52 +526,131 @@ class Campaign:
             seconds=round(seconds, 6),
             counters=slot.take_counters(),
         )
-        if isinstance(result, messages.Reply):
-            # The feature without the name of its node, so that refusals are counted by feature.
-            lacks = in_a_line(result.refused or result.unavailable).partition(" (")[0]
-            executed = structs.replace(executed, end=f"refused: {lacks}")
-        elif isinstance(result, Died):
-            end = "timed out" if result.timed_out else "crashed"
-            executed = structs.replace(executed, end=end)
         chosen = slot.clusterings
         if isinstance(result, dict):
-            self._judge(slot, generated, executed, job, made.as_generated(result), made)
+            oracle = generated.oracles[executed.model]
+            run = GraphRun(oracle, executed.allowed, generated.new_pairs > 0)
+            unfinished = UnfinishedRun(generated, sampled, made, run)
+            self._judge(slot, unfinished, executed, job, result)
         else:
-            self.log(executed)
+            self.log(structs.replace(executed, end=_end(result)))
             self.dispatcher.done(generated, executor, None)
         unsound = self.validator.judge_read(generated.index, made.test, chosen, sampled)
         await self.unsound_clusters.follow_up(slot, generated.index, job, unsound)
 
+    def _first_job(self, made: VariedTest, run_seed: int) -> Job:
+        """The first executions of a test: all of them, or shallow ones."""
+        count = self.settings.count
+        if count is not None:
+            return Job(made.test, made.count(count), self._first_noise, run_seed)
+        return Job(made.test, SHALLOW_COUNT, self._first_noise, run_seed)
+
+    @property
+    def _first_noise(self) -> Noise:
+        """The noise of the first executions of a test."""
+        noise = self.settings.noise
+        return shallow_noise(noise) if self.settings.count is None else noise
+
     def _judge(
         self,
         slot: Slot,
-        generated: GeneratedTest,
-        executed: Executed,
+        unfinished: UnfinishedRun,
+        event: Executed | Continued,
         job: Job,
         result: Mapping[Any, int],
-        made: VariedTest,
     ) -> None:
         """Judge what a test showed, and keep it, as it was run, if it is forbidden."""
+        generated, run, made = unfinished.generated, unfinished.run, unfinished.made
         start = time.monotonic()
-        judgement = judge(generated.oracles[executed.model], result)
+        judgement = run.add(made.as_generated(result), event.seconds)
         seconds = time.monotonic() - start
         self.dispatcher.weights.add_time(generated.family, seconds)
-        executed = structs.replace(
-            executed,
+        event = structs.replace(
+            event,
             verdicts={str(v): n for v, n in judgement.verdicts.items()},
-            reached=len(judgement.allowed) if executed.allowed else None,
+            reached=run.reached if event.allowed else None,
             judging_s=round(seconds, 6),
         )
         if not judgement.forbidden:
-            self.log(executed)
+            self.log(event)
         else:
             as_run = replace(generated, test=made.test), slot.executor, made.as_run(judgement)
             unreduced = UnreducedFinding(*as_run, job.noise, job.seed)
             slot.shown.append(unreduced)
             file = self.findings.store_unreduced(unreduced)
-            self.log(structs.replace(executed, unreduced=file))
+            self.log(structs.replace(event, unreduced=file))
             self.unreduced.append(unreduced)
-        self.dispatcher.done(generated, slot.executor, judgement)
+        given_up: UnfinishedRun | None = unfinished
+        if self.settings.count is None and run.earns_round and not judgement.forbidden:
+            given_up = self.unfinished[slot.executor].add(unfinished)
+        if given_up is not None:
+            self._finish(given_up)
+
+    def _next_to_continue(self, slot: Slot) -> UnfinishedRun | None:
+        """The run that goes on for another round; None if there is none, or no time for it."""
+        waiting = self.unfinished[slot.executor]
+        budget_s = self.time_left_s
+        if self.settings.tests is None:
+            elapsed = self.settings.time_s - self.time_left_s
+            budget_s = ROUNDS_SHARE * elapsed * self.settings.workers - waiting.spent_s
+        return waiting.next(slot.config.environment, budget_s)
+
+    async def _continue(self, slot: Slot, unfinished: UnfinishedRun) -> None:
+        """Execute and judge one round of a test."""
+        generated, sampled, run = unfinished.generated, unfinished.sampled, unfinished.run
+        made = unfinished.made
+        waiting = self.unfinished[slot.executor]
+        finished = False
+        try:
+            slot.switch_to(sampled)
+            if why := await slot.why_unavailable():
+                self._drop_configuration(slot, why)
+                return
+            number = run.rounds + 1
+            place = f"{self.settings.seed}/round/{generated.index}/{number}"
+            run_seed = random.Random(place).getrandbits(31)
+            job = Job(made.test, made.count(run.round_count), self.settings.noise, run_seed)
+            asked = time.monotonic()
+            result = await slot.run(job)
+            seconds = time.monotonic() - asked
+            waiting.add_time(sampled.title, seconds)
+            slot.executor.sampler.add_round(sampled, seconds)
+            self.dispatcher.weights.add_time(generated.family, seconds)
+            event = Continued(
+                index=generated.index,
+                family=generated.family,
+                executor=slot.executor.name,
+                configuration=sampled.config.name,
+                model=sampled.model.name,
+                round=number,
+                noise=noise_text(job.noise),
+                run_seed=run_seed,
+                count=job.count,
+                allowed=run.allowed,
+                reached_before=run.reached if run.allowed else None,
+                reached=run.reached if run.allowed else None,
+                seconds=round(seconds, 6),
+                counters=slot.take_counters(),
+            )
+            chosen = slot.clusterings
+            if isinstance(result, dict):
+                before, unseen = run.reached, run.unseen
+                finished = True
+                self._judge(slot, unfinished, event, job, result)
+                waiting.add_round(number, run.reached - before, unseen)
+            else:
+                self.log(structs.replace(event, end=_end(result)))
+            unsound = self.validator.unsound(made.test, chosen)
+            await self.unsound_clusters.follow_up(slot, generated.index, job, unsound)
+        finally:
+            if not finished:
+                self._finish(unfinished)
+
+    def _finish(self, unfinished: UnfinishedRun) -> None:
+        """Note that a run does not go on."""
+        generated, sampled = unfinished.generated, unfinished.sampled
+        executor = next(each for each, of in generated.sampled.items() if of is sampled)
+        self.dispatcher.done(generated, executor, unfinished.run.judgement)
 
     def _note_death(self, slot: Slot, job: Job, died: Died) -> None:
         """Store the test on which a worker died; what its process had shown is run again."""
@@ -578,7 +673,9 @@ class Campaign:
         start, executions = time.monotonic(), slot.executions
         again = unreduced.attempts > 0
         unreduced.known = None
-        best = Best(unreduced.generated.test, unreduced.judgement, unreduced.sampled)
+        best = Best(
+            unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise
+        )
         try:
             await self._minimize_to(slot, unreduced, best)
         except asyncio.CancelledError:
@@ -651,7 +748,7 @@ class Campaign:
                 break
             # What shows without the races of the cause is another defect: that one is reduced.
             explainer.log_comparisons(unreduced, "", compared)
-            best = Best(*explained.behind, found.sampled)
+            best = Best(*explained.behind, found.sampled, found.noise)
             slot.switch_to(found.sampled)
         stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
         explainer.log_comparisons(unreduced, stored.key if stored else "", compared)
@@ -662,6 +759,7 @@ class Campaign:
     ) -> tuple[bool, Best | None]:
         """Reduce `best`; whether it is complete, and the form that a fresh process shows."""
         minimizer = self.minimizer
+        await minimizer.use_all_noise(slot, unreduced, best, rng)
         await minimizer.reduce_configuration(slot, unreduced, best, rng)
         complete = await minimizer.reduce(slot, unreduced, best, rng)
         as_often = copy(best)
@@ -876,3 +974,13 @@ class Campaign:
             return None
         self.unconfirmed.remove(chosen)
         return chosen
+
+
+def _end(result: Result) -> str:
+    """Why a job has shown no outcomes, as an event says it."""
+    if isinstance(result, Died):
+        return "timed out" if result.timed_out else "crashed"
+    assert isinstance(result, messages.Reply)
+    # The feature without the name of its node, so that refusals are counted by feature.
+    lacks = in_a_line(result.refused or result.unavailable).partition(" (")[0]
+    return f"refused: {lacks}"

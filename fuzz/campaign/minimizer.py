@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +27,7 @@ from litmusfuzz.fuzz.campaign.reducer import reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Died
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Best:
     judgement: Judgement
     sampled: SampledConfiguration
     """The configuration in which it shows."""
+    noise: Noise = field(default=Noise())
     rate: float = 0.0
     """The highest share of forbidden executions in that configuration, of the first form in a fresh
     process and of smaller ones."""
@@ -276,12 +278,14 @@ class Minimizer:
         self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
     ) -> Best | None:
         """The finding as it was run, if a fresh process shows it again: same test, same names."""
-        best = Best(unreduced.generated.test, unreduced.judgement, unreduced.sampled)
+        best = Best(
+            unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise
+        )
         # The same run at first: an executor may be deterministic for a seed.
         job = Job(
             best.test,
             unreduced.judgement.executions,
-            unreduced.noise,
+            best.noise,
             unreduced.seed,
             fresh=True,
         )
@@ -299,13 +303,24 @@ class Minimizer:
         best.measured(again, shown.executions + again.executions)
         return best
 
+    async def use_all_noise(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+    ) -> None:
+        """Let many copies race, if the finding shows there too: they execute faster than one."""
+        noise = self.settings.noise
+        if best.noise != noise:
+            shown = await self.probe(slot, best.test, replace(best, noise=noise), unreduced, rng)
+            if shown is not None:
+                best.noise, best.rate = noise, 0.0
+                best.improve(best.test, shown)
+
     async def record(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> None:
         """Record an execution that shows the finding, if the executor can record schedules."""
         if best.sampled.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
-            job = Job(best.test, MAX_RECORDED, unreduced.noise, rng.getrandbits(31), wanted=wanted)
+            job = Job(best.test, MAX_RECORDED, best.noise, rng.getrandbits(31), wanted=wanted)
             found = await _run(slot, job)
             best.sampled.schedulable = not (isinstance(found, messages.Reply) and found.refused)
             if isinstance(found, Schedule):
@@ -322,7 +337,7 @@ class Minimizer:
         fresh = True
         if best.schedule is not None:
             choices = best.schedule.choices
-            job = Job(best.test, 1, unreduced.noise, 0, fresh=True, choices=choices)
+            job = Job(best.test, 1, best.noise, 0, fresh=True, choices=choices)
             if await _run(slot, job) != {best.schedule.outcome: 1}:
                 best.schedule = None
             fresh = False
@@ -331,7 +346,7 @@ class Minimizer:
         first_run_ended: float | None = None
         while True:
             seed, start = rng.getrandbits(31), time.monotonic()
-            result = await _run(slot, Job(best.test, step, unreduced.noise, seed, fresh=fresh))
+            result = await _run(slot, Job(best.test, step, best.noise, seed, fresh=fresh))
             if not isinstance(result, dict):
                 return None
             total.update(result)
@@ -379,7 +394,7 @@ class Minimizer:
                 start, count = time.monotonic(), best.step(min(best.count - ran, PROBE_STEP))
                 if start > end:
                     return None
-                result = await slot.run(Job(test, count, unreduced.noise, rng.getrandbits(31)))
+                result = await slot.run(Job(test, count, best.noise, rng.getrandbits(31)))
                 best.ran(count, time.monotonic() - start)
                 if isinstance(result, Died) and not result.timed_out and deaths < PROBE_DEATHS:
                     deaths += 1

@@ -191,6 +191,10 @@ class ConfigurationSampler:
         sampled.runs += 1
         sampled.spent += 1.0 if self.counted else max(seconds, MIN_COST_S)
 
+    def add_round(self, sampled: SampledConfiguration, seconds: float) -> None:
+        """Note that a configuration has executed one of its tests more often."""
+        sampled.spent += 0.0 if self.counted else seconds
+
 
 def _committed(configurations: Sequence[SampledConfiguration]) -> float:
     return sum(each.committed for each in configurations)

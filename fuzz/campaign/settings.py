@@ -47,8 +47,9 @@ class Settings:
     weights : mapping of str to float
         How often a family is generated; 1 if it is not in here, or its default weight if
         `families` is empty.
-    count : int
-        Executions of each test by each executor.
+    count : int, optional
+        Executions of each test by each executor; None for few at first, and more where they are
+        earned (`fuzz.campaign.depth`).
     workers : int
         Processes for each executor.
     budget : Budget
@@ -94,7 +95,7 @@ class Settings:
     tests: int | None = None
     families: tuple[str, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
-    count: int = 3072
+    count: int | None = None
     workers: int = 1
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES

@@ -82,6 +82,20 @@ def bench_campaign(as_json: bool) -> None:
     _show_bench(report, as_json)
 
 
+@bench.command("depth", epilog="Example: litmusfuzz bench depth --graphs 100 --seeds 3")
+@click.option("--graphs", type=click.IntRange(min=1), default=500, show_default=True)
+@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True)
+@json_option
+def bench_depth(graphs: int, seeds: int, as_json: bool) -> None:
+    """Measure how much campaigns reach by few executions first, against many of each graph.
+
+    Takes an hour; with 100 graphs and one seed, three minutes.
+    """
+    from litmusfuzz.fuzz.bench.depth import report
+
+    _show_bench(partial(report, number=graphs, seeds=seeds), as_json)
+
+
 @bench.command("workers", epilog="Example: litmusfuzz bench workers --json")
 @json_option
 def bench_workers(as_json: bool) -> None:

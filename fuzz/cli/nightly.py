@@ -90,7 +90,12 @@ class Size(click.ParamType[int]):
     help="As for run; those that cannot run here are left out.",
 )
 @click.option("--families", type=FAMILIES, default=None, help="As for run.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Executions per graph, instead of few at first.",
+)
 @click.option(
     "--shard-time",
     "shard_s",

@@ -112,7 +112,12 @@ MIN_LEFT_S = 1.0
 @resume_option
 @known_option
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions per graph.")
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Executions per graph, instead of few at first.",
+)
 @min_graphs_option
 @json_option
 def run(

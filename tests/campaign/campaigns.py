@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignStarted,
+    Continued,
     Event,
     Executed,
     FindingKind,
@@ -153,7 +154,9 @@ class Run:
     @property
     def repeatable(self) -> list[bytes]:
         """The tests and their verdicts, without times, in the order of tests and executors."""
-        chosen = [each for each in self.events if isinstance(each, Generated | Executed)]
+        chosen = [
+            each for each in self.events if isinstance(each, Generated | Executed | Continued)
+        ]
         return sorted(encode(_without_times(each)) for each in chosen)
 
 

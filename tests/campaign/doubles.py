@@ -192,6 +192,30 @@ class Profiled(NativeExecutor):
         return super().prepare(test, config)
 
 
+@dataclass(frozen=True, slots=True)
+class _Deep:
+    sound: Prepared
+    stale: Prepared
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Many copies show stale reads."""
+        return (self.stale if noise.copies > 1 else self.sound).run(count, noise, seed)
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class DeepStale(StaleReads):
+    """A mutant that shows its stale reads only where many copies race."""
+
+    name: ClassVar[str] = "double/deep-stale"
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Both, and chooses by the noise."""
+        stale = super().prepare(test, config)
+        return _Deep(replace(stale, stale=False), stale)
+
+
 class Crashing(StaleReads):
     """A mutant whose process crashes on every twelfth test."""
 
@@ -480,7 +504,7 @@ DOUBLES = (
     *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
     *(Counting, TakesClusters),
-    *(Crashing, Damaged, Damaging, Raising),
+    *(Crashing, Damaged, Damaging, DeepStale, Raising),
     *(Spaced, EitherSetting, RarelyPlain, WeakerGuarantee, Tearing),
 )
 

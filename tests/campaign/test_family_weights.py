@@ -79,7 +79,7 @@ def test_before_the_first_finding_time_changes_nothing() -> None:
     """The generated tests then depend on the seed alone."""
     each = weights()
     each.add_time("a", 100.0)
-    each.add_test("b", litmus("X=1 || r0=X"))
+    each.add_new_pairs("b", each.new_pairs(litmus("X=1 || r0=X")))
     assert set(each.shares(FAMILIES).values()) == {0.25}
     each.add_find("c")
     shares = each.shares(FAMILIES)
@@ -91,11 +91,11 @@ def test_before_the_first_finding_time_changes_nothing() -> None:
 
 def test_new_pairs_of_ops_count_once_whoever_has_them() -> None:
     each = weights()
-    each.add_test("a", litmus("X=1 || r0=X"))
+    each.add_new_pairs("a", each.new_pairs(litmus("X=1 || r0=X")))
     assert each.yields["a"].finds == NEW_PAIR
-    each.add_test("b", litmus("r5=X || X=7"))
+    each.add_new_pairs("b", each.new_pairs(litmus("r5=X || X=7")))
     assert each.yields["b"].finds == 0
-    each.add_test("b", litmus("X=1; r0=X; Y=1 || Y+=1"))
+    each.add_new_pairs("b", each.new_pairs(litmus("X=1; r0=X; Y=1 || Y+=1")))
     assert each.yields["b"].finds == pytest.approx(2 * NEW_PAIR)
 
 

@@ -60,7 +60,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_packs_show_and_find_the_same(alone: Run, tmp_path: Path) -> None:
     ended = run(Packs.name, tmp_path)
-    assert TESTS / 2 < packed(ended) < TESTS  # some may not be in a pack
+    # How many tests wait, and so can share a pack, is a matter of time; the first one runs alone.
+    assert 0 < packed(ended) < TESTS
     assert packed(alone) == 0
     assert shown(ended) == shown(alone)
     assert len(shown(ended)) == TESTS

@@ -11,7 +11,7 @@ from helpers import BY_FEATURE
 
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.reports.events import Executed
+from litmusfuzz.reports.events import Continued, Executed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,6 @@ def campaign(out: Path, *, workers: int, spawn: bool) -> Run:
         time_s=600,
         tests=TESTS,
         families=BY_FEATURE,
-        count=64,
         model=None,
         workers=workers,
         spawn=spawn,
@@ -51,7 +50,9 @@ def test_the_reference_has_all_tests_and_forbidden_outcomes(reference: Run) -> N
     assert 0 < stale.graphs < TESTS
     assert stale.forbidden_graphs > 5
     assert report.findings
-    assert len(reference.repeatable) == TESTS + native.graphs + stale.graphs
+    rounds = len(reference.of(Continued))
+    assert rounds > 20
+    assert len(reference.repeatable) == TESTS + native.graphs + stale.graphs + rounds
     shown = {each.unreduced for each in reference.of(Executed) if each.unreduced}
     assert len(shown) == stale.forbidden_graphs
 

@@ -62,6 +62,7 @@ ELSEWHERE = {
     "UnconfirmedTest.*": "as those unconfirmed",
     "Report.unknown_graphs": "of graphs over the budget: test_loop",
     "Share.unknown": "of graphs over the budget: test_loop",
+    "Share.rounds": "of campaigns without --count: test_depth",
     "Share.timed_out": "a hang takes a minute: test_failures",
     "ShardLine.timed_out": "a hang takes a minute: test_failures",
     "WorkerHealth.timed_out": "a hang takes a minute: test_failures",

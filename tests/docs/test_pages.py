@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pages import Command
 
 CUTS = (
-    (r"(nightly .*--time) \d+m", r"\1 12s", {0, 1, 2, 3}),  # 3: too short on a slow machine
+    (r"(nightly .*--time) \d+m", r"\1 8s", {0, 1, 2, 3}),  # 3: too short on a slow machine
     (r"(run (?!.*--tests).*--time) \d+\w+", r"\1 5s --tests 2", {0, 1, 3}),
     (r"(run (?!.*--executors|.*--resume).*--time 5s)", r"\1 --executors native", set[int]()),
     (r"(pytest .*corpus/litmus)$", r"\1/SB.yaml", set[int]()),

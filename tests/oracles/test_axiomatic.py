@@ -79,7 +79,7 @@ def test_agrees_with_the_corpus(path) -> None:
             model,
             Explorer(test, model).allowed_outcomes(),
             rng,
-            most=2 if model is RFC else 1,
+            most=1,
         )
 
 
