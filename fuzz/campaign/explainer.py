@@ -202,7 +202,9 @@ class Explainer:
         here = beyond_plain(sampled.executor, sampled.config)
         for known in self.findings.contained(unreduced):
             case = self.case_of(unreduced.executor, known)
-            if case is not None and case.needs <= here:
+            # One that has shown here needs less than its file says.
+            shown = sampled.config.name in known.configurations
+            if case is not None and (shown or case.needs <= here):
                 yield known, case
 
     def likely(self, unreduced: UnreducedFinding) -> MinimizedFinding | None:

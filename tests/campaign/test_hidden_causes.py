@@ -14,14 +14,24 @@ from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding, loads
 from litmusfuzz.fuzz.campaign import explainer
 from litmusfuzz.fuzz.campaign.canonical import key_of
-from litmusfuzz.fuzz.campaign.dispatcher import DEADLY_EVERY, MOST_FAMILIES, support_of
+from litmusfuzz.fuzz.campaign.dispatcher import (
+    DEADLY_EVERY,
+    MOST_FAMILIES,
+    GeneratedTest,
+    UnreducedFinding,
+    support_of,
+)
+from litmusfuzz.fuzz.campaign.judge import Judgement
 from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE
 from litmusfuzz.fuzz.campaign.loop import EXPERIMENT_S
 from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.race_shapes import Races
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.support import Support
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.events import (
     CauseChecked,
     CauseCompared,
@@ -220,6 +230,24 @@ def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:
     assert slot.executor.known_s == 3.5
     campaign.started = time.monotonic() - campaign.settings.time_s  # the time is up
     assert not begins(0.0)
+
+
+def test_a_cause_that_has_shown_without_its_settings_is_looked_for_there(tmp_path: Path) -> None:
+    """A file may have more settings than its finding needs."""
+    name = "mutant/early-scatter"
+    campaign = Run(settings(tmp_path, name, tests=1, seed=1)).campaign
+    known = tear(name, "ResourceScatterUpdate")
+    recorded = replace(known.finding, configuration="early", settings={"early": True})
+    known.entry = replace(known.entry, finding=recorded)
+    campaign.findings.known = [known]
+    (executor,) = campaign.dispatcher.fuzzed
+    test, sampled = known.entry.test, executor.sampler.configurations[0]
+    generated = GeneratedTest(1, "sparse", test, {}, {}, {executor: sampled}, set())
+    judgement = Judgement(Explorer(test, EXECUTOR), {}, {}, recorded.forbidden)
+    unreduced = UnreducedFinding(generated, executor, judgement, Noise(), 1)
+    assert campaign.explainer.likely(unreduced) is None
+    known.configurations.add("plain")
+    assert campaign.explainer.likely(unreduced) is known
 
 
 def test_an_op_that_ends_its_process_is_in_few_tests(tmp_path: Path) -> None:
