@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.library import FOLDERS
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.depth import (
     ROUND_COUNT,
     SHALLOW_COUNT,
@@ -34,6 +33,7 @@ from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker

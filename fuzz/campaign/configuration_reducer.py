@@ -139,15 +139,16 @@ def beyond_plain(executor: str, config: Config) -> frozenset[tuple[str, Setting]
     return frozenset(own.difference(plain.settings, plain.environment))
 
 
-def needs_in_words(executor: str, config: Config) -> str:
+def needs_in_words(executor: str, config: Config, *, reduced: bool = True) -> str:
     """What a finding needs: "only with the loop optimizer, in one thread".
 
-    "" if the executor has no other configuration.
+    "" if the executor has no other configuration. If there was no time to put every setting back,
+    it may need fewer: "seen with the loop optimizer, in one thread".
     """
     made = executor_class(executor)
     found = _space_and_point(made, config)
     if found is not None:
         space, point = found
-        return space.in_words(point)
+        return space.in_words(point, "only" if reduced else "seen")
     several = len(made.configurations()) > 1 or "=" in config.name
     return f"in configuration {config.name}" if several else ""

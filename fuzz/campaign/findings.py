@@ -226,7 +226,7 @@ class Findings:
                 entry=dumps(entry),
                 executor_class=sampled.executor_class,
                 model=model.name,
-                needs=needs_in_words(executor, sampled.config),
+                needs=needs_in_words(executor, sampled.config, reduced=minimized),
                 cause=cause,
                 reason=tuple(why.steps) if why else (),
                 is_cycle=bool(why and why.cycle),

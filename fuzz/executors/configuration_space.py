@@ -247,10 +247,10 @@ class ConfigurationSpace:
             raise NotAConfiguration(problem)
         return point
 
-    def in_words(self, point: Mapping[str, Setting]) -> str:
+    def in_words(self, point: Mapping[str, Setting], how: str = "only") -> str:
         """What a point needs, in plain words: "only with the loop optimizer, in one thread"."""
         parts = [self.words.get(each) or _text(each) for each in self.differing(point).items()]
-        return f"only {', '.join(parts)}" if parts else self.plain_words
+        return f"{how} {', '.join(parts)}" if parts else self.plain_words
 
 
 @runtime_checkable

@@ -127,6 +127,8 @@ def test_the_needed_settings_of_a_file() -> None:
     assert not needed_settings("native", dict(configuration("native", "pct").settings))
     assert not needed_settings("a-strangers", {"engine": "own"})
     assert needs_in_words("tf", config) == "only with the loop optimizer, in one thread"
+    seen = needs_in_words("tf", config, reduced=False)
+    assert seen == "seen with the loop optimizer, in one thread"
     assert needs_in_words("tf", configuration("tf")) == "in plain TensorFlow"
     assert needs_in_words("native", configuration("native", "pct")) == "in configuration pct"
     assert needs_in_words("mutant/stale-reads", configuration("mutant/stale-reads")) == ""

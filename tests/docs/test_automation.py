@@ -114,11 +114,11 @@ EARLIER = {
 }
 """What later runs read of a `report.json`."""
 KNOWN = """\
-litmusfuzz_known: 2
+litmusfuzz_known: 3
 findings:
   - name: not-here
     why: this project's own file
-    cause: {symptoms: [torn], kernels: [ResourceScatter], classes: [tf/xla]}
+    pattern: {symptoms: [crashed], kernels: [ResourceScatter], classes: [tf/xla]}
 """
 
 
