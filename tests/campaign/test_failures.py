@@ -15,8 +15,8 @@ from litmusfuzz.corpus.textfile import Script, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
-from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.executors.table import CANARY, configuration
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import (
     CanaryRun,
     ConfigurationUnavailable,
@@ -36,10 +36,11 @@ from litmusfuzz.reports.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from litmusfuzz.fuzz.campaign.slots import Job
+    from litmusfuzz.fuzz.executors.fork_server import ForkedProcess
 
 MUTANT = "mutant/last-in-first-out"
 """Deterministic, on an engine that records schedules."""
@@ -267,31 +268,27 @@ def test_a_worker_killed_at_its_start_gets_another_chance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """Not a third one: then the only configuration cannot run here."""
-    honest, killed = Slot.why_unavailable, []
+    honest, killed = Worker._forked, []
 
-    async def murderous(self: Slot) -> str:
-        running = asyncio.ensure_future(honest(self))
-        while not self.canary and len(killed) < times and not running.done():
-            started = self.worker.starts
-            if started > len(killed):
-                self.worker.kill("killed by a test")
-                killed.append(started)
-            await asyncio.sleep(0)
-        return await running
+    def stillborn(self: Worker, variables: Mapping[str, str]) -> ForkedProcess:
+        process = honest(self, variables)
+        if self.executor != CANARY and len(killed) < times:
+            process.kill()  # before it has a request that it could answer
+            killed.append(process.pid)
+        return process
 
-    monkeypatch.setattr(Slot, "why_unavailable", murderous)
+    monkeypatch.setattr(Worker, "_forked", stillborn)
     ended = Run(settings(tmp_path)).run()
-    assert killed == list(range(1, times + 1))
+    assert len(killed) == times
     (end,) = ended.of(ShardEnded)
     if times == 1:
         check_nothing_is_lost(ended)
         assert (end.problem, ended.of(ConfigurationUnavailable)) == ("", [])
         assert ended.report.findings
     else:
-        assert end.problem == f"{MUTANT}: does not start: killed by a test"
-        assert [each.why for each in ended.of(ConfigurationUnavailable)] == [
-            "does not start: killed by a test"
-        ]
+        why = "does not start: signal 9"
+        assert end.problem == f"{MUTANT}: {why}"
+        assert [each.why for each in ended.of(ConfigurationUnavailable)] == [why]
         assert not ended.of(Executed)
 
 
