@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -175,7 +176,9 @@ def literal(value: Nested, shape: tuple[int, ...], dtype: str, *, whole: bool) -
         May be a broadcast view, whose elements share memory.
     """
     array = np.array(value, dtype)
-    if array.ndim and not whole:
+    if whole and array.size == math.prod(shape):
+        array = array.reshape(shape)  # rows of one element are bare numbers: [1, 2] is [[1], [2]]
+    elif array.ndim and not whole:
         array = array.reshape(-1, *(1,) * (len(shape) - 1))
     return np.broadcast_to(array, shape)
 
