@@ -4,7 +4,8 @@ Generators ask for both: the reference oracle visits every order, and must come 
 `count_all` counts orders by downsets, of which there are far fewer. It assumes that every
 loop reaches its bound and every conditional its larger branch: where data decides, the count
 is that of one long path; elsewhere it is exact. `largest_magnitude` bounds every value.
-Each takes the test's unfolding under `rfc`, if the caller has it.
+Each takes the test's unfolding under `rfc`, if the caller has it; `largest_magnitude` also takes
+that under another model.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.events import Event, Unfolding
 
-_STORING: Final = (Access.WRITE, Access.WRITE_BACK, Access.ENQUEUE)
+_STORING: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK, Access.ENQUEUE)
 _RACE_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
 """Accesses that race with accesses of the same sort."""
 _GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)

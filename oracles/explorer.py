@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.allowed import Witness
-    from litmusfuzz.oracles.events import Event, Strictness, Token
+    from litmusfuzz.oracles.events import Event, Strictness, Token, Unfolding
     from litmusfuzz.oracles.model import Model
 
 
@@ -149,6 +149,11 @@ class Explorer:
         except TestTooLarge:
             self._too_large = True
 
+    @property
+    def unfolding(self) -> Unfolding | None:
+        """The unfolding under the loosest choice of strictness; None if it is too large."""
+        return None if self._too_large else self._cores[0].unfolding
+
     def _core(self, number: int) -> _Core | None:
         """Return the test under one choice of strictness, loosest first; None past the last.
 
@@ -164,7 +169,7 @@ class Explorer:
             loosest = self._cores[0] if self._cores else None
             slowness = loosest.slowness if loosest else encoder.slowness()
             try:
-                core = _Core(encoder.load(), encoder.events, encoder.nodes, parts, slowness)
+                core = _Core(encoder.load(), encoder.unfolding, encoder.nodes, parts, slowness)
             except _explorer.TooLarge as error:
                 _refuse(error, encoder.nodes)
             self._cores.append(core)
@@ -224,12 +229,18 @@ class Explorer:
     def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
         for search in self._searches(outcome, budget):
             if search.answer == _ALLOWED and search.core is not None:
-                return tuple(search.core.events[i] for i in search.order)
+                return tuple(search.core.unfolding.events[i] for i in search.order)
         return None
 
-    def allowed_outcomes(self) -> AllowedSet:
-        """Return the allowed set; see the function of the same name."""
-        budget = self.budget
+    def allowed_outcomes(self, budget: Budget | None = None) -> AllowedSet:
+        """Return the allowed set; see the function of the same name.
+
+        Parameters
+        ----------
+        budget : Budget, optional
+            Limit for this question; that of the explorer by default.
+        """
+        budget = budget or self.budget
         sets: list[_explorer.OutcomeSet] = []
         states, left = 0, 0 if self._too_large else budget.states
         while left > 0 and (core := self._core(len(sets))) is not None:
@@ -271,7 +282,7 @@ class _Core:
     """
 
     oracle: _explorer.Oracle
-    events: tuple[Event, ...]
+    unfolding: Unfolding
     nodes: list[Node]
     parts: int
     slowness: int

@@ -91,7 +91,7 @@ def graphs(number: int) -> list[Graph]:
             continue
         oracle = explorer_or_none(test, RFC, CAMPAIGN_BUDGET)
         if oracle is not None and not any(node.op in damaging for node in test.effects):
-            allowed = number_allowed(test, RFC)
+            allowed = number_allowed(oracle)
             found.append(Graph(test, CachingOracle(oracle), allowed, weights.new_pairs(test) > 0))
     return found
 

@@ -59,7 +59,7 @@ def graphs(first: int, count: int) -> list[LitmusTest]:
     found = []
     for index in range(first, first + 100 * count):
         test = generate("dense", SEED, index)
-        if (number_allowed(test, EXECUTOR) or 0) >= SEVERAL:
+        if (number_allowed(Explorer(test, EXECUTOR)) or 0) >= SEVERAL:
             found.append(test)
         if len(found) == count:
             break

@@ -406,7 +406,7 @@ class Dispatcher:
                 assert Axiom.PROGRAM_ORDER in model.axioms, message
                 continue
             oracles[model.name] = CachingOracle(oracle)
-            number = number_allowed(test, model)
+            number = number_allowed(oracle)
             if number is not None:
                 allowed[model.name] = number
         return oracles, allowed

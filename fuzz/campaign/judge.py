@@ -112,16 +112,16 @@ def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer
     """
     try:
         explorer = Explorer(test, model, budget)
-        small = largest_magnitude(test) < MAX_MAGNITUDE
+        small = largest_magnitude(test, explorer.unfolding) < MAX_MAGNITUDE
         return explorer if small or explorer.allowed_outcomes().complete else None
     except NoAllowedSet:
         return None
 
 
-def number_allowed(test: LitmusTest, model: Model) -> int | None:
+def number_allowed(explorer: Explorer) -> int | None:
     """Number of allowed outcomes; None if it is one, large, or takes long to count."""
     try:
-        allowed = Explorer(test, model, COUNTING_BUDGET).allowed_outcomes()
+        allowed = explorer.allowed_outcomes(COUNTING_BUDGET)
     except NoAllowedSet:
         return None
     number = len(allowed.witnesses)

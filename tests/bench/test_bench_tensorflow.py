@@ -11,6 +11,7 @@ from litmusfuzz.fuzz.campaign.judge import number_allowed
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.bench import BenchReport, Figure
 
@@ -40,7 +41,7 @@ def test_graphs_have_several_outcomes_and_ranges_are_disjoint() -> None:
     assert len(first) == len(second) == 3
     assert not set(first) & set(second)
     for test in first:
-        assert (number_allowed(test, EXECUTOR) or 0) >= tensorflow.SEVERAL
+        assert (number_allowed(Explorer(test, EXECUTOR)) or 0) >= tensorflow.SEVERAL
 
 
 def test_alternating_contenders_give_a_ratio(monkeypatch: pytest.MonkeyPatch) -> None:

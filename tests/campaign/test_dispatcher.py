@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.campaign import dispatcher
+from litmusfuzz.fuzz.campaign import judge as campaign_judge
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.dispatcher import (
     MAX_WAITING,
@@ -24,7 +25,7 @@ from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.support import EVERYTHING, Support
-from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
 from litmusfuzz.reports.events import CampaignStarted, Compared, Configured, Event, NotRun
 from litmusfuzz.reports.fold import Fold
@@ -127,6 +128,26 @@ def test_a_graph_goes_to_all_that_run_it_and_the_others_refuse_it_by_feature() -
     assert not table.share(many).refused_for
     assert table.report.generated == MAX_WAITING
     assert sum(each.graphs for each in table.report.families.values()) == MAX_WAITING
+
+
+def test_one_oracle_is_built_for_a_test_and_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It judges outcomes, and counts those that are allowed."""
+    built: list[tuple[LitmusTest, str]] = []
+
+    class Counted(Explorer):
+        def __init__(self, test: LitmusTest, model: Model, budget: Budget) -> None:
+            built.append((test, model.name))
+            super().__init__(test, model, budget)
+
+    monkeypatch.setattr(campaign_judge, "Explorer", Counted)
+    one, alike, other = (
+        executor(name, ALL, model) for name, model in (("1", RFC), ("2", RFC), ("3", EXECUTOR))
+    )
+    table = Table(one, alike, other)
+    while len(one.waiting) < MAX_WAITING:
+        assert table.dispatcher.dispatch_next()
+    assert built == [(d.test, name) for d in one.waiting for name in ("rfc", "executor")]
+    assert any(d.allowed for d in one.waiting)
 
 
 def test_a_test_outside_a_model_is_refused_and_goes_to_other_executors() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.oracles import reference
-from litmusfuzz.oracles.bounds import count_all, count_races
-from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.bounds import count_all, count_races, largest_magnitude
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
 
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 CROSSED = (
@@ -71,3 +72,19 @@ def test_a_count_is_exact_up_to_its_limit(text: str, orders: int) -> None:
     """A lower bound ends most counts early: it must not be above the number of orders."""
     for limit in (1, orders - 1, orders, orders + 1, 10 * orders):
         assert count_all(litmus(text), limit) == min(orders, limit)
+
+
+@pytest.mark.parametrize("model", [RFC, EXECUTOR, ACD], ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    ("text", "largest"),
+    [
+        ("X+=5 || X+=7", 21),  # each storing event acts on the largest contents: 7 + 7 + 7
+        ("X=5; r0=X; Y=r0+7 || X+=9", 36),
+        ("X=100 || r0=X", 100),
+    ],
+)
+def test_a_bound_takes_the_unfolding_of_any_model(text: str, largest: int, model: Model) -> None:
+    """An update is one event under some models, and two under others."""
+    test = litmus(text)
+    bound = largest_magnitude(test, Explorer(test, model).unfolding)
+    assert bound == largest_magnitude(test) == largest

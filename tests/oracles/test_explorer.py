@@ -581,3 +581,15 @@ def test_a_test_without_live_events_is_not_blocked() -> None:
             assert Explorer(test, RFC).judge(Outcome((("Q", ()),), status)) is verdict
         (outcome,) = explorer.allowed_outcomes(test, RFC).witnesses
         assert outcome.status is Status.COMPLETED
+
+
+def test_one_question_has_a_budget_of_its_own() -> None:
+    """The explorer's own budget holds for all others."""
+    test = litmus("X=1; r0=X || X=2; r1=X || X=3; r2=X")
+    made = Explorer(test, RFC)
+    whole = made.allowed_outcomes()
+    part = made.allowed_outcomes(Budget(states=5))
+    assert (whole.complete, part.complete) == (True, False)
+    assert made.allowed_outcomes().witnesses.keys() == whole.witnesses.keys()
+    least = next(iter(whole.witnesses))
+    assert made.judge(least) is Verdict.ALLOWED
