@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.library import FOLDERS
 from litmusfuzz.fuzz.campaign.depth import (
-    ROUND_COUNT,
     SHALLOW_COUNT,
     GraphRun,
+    Round,
     UnfinishedRun,
     WaitingRuns,
     shallow_noise,
@@ -153,8 +153,8 @@ async def reach(runner: Runner, chosen: Sequence[Graph], seed: int) -> Reached:
         while budget_s > 0 and (unfinished := waiting.next((), budget_s)) is not None:
             run = unfinished.run
             test, number = tests[id(run)]
-            job = Job(test, run.round_count, Noise(), seed + len(chosen) * run.rounds + number)
             before, unseen, rounds = run.reached, run.unseen, run.rounds
+            job = Job(test, *run.next_round(Noise()), seed + len(chosen) * rounds + number)
             seen, seconds = await runner.run(job)
             budget_s -= seconds
             run.add(seen, seconds)
@@ -169,12 +169,14 @@ async def reach(runner: Runner, chosen: Sequence[Graph], seed: int) -> Reached:
 async def first_shown(runner: Runner, graph: Graph, seed: int, *, by_rule: bool) -> float | None:
     """Seconds until a graph shows something forbidden; None if it does not in time."""
     spent_s, number = 0.0, 0
+    run = GraphRun(graph.oracle, None, has_new_pair=False)
     while spent_s < FINDING_S:
-        shallow = by_rule and number == 0
-        count = SHALLOW_COUNT if shallow else ROUND_COUNT if by_rule else COUNT
-        noise = shallow_noise(Noise()) if shallow else Noise()
-        seen, seconds = await runner.run(Job(graph.test, count, noise, seed + number))
-        run = GraphRun(graph.oracle, None, has_new_pair=False)
+        further = Round(COUNT, Noise())
+        if by_rule and number == 0:
+            further = Round(SHALLOW_COUNT, shallow_noise(Noise()))
+        elif by_rule:
+            further = run.next_round(Noise())
+        seen, seconds = await runner.run(Job(graph.test, *further, seed + number))
         spent_s, number = spent_s + seconds, number + 1
         if seen and run.add(seen, seconds).forbidden:
             return spent_s

@@ -9,7 +9,7 @@ misses are counted. See ``docs/decisions/0008-same-graphs.md``.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -47,6 +47,10 @@ DEADLY_EVERY: Final = 50
 PATIENCE_S: Final = 5.0
 """Seconds that the others wait for an executor that takes nothing from a full queue because it
 minimizes or hangs. A campaign limited by a number of tests waits without limit."""
+MAX_CONFIGURATIONS: Final = 8
+"""Configurations of one executor in which a test runs, in a campaign limited by time."""
+MAX_SHARED: Final = 4
+"""Tests of a family that further configurations may still take."""
 MAX_COMPARED_BYTES: Final = 1 << 25
 """Bytes of outcomes that a campaign keeps of its comparisons: some ten thousand tests."""
 
@@ -71,6 +75,8 @@ class GeneratedTest:
         Executors that have not run the test yet.
     judgements : dict of CampaignExecutor to Judgement
         Of the executors that have run it.
+    repetition : int
+        Configurations of the same executor that were given the test before.
     """
 
     index: int
@@ -82,6 +88,30 @@ class GeneratedTest:
     pending: set[CampaignExecutor]
     new_pairs: int = 0
     judgements: dict[CampaignExecutor, Judgement] = field(default_factory=dict)
+    repetition: int = 0
+
+    def again(self, executor: CampaignExecutor, sampled: SampledConfiguration) -> GeneratedTest:
+        """The same test, to be run in a further configuration of an executor."""
+        return replace(
+            self,
+            sampled={executor: sampled},
+            pending={executor},
+            new_pairs=0,  # they count once
+            judgements={},
+            repetition=self.repetition + 1,
+        )
+
+
+class _Shared:
+    """A test that further configurations of an executor may take."""
+
+    def __init__(self, generated: GeneratedTest, taken: SampledConfiguration) -> None:
+        self.generated = generated
+        self.taken = [taken]
+
+    def takes(self, sampled: SampledConfiguration) -> bool:
+        """True if a configuration may run it, and has not."""
+        return len(self.taken) < MAX_CONFIGURATIONS and sampled not in self.taken
 
 
 def _no_other_configuration(config: Config) -> SampledConfiguration:
@@ -245,6 +275,9 @@ class Dispatcher:
     that support it. A test depends on the seed, its family, and its number in that family; on the
     support only where the usual test lies beyond it; never on the speed of executors.
 
+    In a campaign limited by time, a test is given to further configurations of an executor, up to
+    `MAX_CONFIGURATIONS`, before another one of its family is generated.
+
     Parameters
     ----------
     settings : Settings
@@ -283,6 +316,10 @@ class Dispatcher:
         """Tests generated so far, by family."""
         self.compared_bytes = 0
         self.unfinished: set[GeneratedTest] = set()
+        self._shared: defaultdict[tuple[CampaignExecutor, str], deque[_Shared]] = defaultdict(
+            lambda: deque(maxlen=MAX_SHARED)
+        )
+        """By executor and family, the latest tests that further configurations may take."""
 
     @property
     def all_generated(self) -> bool:
@@ -313,7 +350,8 @@ class Dispatcher:
         chooser = self.fuzzed[place]
         family = self.weights.choose(place, chooser.families)
         start = time.monotonic()
-        self._generate(family, chooser)
+        if not self._share(family, chooser):
+            self._generate(family, chooser)
         self.weights.add_time(family, time.monotonic() - start)
         return True
 
@@ -321,6 +359,29 @@ class Dispatcher:
         """True if no test may be generated because this executor's queue is full."""
         patient = self.settings.tests is not None
         return executor.full and (patient or time.monotonic() - executor.last_taken_at < PATIENCE_S)
+
+    def _share(self, family: str, executor: CampaignExecutor) -> bool:
+        """Queue a test of a family for the executor's next configuration, if another has run it."""
+        sampled = executor.sampler.peek()
+        for shared in self._shared[executor, family]:
+            if not shared.takes(sampled):
+                continue
+            shared.taken.append(sampled)
+            generated = shared.generated
+            missing = sampled.model.name not in generated.oracles
+            oracles, allowed = self._oracles(generated.test, generated.index, [sampled] * missing)
+            generated.oracles.update(oracles)
+            generated.allowed.update(allowed)
+            if sampled.model.name in generated.oracles:
+                shared.generated = again = generated.again(executor, executor.sampler.next())
+                if executor.clusterer is not None and not again.test.clusters:
+                    self.validator.judge_chosen(
+                        again.index, again.test, executor.clusterer, sampled
+                    )
+                self.unfinished.add(again)
+                executor.waiting.append(again)
+                return True
+        return False
 
     def _generate(self, family: str, chooser: CampaignExecutor) -> None:
         """Generate a test within an executor's support, and queue it for all that support it."""
@@ -389,6 +450,10 @@ class Dispatcher:
         self.unfinished.add(generated)
         for executor in (*running, *(s for s in self.executors if not (s.families or s.full))):
             executor.waiting.append(generated)
+        if self.settings.tests is None:
+            for executor, sampled in running.items():
+                if executor.sampler.several:
+                    self._shared[executor, family].append(_Shared(generated, sampled))
 
     def _oracles(
         self, test: LitmusTest, index: int, configurations: Iterable[SampledConfiguration]

@@ -143,10 +143,12 @@ class Findings:
         return Entry(test, listed(test, model, self.settings.budget), finding)
 
     def _numbered(self, what: str, unreduced: UnreducedFinding) -> str:
-        """A file name for one test on one executor."""
-        name = f"{what}-{self.settings.seed}-{unreduced.generated.index}"
-        fuzzed = self.dispatcher.fuzzed
-        return name if len(fuzzed) == 1 else f"{name}-{1 + fuzzed.index(unreduced.executor)}"
+        """A file name for one test in one configuration of an executor."""
+        generated, fuzzed = unreduced.generated, self.dispatcher.fuzzed
+        name = f"{what}-{self.settings.seed}-{generated.index}"
+        if len(fuzzed) > 1:
+            name = f"{name}-{1 + fuzzed.index(unreduced.executor)}"
+        return f"{name}-again{generated.repetition}" if generated.repetition else name
 
     def _save(self, entry: Entry, folder: str) -> str:
         """Write an entry's file; its path relative to the campaign's folder."""

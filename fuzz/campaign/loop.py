@@ -609,7 +609,8 @@ class Campaign:
             number = run.rounds + 1
             place = f"{self.settings.seed}/round/{generated.index}/{number}"
             run_seed = random.Random(place).getrandbits(31)
-            job = Job(made.test, made.count(run.round_count), self.settings.noise, run_seed)
+            count, noise = run.next_round(self.settings.noise)
+            job = Job(made.test, made.count(count), noise, run_seed)
             asked = time.monotonic()
             result = await slot.run(job)
             seconds = time.monotonic() - asked

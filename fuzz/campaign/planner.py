@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
 from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE, MIN_SLICE
-from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, Settings
+from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, MINIMIZING_SHARE, Settings
 from litmusfuzz.fuzz.campaign.shard import SELFTEST, Shard, ShardFinding
 from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.entries import loads
@@ -134,7 +134,7 @@ class ShardPlanner:
                 (chosen.executor, *(self._listed(chosen.executor, c, skipped) for c in configs)),
             ),
             time_s=time_s,
-            minimizing_share=1.0 if is_late and given else 0.5,
+            minimizing_share=1.0 if is_late and given else MINIMIZING_SHARE,
             reduction_s=max(MAX_REDUCTION_S, time_s / 2),
             machine_share=SHARE / self.settings.workers,
             workers=1,

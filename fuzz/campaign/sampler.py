@@ -142,13 +142,18 @@ class ConfigurationSampler:
 
     def next(self) -> SampledConfiguration:
         """Pick the configuration in which the next test runs."""
+        self.peek()
+        self.current.waiting += 1
+        return self.current
+
+    def peek(self) -> SampledConfiguration:
+        """The configuration that is `next`, as long as no time passes and none is picked."""
         group = self._taking(self._slice) if self._slice else self._environment(self.current)
         length = MIN_SLICE if self._slice else self.slice_length
         if not group or _committed(group) - self.slice_start >= length:
             group = self._next_group()
             self.slice_start = _committed(group)
         self.current = min(group, key=lambda each: each.committed)
-        self.current.waiting += 1
         return self.current
 
     def _taking(self, configurations: Sequence[SampledConfiguration]) -> list[SampledConfiguration]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
 
 MAX_REDUCTION_S: Final = 20.0
+MINIMIZING_SHARE: Final = 0.2
+"""Share of the time in which findings are minimized while new graphs run."""
 EXTRA_MINIMIZING_SHARE: Final = 0.2
 """Share of the time that `run` adds at its end, to minimize what it has found."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
@@ -106,7 +108,7 @@ class Settings:
     python: str | None = None
     first_index: int = 0
     suffix: str = ""
-    minimizing_share: float = 0.5
+    minimizing_share: float = MINIMIZING_SHARE
     extra_minimizing_s: float = 0.0
     keeps_partial: bool = False
     reduction_s: float | None = None

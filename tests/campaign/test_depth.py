@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -14,11 +15,14 @@ from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.fuzz.campaign import depth
 from litmusfuzz.fuzz.campaign.depth import (
     BLOCKED_ROUND_COUNT,
+    FIRST_COPIES,
     IDLE_ROUNDS,
+    MAX_COPIES,
     MAX_ROUNDS,
-    ROUND_COUNT,
+    ROUND_STEPS,
     SHALLOW_COUNT,
     GraphRun,
+    Round,
     UnfinishedRun,
     WaitingRuns,
 )
@@ -97,9 +101,19 @@ def test_a_run_has_a_last_round() -> None:
 
 def test_a_test_that_blocks_has_short_rounds() -> None:
     run = a_run(4, {0: 15})
-    assert run.round_count == ROUND_COUNT
+    assert run.next_round(Noise()).executions == FIRST_COPIES * ROUND_STEPS
     run.add({Outcome(OUTCOMES[1].values, Status.BLOCKED): 1}, 0.01)
-    assert run.round_count == BLOCKED_ROUND_COUNT
+    assert run.next_round(Noise()) == (BLOCKED_ROUND_COUNT, Noise())
+
+
+def test_each_round_has_twice_the_copies_of_the_one_before() -> None:
+    rounds = [Round.of(number, Noise(), blocks=False) for number in range(1, MAX_ROUNDS + 1)]
+    copies = [each.noise.copies for each in rounds]
+    assert copies[:3] == [FIRST_COPIES, 2 * FIRST_COPIES, 4 * FIRST_COPIES]
+    assert copies[-1] == MAX_COPIES
+    assert all(each.executions == each.noise.copies * ROUND_STEPS for each in rounds)
+    assert {replace(each.noise, copies=1) for each in rounds} == {Noise(copies=1, steps=64)}
+    assert Round.of(9, Noise(copies=1), blocks=False).noise.copies == 1  # as the user asked
 
 
 def test_what_is_forbidden_does_not_count_as_reached() -> None:
@@ -205,8 +219,11 @@ def test_rounds_are_those_that_were_earned(ended: Run) -> None:
         line = rounds[first.index]
         assert [each.round for each in line] == list(range(1, len(line) + 1))
         assert len(line) <= MAX_ROUNDS
-        assert all(each.count == ROUND_COUNT for each in line)
-        assert all(sum(each.verdicts.values()) >= ROUND_COUNT for each in line)
+        for each in line:
+            assert (each.count, noise_named(each.noise, Noise())) == Round.of(
+                each.round, Noise(), blocks=False
+            )
+            assert sum(each.verdicts.values()) >= each.count
         if first.allowed is None:
             continue
         reached = [first.reached, *(each.reached for each in line)]

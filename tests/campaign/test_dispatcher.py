@@ -9,10 +9,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.corpus.textfile import text_of
 from litmusfuzz.fuzz.campaign import dispatcher
 from litmusfuzz.fuzz.campaign import judge as campaign_judge
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.dispatcher import (
+    MAX_CONFIGURATIONS,
+    MAX_SHARED,
     MAX_WAITING,
     MOST_FAMILIES,
     PATIENCE_S,
@@ -27,7 +30,14 @@ from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
-from litmusfuzz.reports.events import CampaignStarted, Compared, Configured, Event, NotRun
+from litmusfuzz.reports.events import (
+    CampaignStarted,
+    Compared,
+    Configured,
+    Event,
+    Generated,
+    NotRun,
+)
 from litmusfuzz.reports.fold import Fold
 
 if TYPE_CHECKING:
@@ -332,3 +342,84 @@ def test_histograms_are_compared_when_all_executors_have_run_the_test_or_time_is
     table.dispatcher.done(rest, first, None)
     table.dispatcher.finish()
     assert len(table.compared) == 1
+
+
+# --- one test in several configurations ----------------------------------------------------
+
+
+def in_configurations(names: str, *, counted: bool = False) -> CampaignExecutor:
+    """An executor with a configuration of each name, all of one environment."""
+    chosen = [SampledConfiguration(Config(n, "rfc"), RFC, "one", "one") for n in names]
+    several = ConfigurationSampler(chosen, 60.0, counted=counted)
+    families = ("dag", "cycles")
+    return CampaignExecutor("one", several, families, Support(features=frozenset()))
+
+
+def run_all(table: Dispatcher, one: CampaignExecutor, number: int) -> dict[int, list[str]]:
+    """Run so many tests, each in the same time; the configurations of each, by its index."""
+    found: dict[int, list[str]] = {}
+    texts: dict[int, set[str]] = {}
+    for _ in range(number):
+        assert table.dispatch_next()
+        generated = one.take()
+        assert generated is not None
+        place = found.setdefault(generated.index, [])
+        assert generated.repetition == len(place)
+        place.append(generated.sampled[one].config.name)
+        texts.setdefault(generated.index, set()).add(text_of(generated.test))
+        assert generated.oracles
+        one.sampler.add_run(generated.sampled[one], 1.0)
+        table.done(generated, one, None)
+    assert all(len(each) == 1 for each in texts.values())
+    return found
+
+
+def a_dispatcher(one: CampaignExecutor, tests: int | None = None) -> tuple[Dispatcher, list[Event]]:
+    events: list[Event] = []
+    settings = Settings(1, Path("out"), (), tests=tests, weights=dict.fromkeys(FAMILIES, 1.0))
+    made = Dispatcher(settings, [one], Validator(settings, events.append), events.append)
+    return made, events
+
+
+def test_a_test_runs_in_several_configurations_and_in_none_twice() -> None:
+    one = in_configurations("abcdefghijklm")
+    table, events = a_dispatcher(one)
+    found = run_all(table, one, 200)
+    assert not table.unfinished
+    assert all(len(set(names)) == len(names) for names in found.values())
+    assert max(map(len, found.values())) == MAX_CONFIGURATIONS
+    assert len(found) <= 200 / MAX_CONFIGURATIONS + 2 * MAX_SHARED
+    made = [each.index for each in events if isinstance(each, Generated)]
+    assert sorted(made) == sorted(found)  # each is generated once
+    assert len(made) == len(set(made))
+
+
+def test_one_configuration_has_another_test_each_time() -> None:
+    one = in_configurations("a")
+    found = run_all(a_dispatcher(one)[0], one, 50)
+    assert len(found) == 50
+
+
+def test_a_campaign_of_so_many_tests_runs_each_once() -> None:
+    one = in_configurations("abc", counted=True)
+    found = run_all(a_dispatcher(one, tests=50)[0], one, 50)
+    assert len(found) == 50
+
+
+def test_what_two_executors_ran_is_compared_once() -> None:
+    one, other = in_configurations("abcd"), in_configurations("wxyz")
+    events: list[Event] = []
+    settings = Settings(1, Path("out"), (), weights=dict.fromkeys(FAMILIES, 1.0))
+    table = Dispatcher(settings, [one, other], Validator(settings, events.append), events.append)
+    for _ in range(60):
+        table.dispatch_next()
+        for each in (one, other):
+            while (generated := each.take()) is not None:
+                oracle = generated.oracles["rfc"]
+                outcome = next(iter(Explorer(generated.test, RFC).allowed_outcomes().witnesses))
+                seen = judge(oracle, {outcome: 16})
+                each.sampler.add_run(generated.sampled[each], 1.0)
+                table.done(generated, each, seen)
+    compared = [each.index for each in events if isinstance(each, Compared)]
+    assert len(compared) > 5
+    assert len(compared) == len(set(compared))
