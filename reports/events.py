@@ -280,27 +280,21 @@ class Generated(Event, frozen=True, kw_only=True):
     validating_s: float = 0.0
 
 
-class Executed(EventOfRun, frozen=True, kw_only=True):
-    """An executor has run a test, refused it, or died on it.
+class Executions(EventOfRun, frozen=True, kw_only=True):
+    """What executions of a test in one configuration showed.
 
-    `noise`, `run_seed` and `count` are of its run. `variation` says how the generated test was
-    changed before it was run, "" if it was not (`litmusfuzz.fuzz.campaign.variation`), and `sha256`
-    is the digest of the test's bytes as it was run. `parent` is the corpus test that it is a
-    mutation of. `allowed` is the number of allowed outcomes, None if they are many or not counted,
-    and `reached` how many of these were seen. `end` is "judged", "crashed", "timed out", or
-    "refused: FEATURE". If an outcome is forbidden, `unreduced` names the file of the test, and
-    `key` the known finding that explains it, if one does. `counters` are the executor's, since its
-    last event.
+    `noise`, `run_seed` and `count` are of its run. `allowed` is the number of allowed outcomes,
+    None if they are many or not counted, and `reached` how many of these were seen so far. `end` is
+    "judged", "crashed", "timed out", or "refused: FEATURE". If an outcome is forbidden, `unreduced`
+    names the file of the test, and `key` the known finding that explains it, if one does.
+    `counters` are the executor's, since its last event.
     """
 
     family: str
-    parent: str = ""
     model: str
     noise: str = "default"
-    variation: str = ""
     run_seed: int
     count: int
-    sha256: str
     verdicts: Mapping[str, int] = {}
     reached: int | None = None
     allowed: int | None = None
@@ -312,30 +306,28 @@ class Executed(EventOfRun, frozen=True, kw_only=True):
     counters: Mapping[str, float] = {}
 
 
-class Continued(EventOfRun, frozen=True, kw_only=True):
+class Executed(Executions, frozen=True, kw_only=True):
+    """An executor has run a test, refused it, or died on it.
+
+    `variation` says how the generated test was changed before it was run, "" if it was not
+    (`litmusfuzz.fuzz.campaign.variation`), and `sha256` is the digest of the test's bytes as it was
+    run. `parent` is the corpus test that it is a mutation of.
+    """
+
+    parent: str = ""
+    variation: str = ""
+    sha256: str
+
+
+class Continued(Executions, frozen=True, kw_only=True):
     """A test that a configuration has run was executed more often: one round of executions.
 
     Rounds are numbered from 1 (`fuzz.campaign.depth`). `reached` is the number of allowed outcomes
-    seen after the round, and `reached_before` that before; both are None where `allowed` is. All
-    other fields are those of `Executed`, of this round alone.
+    seen after the round, and `reached_before` that before; both are None where `allowed` is.
     """
 
-    family: str
-    model: str
     round: int
-    noise: str = "default"
-    run_seed: int
-    count: int
-    verdicts: Mapping[str, int] = {}
     reached_before: int | None = None
-    reached: int | None = None
-    allowed: int | None = None
-    seconds: float = 0.0
-    judging_s: float = 0.0
-    end: str = "judged"
-    unreduced: str | None = None
-    key: str | None = None
-    counters: Mapping[str, float] = {}
 
 
 class NotRun(EventOfRun, frozen=True, kw_only=True):

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from litmusfuzz.reports.events import (
-        Continued,
-        Executed,
+        Executions,
         FindingAdded,
         Run,
         SeenAgain,
@@ -131,7 +130,7 @@ class ForbiddenTests:
 
     # --- events ------------------------------------------------------------------------
 
-    def executed(self, shard: int, event: Executed | Continued) -> None:
+    def executed(self, shard: int, event: Executions) -> None:
         """A test showed a forbidden outcome; its event may name a known finding."""
         file = event.unreduced or ""
         line = Pending(event.index, event.executor, event.configuration, file, shard)

@@ -25,6 +25,7 @@ from litmusfuzz.reports.events import (
     Confirmed,
     Continued,
     Executed,
+    Executions,
     ExecutorTotals,
     FindingAdded,
     FindingKind,
@@ -109,9 +110,7 @@ def litmus_text() -> str:
     return dumps(Entry(_litmus("MP").test))
 
 
-def added(
-    event: Executed | Continued, key: str, file: str, *, at: float, **changes: Any
-) -> FindingAdded:
+def added(event: Executions, key: str, file: str, *, at: float, **changes: Any) -> FindingAdded:
     """A finding that a test showed."""
     name = sorted(FORBIDDEN)[sum(key.encode()) % 2]
     of = (event.executor, event.configuration, event.family, event.index)
@@ -193,13 +192,13 @@ class _Shard:
     executor: str
     queue: list[tuple[Generated, Configured]] = field(default_factory=list)
     generated: list[Configured] = field(default_factory=list)
-    shown: list[Executed | Continued] = field(default_factory=list)
+    shown: list[Executions] = field(default_factory=list)
     """Tests of its present process that showed a forbidden outcome."""
-    given: list[Executed | Continued] = field(default_factory=list)
+    given: list[Executions] = field(default_factory=list)
     """Tests that it minimizes."""
-    going_on: list[tuple[Executed | Continued, Configured]] = field(default_factory=list)
+    going_on: list[tuple[Executions, Configured]] = field(default_factory=list)
     """The last event of each test that has shown nothing forbidden."""
-    reducing: Executed | Continued | None = None
+    reducing: Executions | None = None
 
 
 class RandomCampaign:
@@ -223,9 +222,9 @@ class RandomCampaign:
         self.planned = 0
         self.shard_of: dict[int, int] = {}
         """By identity of an event, which stays in the stream."""
-        self.left: dict[tuple[int, str, str], Executed | Continued] = {}
+        self.left: dict[tuple[int, str, str], Executions] = {}
         """Pending tests, of all shards."""
-        self.suspects: dict[tuple[int, str, str], Executed | Continued] = {}
+        self.suspects: dict[tuple[int, str, str], Executions] = {}
         self.settled: set[tuple[int, str, str]] = set()
         self.keys: dict[str, list[str]] = {}
         """Keys of findings by executor; of shard and executor if `apart`."""
@@ -433,19 +432,25 @@ class RandomCampaign:
             verdicts=verdicts,
             reached=reached,
             allowed=allowed,
-            seconds=self._seconds(),
-            judging_s=self._seconds(),
-            end=end,
-            unreduced=unreduced,
-            key=key,
-            counters={"compiled": 2, "seconds": self._seconds()},
+            **self._ended(end, unreduced, key),
         )
         self._log(shard.number, event)
         self._note(shard, event, of)
         if end in ("crashed", "timed out"):
             self._die(shard, of, minimizing=False, timed_out=end == "timed out")
 
-    def _note(self, shard: _Shard, event: Executed | Continued, of: Configured) -> None:
+    def _ended(self, end: str, unreduced: str | None, key: str | None) -> dict[str, Any]:
+        """The last fields of executions."""
+        return {
+            "seconds": self._seconds(),
+            "judging_s": self._seconds(),
+            "end": end,
+            "unreduced": unreduced,
+            "key": key,
+            "counters": {"compiled": 1, "seconds": self._seconds()},
+        }
+
+    def _note(self, shard: _Shard, event: Executions, of: Configured) -> None:
         """What becomes of a test that has been executed."""
         if event.unreduced is not None:
             shard.shown.append(event)
@@ -489,12 +494,7 @@ class RandomCampaign:
             reached_before=last.reached,
             reached=reached,
             allowed=last.allowed,
-            seconds=self._seconds(),
-            judging_s=self._seconds(),
-            end=end,
-            unreduced=unreduced,
-            key=key,
-            counters={"compiled": 1, "seconds": self._seconds()},
+            **self._ended(end, unreduced, key),
         )
         self._log(shard.number, event)
         self._note(shard, event, of)
@@ -612,7 +612,7 @@ class RandomCampaign:
             )
             shard.reducing = None
 
-    def _find(self, shard: _Shard, event: Executed | Continued) -> str:
+    def _find(self, shard: _Shard, event: Executions) -> str:
         """A finding: new, or found by two shards at the same time; perhaps with a script."""
         keys = self._known(shard)
         if keys and self.rng.random() < 0.3:
@@ -634,7 +634,7 @@ class RandomCampaign:
             )
         return key
 
-    def _refute(self, shard: _Shard, event: Executed | Continued) -> None:
+    def _refute(self, shard: _Shard, event: Executions) -> None:
         for _ in range(self.rng.choice((1, 1, 2))):
             self._log(
                 shard.number,
@@ -664,7 +664,7 @@ class RandomCampaign:
         if mine:
             self._settle_one(shard, self.rng.choice(mine))
 
-    def _settle_one(self, shard: _Shard, event: Executed | Continued) -> None:
+    def _settle_one(self, shard: _Shard, event: Executions) -> None:
         kind = self.rng.random()
         if kind < 0.3:
             self._find(shard, event)
@@ -792,5 +792,5 @@ class RandomCampaign:
             )
 
 
-def _run(event: Executed | Continued) -> tuple[int, str, str]:
+def _run(event: Executions) -> tuple[int, str, str]:
     return event.index, event.executor, event.configuration

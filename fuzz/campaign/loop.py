@@ -70,6 +70,7 @@ from litmusfuzz.reports.events import (
     Confirmed,
     Continued,
     Executed,
+    Executions,
     ReductionEnded,
     ReductionStarted,
     ScriptRun,
@@ -555,7 +556,7 @@ class Campaign:
         self,
         slot: Slot,
         unfinished: UnfinishedRun,
-        event: Executed | Continued,
+        event: Executions,
         job: Job,
         result: Mapping[Any, int],
     ) -> None:
@@ -674,6 +675,9 @@ class Campaign:
         start, executions = time.monotonic(), slot.executions
         again = unreduced.attempts > 0
         unreduced.known = None
+        # Until it ends, what it is expected to take counts as spent: another worker may ask.
+        reserved_s = 0.0 if again else expected_cost_s(unreduced)
+        slot.executor.minimizing_s += reserved_s
         best = Best(
             unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise
         )
@@ -685,6 +689,7 @@ class Campaign:
             raise
         finally:
             seconds = time.monotonic() - start
+            slot.executor.minimizing_s -= reserved_s
             if again:
                 slot.executor.trying_again_s += seconds
             elif unreduced.known is not None:
