@@ -3,23 +3,18 @@
 Generators ask for both: the reference oracle visits every order, and must come to an end.
 `count_all` counts orders by downsets, of which there are far fewer. It assumes that every
 loop reaches its bound and every conditional its larger branch: where data decides, the count
-is that of one long path; elsewhere it is exact. `largest_magnitude` bounds every value.
-Each takes the test's unfolding under `rfc`, if the caller has it; `largest_magnitude` also takes
-that under another model.
+is that of one long path; elsewhere it is exact. `largest_magnitude` bounds every value. It takes
+the test's unfolding under any model, if the caller has it.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.oracles.arithmetic import largest_result, largest_stored
 from litmusfuzz.oracles.events import (
     Access,
-    Finished,
     Gathered,
     Held,
     Known,
@@ -29,15 +24,19 @@ from litmusfuzz.oracles.events import (
     Seen,
     Stack,
     Stored,
+    every_stricter,
     parts_of,
-    strictnesses,
     unfold,
 )
 from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from litmusfuzz.corpus.model import LitmusTest, Node
-    from litmusfuzz.oracles.events import Event, Unfolding
+    from litmusfuzz.oracles.events import Unfolding
+    from litmusfuzz.oracles.paths import Countable, Path, PathEvent
 
 _STORING: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK, Access.ENQUEUE)
 _RACE_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
@@ -67,8 +66,11 @@ def largest_magnitude(test: LitmusTest, unfolding: Unfolding | None = None) -> i
         memory[queue.name] = max((abs(v) for each in elements for v in each), default=0)
     storing = [e for e in unfolding.events if e.access in _STORING]
     largest = max(memory.values(), default=0)
+    values = [0] * len(unfolding.tokens)
+    _bound_values(test, unfolding, memory, values, range(len(values)))
+    changing = _changing(unfolding)
     for _ in range(len(storing) + 1):
-        values = _values(test, unfolding, memory)
+        _bound_values(test, unfolding, memory, values, changing)
         largest = max(largest, *values, 0)
         stored = dict(memory)
         for event in storing:
@@ -88,10 +90,16 @@ def largest_magnitude(test: LitmusTest, unfolding: Unfolding | None = None) -> i
     return largest
 
 
-def _values(test: LitmusTest, unfolding: Unfolding, memory: dict[str, int]) -> list[int]:
-    """Bound for each token, where `memory` bounds the contents of each resource."""
-    values: list[int] = []
-    for token in unfolding.tokens:
+def _bound_values(
+    test: LitmusTest,
+    unfolding: Unfolding,
+    memory: Mapping[str, int],
+    values: list[int],
+    tokens: Iterable[int],
+) -> None:
+    """Set the bounds for these tokens, where `memory` bounds the contents of each resource."""
+    for number in tokens:
+        token = unfolding.tokens[number]
         value = 0
         if isinstance(token, (Result, Stack)):
             done = token.event if isinstance(token, Result) else token.events[0]
@@ -113,8 +121,25 @@ def _values(test: LitmusTest, unfolding: Unfolding, memory: dict[str, int]) -> l
             value = largest_stored(token.node, seen, [values[part] for part in token.operands])
         elif isinstance(token, Pure) and token.node.definition.has_value:
             value = _largest(test, token.node, [values[part] for part in token.inputs])
-        values.append(value)
-    return values
+        values[number] = value
+
+
+def _changing(unfolding: Unfolding) -> list[int]:
+    """Tokens whose values depend on the contents of resources."""
+    found = bytearray(len(unfolding.tokens))
+    for number, token in enumerate(unfolding.tokens):
+        if isinstance(token, (Result, Stack)):
+            done = token.event if isinstance(token, Result) else token.events[0]
+            found[number] = unfolding.events[done].access in (Access.READ, Access.DEQUEUE)
+        elif isinstance(token, (Held, Gathered)):
+            found[number] = found[token.token]
+        elif isinstance(token, Pure):
+            found[number] = any(found[part] for part in token.inputs)
+        elif isinstance(token, (Pick, Stored)):
+            found[number] = any(found[part] for part in parts_of(token))
+        else:
+            found[number] = isinstance(token, Seen)
+    return [number for number, changes in enumerate(found) if changes]
 
 
 def _largest(test: LitmusTest, node: Node, inputs: list[int]) -> int:
@@ -125,38 +150,30 @@ def _largest(test: LitmusTest, node: Node, inputs: list[int]) -> int:
     return largest_result(node, inputs, [each.shape for each in types if each is not None])
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
-    """The events of one path through a test, and their order.
-
-    Parameters
-    ----------
-    events : tuple of Event
-    before : tuple of int
-        For each, the events that come before it, as bits by position.
-    """
-
-    events: tuple[Event, ...]
-    before: tuple[int, ...]
-
-
-def count_all(test: LitmusTest, limit: int, unfolding: Unfolding | None = None) -> int:
+def count_all(test: Countable, limit: int) -> int:
     """Number of orders that the reference oracle visits under `rfc`, or more; at most `limit`.
 
     Counts the orders of every choice of strictness if an op may block: those that do not matter
     included, since what a seed generates depends on this number.
     """
+    paths = LongPaths(test)
+    total = count(test, paths.path(), limit)
+    return total + count_stricter(paths, limit - total)
+
+
+def count_stricter(paths: LongPaths, limit: int) -> int:
+    """The part of `count_all` that all choices of strictness have but the loosest."""
     total = 0
-    for strictness in strictnesses(test, RFC, every=True):  # the loosest first
-        if strictness or unfolding is None:
-            unfolding = unfold(test, RFC, strictness)
-        total += count(test, long_path(unfolding), limit - total)
-        if total >= limit or not (test.queues or test.mutexes):
-            break
-    return min(total, limit)
+    test = paths.test
+    if test.blocks:
+        for strictness in every_stricter(test.nodes, test.clusters, test.bounds):
+            if total >= limit:
+                break
+            total += count(test, paths.path(strictness), limit - total)
+    return total
 
 
-def count(test: LitmusTest, path: Path, limit: int) -> int:
+def count(test: Countable, path: Path, limit: int) -> int:
     """Number of total orders of one path, at most `limit`.
 
     Notes
@@ -198,18 +215,22 @@ def count(test: LitmusTest, path: Path, limit: int) -> int:
     return total
 
 
-def count_races(test: LitmusTest, unfolding: Unfolding | None = None) -> int:
+def count_races(path: Path) -> int:
     """Number of unordered pairs of events on one resource whose order may be observable.
 
     Counts events of different nodes only: instances of one node are often alike.
     """
-    path = long_path(unfolding or unfold(test, RFC))
     found = 0
-    for i, j in combinations(range(len(path.events)), 2):
-        one, other = path.events[i], path.events[j]
-        ordered = path.before[i] >> j & 1 or path.before[j] >> i & 1
-        if one.node is not other.node and not ordered and set(one.variables) & set(other.variables):
-            found += _races(one.access, other.access)
+    for i, (one, access, variables) in enumerate(path.events):
+        below = path.before[i]
+        for j in range(i):
+            other, sort, others = path.events[j]
+            if (
+                not (below >> j & 1 or path.before[j] >> i & 1)
+                and one is not other
+                and not set(variables).isdisjoint(others)
+            ):
+                found += _races(access, sort)
     return found
 
 
@@ -223,58 +244,11 @@ def _races(one: Access, other: Access) -> bool:
     return (Access.SIZE in both and bool(moves)) or (len(both) == 1 and one in _RACE_ALIKE)
 
 
-def long_path(unfolding: Unfolding) -> Path:
-    """Path on which every loop reaches its bound and every conditional its larger branch."""
-    weight = Counter(guard for event in unfolding.events for guard in event.guards)
-    picks = {token.predicate for token in unfolding.tokens if isinstance(token, Pick)}
-    taken = {
-        predicate: weight[(predicate, True)] >= weight[(predicate, False)]
-        for predicate in picks | {each for each, _ in weight}
-    }
-    bits: list[int] = []  # of each event; none if it is dead
-    live: list[Event] = []
-    for event in unfolding.events:
-        alive = all(taken[predicate] is wanted for predicate, wanted in event.guards)
-        bits.append(1 << len(live) if alive else 0)
-        live += [event] if alive else []
-    before: list[int] = []
-    behind: list[int] = []  # a token: the events that are done when it is ready
-    for event in unfolding.events:
-        for token in unfolding.tokens[len(behind) : max(event.needs, default=-1) + 1]:
-            mask = 0
-            if isinstance(token, Held):
-                mask = behind[token.token]
-                for part in token.waits:
-                    mask |= behind[part]
-            elif isinstance(token, (Result, Seen)):
-                if bits[token.event]:
-                    mask = before[token.event] | bits[token.event]
-            elif isinstance(token, (Stack, Finished)):
-                for e in token.events:
-                    if bits[e]:
-                        mask |= before[e] | bits[e]
-            elif isinstance(token, Pick):
-                chosen = token.then if taken[token.predicate] else token.other
-                mask = behind[token.predicate] | behind[chosen]
-            else:
-                for part in parts_of(token):
-                    mask |= behind[part]
-            behind.append(mask)
-        mask = 0
-        for part in event.needs:
-            mask |= behind[part]
-        for e in event.after:
-            mask |= before[e] | bits[e]
-        before.append(mask)
-    kept = tuple(mask for mask, bit in zip(before, bits, strict=True) if bit)
-    return Path(tuple(live), kept)
-
-
 class _Gate:
     """Tells when a resource lets an event happen: by the elements and locks that it holds."""
 
     def __init__(
-        self, event: Event, events: tuple[Event, ...], filled: dict[str, tuple[int, int]]
+        self, event: PathEvent, events: tuple[PathEvent, ...], filled: dict[str, tuple[int, int]]
     ) -> None:
         self.access = event.access
         self.closed = self.more = self.fewer = 0

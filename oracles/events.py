@@ -28,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -43,7 +44,7 @@ from litmusfuzz.corpus.model import (
     nesting,
     steps,
 )
-from litmusfuzz.corpus.ops import CLUSTER, CountAttrs, Kind, MalformedTest, SectionAttrs
+from litmusfuzz.corpus.ops import CLUSTER, Kind, MalformedTest, SectionAttrs
 from litmusfuzz.oracles.errors import NoProgramOrder, TestTooLarge
 from litmusfuzz.oracles.model import Axiom
 
@@ -89,6 +90,19 @@ class Access(Enum):
 
     WRITE_BACK = "write-back"
     """Writes the variables that the cluster wrote on the path taken."""
+
+
+QUEUE_ACCESSES: Final = MappingProxyType(
+    {
+        "QueueEnqueueV2": Access.ENQUEUE,
+        "QueueEnqueueManyV2": Access.ENQUEUE,
+        "QueueDequeueV2": Access.DEQUEUE,
+        "QueueDequeueManyV2": Access.DEQUEUE,
+        "QueueSizeV2": Access.SIZE,
+        "QueueCloseV2": Access.CLOSE,
+    }
+)
+"""What an op on a queue does with each element, or once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,16 +318,46 @@ def strictnesses(
     others holds up what happens anyway (`_half_blocked`).
     """
     yield {}
-    names: list[str] = []
-    options: list[list[Strictness]] = []
-    for node in _open_ended(test) if every else _half_blocked(test, model):
-        flags = [(g, late) for g in (False, True) for late in (False, True)]
-        parallels: list[int | None] = [None]
+    windows: dict[str, int] = {}
+    open_ended = _open_ended(test.nodes, test.clusters)
+    nodes = open_ended if every else _half_blocked(test, model)
+    for node in nodes:
         if isinstance(node.attrs, LoopAttrs):
             most = test.bounds[node.name] + 1
             if has_window(test, node, model):
                 most = min(most, node.attrs.parallel_iterations)
-            parallels += range(most - 1, 0, -1)
+            windows[node.name] = most
+    yield from _stricter(nodes, windows)
+
+
+def every_stricter(
+    nodes: Iterable[Node], clusters: Iterable[Cluster], bounds: Mapping[str, int]
+) -> Iterator[dict[str, Strictness]]:
+    """Yield all choices of strictness under `rfc` but the loosest.
+
+    For a test that need not be validated; see `strictnesses`.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        All nodes of a test.
+    """
+    windows = {name: bound + 1 for name, bound in bounds.items()}
+    yield from _stricter(_open_ended(nodes, clusters), windows)
+
+
+def _stricter(nodes: Iterable[Node], windows: Mapping[str, int]) -> Iterator[dict[str, Strictness]]:
+    """Yield all choices of strictness of these nodes but the loosest.
+
+    `windows` has for each loop the largest number of iterations at once.
+    """
+    names: list[str] = []
+    options: list[list[Strictness]] = []
+    for node in nodes:
+        flags = [(g, late) for g in (False, True) for late in (False, True)]
+        parallels: list[int | None] = [None]
+        if isinstance(node.attrs, LoopAttrs):
+            parallels += range(windows[node.name] - 1, 0, -1)
         names.append(node.name)
         options.append([Strictness(p, *flag) for p in parallels for flag in flags])
     choices = product(*options)
@@ -322,11 +366,12 @@ def strictnesses(
         yield dict(zip(names, chosen, strict=True))
 
 
-def _open_ended(test: LitmusTest) -> list[Node]:
+def _open_ended(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> list[Node]:
     """Loops and conditionals that have events of their own: those outside clusters."""
-    members = {name for cluster in test.clusters for name in cluster.members}
-    compiled = {n.name for n in all_nodes(each for each in test.nodes if each.name in members)}
-    return [node for node in test.nodes if bodies(node) and node.name not in compiled]
+    found = [node for node in nodes if bodies(node)]
+    members = {name for cluster in clusters for name in cluster.members}
+    compiled = {n.name for n in all_nodes(each for each in found if each.name in members)}
+    return [node for node in found if node.name not in compiled]
 
 
 def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
@@ -374,7 +419,7 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
 
     for graph in test.graphs:
         visit(graph.nodes, set())
-    return [node for node in _open_ended(test) if node.name in found]
+    return [node for node in _open_ended(test.nodes, test.clusters) if node.name in found]
 
 
 def has_window(test: LitmusTest, loop: Node, model: Model) -> bool:
@@ -834,22 +879,10 @@ class _Unfolder:
         self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame
     ) -> int:
         """Add one event for each element, in index order; Size and Close have one."""
-        access = {
-            "QueueEnqueueV2": Access.ENQUEUE,
-            "QueueEnqueueManyV2": Access.ENQUEUE,
-            "QueueDequeueV2": Access.DEQUEUE,
-            "QueueDequeueManyV2": Access.DEQUEUE,
-            "QueueSizeV2": Access.SIZE,
-            "QueueCloseV2": Access.CLOSE,
-        }[node.op]
+        access = QUEUE_ACCESSES[node.op]
         many = node.definition.several
-        parts = 1
-        if isinstance(node.attrs, CountAttrs):
-            parts = node.attrs.count
-        elif many:
-            parts = self.test.type_of(node.inputs[0]).shape[0]
         done: list[int] = []
-        for part in range(parts):
+        for part in range(self.test.elements(node)):
             done.append(
                 self.event(
                     frame,

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import validation
 from litmusfuzz.corpus.model.client import Run
 from litmusfuzz.corpus.model.traversal import all_nodes
-from litmusfuzz.corpus.ops import MATRIX_OPS, ConstAttrs, Kind, TensorType, expand, model_size
+from litmusfuzz.corpus.ops import (
+    MATRIX_OPS,
+    ConstAttrs,
+    CountAttrs,
+    Kind,
+    TensorType,
+    expand,
+    model_size,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,6 +145,17 @@ class LitmusTest:
     def runs(self) -> tuple[Run, ...]:
         """The client's runs, or one of each graph."""
         return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
+
+    @property
+    def blocks(self) -> bool:
+        """True if an op may have to wait for a mutex or a queue."""
+        return bool(self.mutexes or self.queues)
+
+    def elements(self, node: Node) -> int:
+        """Elements that an op on a queue puts or takes one after another; 1 for another op."""
+        if isinstance(node.attrs, CountAttrs):
+            return node.attrs.count
+        return self.type_of(node.inputs[0]).shape[0] if node.definition.several else 1
 
     def spans_devices(self, node: Node) -> bool:
         """True if the node and the nodes inside it name more than one device.

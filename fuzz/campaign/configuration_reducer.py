@@ -8,6 +8,7 @@ back, it does not show.
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
@@ -129,7 +130,11 @@ def beyond_plain(executor: str, config: Config) -> frozenset[tuple[str, Setting]
     Without a configuration space these are settings and environment variables that its first
     configuration does not have.
     """
-    made = executor_class(executor)
+    return _beyond_plain(executor_class(executor), config)
+
+
+@lru_cache(1 << 10)  # each waiting finding is compared with the known causes again and again
+def _beyond_plain(made: type[Executor], config: Config) -> frozenset[tuple[str, Setting]]:
     found = _space_and_point(made, config)
     if found is not None:
         space, point = found

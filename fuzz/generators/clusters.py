@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, loop=1, plain=8)
@@ -37,7 +38,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     return small(rng, support, _attempt, rng.randint(9, 14))
 
 
-def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> UnbuiltTest:
     context = resources(rng, support, mutexes=int(rng.random() < 0.1), arithmetic=arithmetic)
     generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, events))
     kinds, weights = ("plain", "branch", "loop", "section"), (12, 1, 1, 2 if context.mutexes else 0)
@@ -48,7 +49,7 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
     return replace(test, clusters=tuple(random_clusters(rng, test)))
 
 
-def random_clusters(rng: random.Random, test: LitmusTest) -> list[Cluster]:
+def random_clusters(rng: random.Random, test: LitmusTest | UnbuiltTest) -> list[Cluster]:
     """One or two random clusters of one graph or body; none if no nodes can form one."""
     everywhere = [level.nodes for graph in test.graphs for level in levels(graph)]
     rng.shuffle(everywhere)

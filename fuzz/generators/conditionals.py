@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, plain=8)
@@ -31,7 +32,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     return small(rng, support, _attempt, rng.randint(10, 15))
 
 
-def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> UnbuiltTest:
     generator = StructuredGenerator(
         StructuredContext(resources(rng, support, arithmetic=arithmetic), _WEIGHTS, events)
     )

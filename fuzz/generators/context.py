@@ -77,6 +77,10 @@ class Context:
     names: FreshNames = field(default_factory=FreshNames)
     unique_values: int = 0
     """Unique values given so far."""
+    bounds: dict[str, int] = field(default_factory=dict)
+    """Iterations of each loop, at most."""
+    elements: dict[str, int] = field(default_factory=dict)
+    """Elements that each op on a queue puts or takes."""
 
     @property
     def type(self) -> TensorType:

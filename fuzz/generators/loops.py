@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, loop=1, plain=9)
@@ -38,7 +39,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 
 def _attempt(
     rng: random.Random, support: Support, events: int, *, arithmetic: bool, nested: bool
-) -> LitmusTest:
+) -> UnbuiltTest:
     weights = _NESTED if nested else _WEIGHTS
     generator = StructuredGenerator(
         StructuredContext(resources(rng, support, arithmetic=arithmetic), weights, events)

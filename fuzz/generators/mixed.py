@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 # Kind of statement at the top, and of a statement inside it: all possible pairs.
@@ -49,7 +50,7 @@ def _attempt(
     arithmetic: bool,
     pair: tuple[str, str],
     runs: bool,
-) -> LitmusTest:
+) -> UnbuiltTest:
     outer, inner = pair
     context = resources(
         rng,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights()
@@ -32,7 +33,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     return small(rng, support, _attempt, rng.randint(10, 14))
 
 
-def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> UnbuiltTest:
     context = resources(rng, support, queues=rng.choice((1, 1, 1, 2)), arithmetic=arithmetic)
     generator = StructuredGenerator(
         StructuredContext(context, _WEIGHTS, events, balanced=rng.random() < 0.8)

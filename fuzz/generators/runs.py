@@ -13,6 +13,7 @@ from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
     StructuredContext,
     StructuredGenerator,
+    UnbuiltTest,
     observed,
     resources,
     small,
@@ -31,7 +32,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     return small(rng, support, _attempt, rng.randint(10, 15))
 
 
-def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> UnbuiltTest:
     blocks = rng.random()
     context = resources(
         rng, support, queues=int(blocks < 0.15), mutexes=int(blocks > 0.88), arithmetic=arithmetic
@@ -70,16 +71,9 @@ def several(
     rng: random.Random,
     client: tuple[Run, ...],
     generators: dict[str, StructuredGenerator],
-) -> LitmusTest:
+) -> UnbuiltTest:
     """The test of the graphs that several generators have generated, run by a client."""
     context = next(iter(generators.values())).context
     shown = [f"{run.name}.{key}" for run in client for key in generators[run.graph].shown]
-    return LitmusTest(
-        name,
-        context.variables,
-        tuple(Graph(graph, tuple(generator.nodes)) for graph, generator in generators.items()),
-        observed(rng, shown),
-        mutexes=context.mutexes,
-        queues=context.queues,
-        client=client,
-    )
+    graphs = tuple(Graph(graph, tuple(each.nodes)) for graph, each in generators.items())
+    return UnbuiltTest(name, context, graphs, observed(rng, shown), client)

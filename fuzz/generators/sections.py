@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(section=2)
@@ -31,7 +32,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     return small(rng, support, _attempt, rng.randint(14, 20))
 
 
-def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> LitmusTest:
+def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> UnbuiltTest:
     context = resources(rng, support, mutexes=rng.choice((1, 1, 2, 2)), arithmetic=arithmetic)
     generator = StructuredGenerator(StructuredContext(context, _WEIGHTS, events))
     plan = ["section", "section", *rng.choices(("section", "plain"), (1, 3), k=rng.randint(1, 5))]

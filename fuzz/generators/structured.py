@@ -23,8 +23,10 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     Mutex,
     Queue,
+    Run,
     Variable,
     all_nodes,
+    bodies,
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -40,17 +42,16 @@ from litmusfuzz.corpus.ops import (
     model_size,
 )
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
-from litmusfuzz.oracles.bounds import count_all, count_races, largest_magnitude
-from litmusfuzz.oracles.events import unfold
-from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.bounds import count, count_races, count_stricter, largest_magnitude
+from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from litmusfuzz.corpus.model import Cluster, Node
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
-    from litmusfuzz.oracles.events import Unfolding
 
 MAX_ORDERS: Final = 4_000
 """Limit on the total orders of a test under `rfc`, over all choices of strictness where
@@ -104,8 +105,15 @@ class StructuredContext:
     first: str = field(init=False)
     """`StatementWeights.first`, until a statement of that kind is generated."""
 
+    possible: dict[Kind, list[str]] = field(init=False)
+    """Ops on variables that fit the test, by kind."""
+
     def __post_init__(self) -> None:
         self.first = self.weights.first
+        self.possible = {
+            kind: [name for name in names if self.context.possible(OPS[name])]
+            for kind, names in _PLAIN.items()
+        }
         self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
     def spend(self, events: int) -> None:
@@ -247,10 +255,7 @@ class StructuredGenerator(BodyGenerator):
 
     def plain(self, after: tuple[str, ...], kinds: Sequence[Kind] = ()) -> str:
         """Generate an op on variables: a read, write or update."""
-        possible = {
-            kind: [name for name in names if self.context.possible(OPS[name])]
-            for kind, names in _PLAIN.items()
-        }
+        possible = self.shared.possible
         # Of the kinds asked for, or of any, those that have an op.
         wanted = [kind for kind in kinds or _KINDS if possible[kind]]
         wanted = wanted or [kind for kind in _KINDS if possible[kind]]
@@ -364,6 +369,7 @@ class StructuredGenerator(BodyGenerator):
         element = self.operand(TensorType(self.context.dtype, (count,) if count else queue.shape))
         op = "QueueEnqueueManyV2" if count else "QueueEnqueueV2"
         name = self.context.fresh("e")
+        self.context.elements[name] = max(1, count)
         return self.noted(self.add(name, op, (element,), resources=(queue.name,), after=after))
 
     def take_from(self, queue: Queue, count: int, after: tuple[str, ...]) -> str:
@@ -379,6 +385,7 @@ class StructuredGenerator(BodyGenerator):
             attrs=CountAttrs(count) if count else None,
             kind=TensorType(self.context.dtype, (count,) if count else queue.shape),
         )
+        self.context.elements[name] = max(1, count)
         self.sources.append(name)
         return self.noted(name)
 
@@ -501,9 +508,9 @@ class StructuredGenerator(BodyGenerator):
         kinds = [self.result_type() for _ in range(rng.choice((1, 1, 2)))]
         counts = rng.choice(((1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 0)))
         made = []
-        for count in counts:
+        for size in counts:
             inner = self.inner(captures, self.times)
-            inner.generate(inner.some(count), 1 if rng.random() < 0.7 else 2)
+            inner.generate(inner.some(size), 1 if rng.random() < 0.7 else 2)
             made.append(Body((), tuple(inner.result(kind) for kind in kinds)))
             made[-1] = Body(tuple(inner.nodes), made[-1].results)
         names = tuple(context.fresh("o") for _ in kinds)
@@ -602,6 +609,7 @@ class StructuredGenerator(BodyGenerator):
                 parallel,
             ),
         )
+        context.bounds[name] = bound
         self.waits.append(name)
         for result, kind in zip(carried, kinds, strict=True):
             self.leave(f"{name}.{result}", kind)
@@ -631,17 +639,65 @@ def observed(rng: random.Random, shown: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in shown if rng.random() < 0.92)
 
 
-def one_graph(name: str, generator: StructuredGenerator) -> LitmusTest:
+def one_graph(name: str, generator: StructuredGenerator) -> UnbuiltTest:
     """The test of the single graph that a generator has generated."""
     context = generator.context
-    return LitmusTest(
-        name,
-        context.variables,
-        (Graph("main", tuple(generator.nodes)),),
-        observed(context.rng, generator.shown),
-        mutexes=context.mutexes,
-        queues=context.queues,
-    )
+    graphs = (Graph("main", tuple(generator.nodes)),)
+    return UnbuiltTest(name, context, graphs, observed(context.rng, generator.shown))
+
+
+@dataclass(frozen=True, slots=True)
+class UnbuiltTest:
+    """A test that is not validated: most attempts are too large, and go without."""
+
+    name: str
+    context: Context
+    graphs: tuple[Graph, ...]
+    observe: tuple[str, ...]
+    client: tuple[Run, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
+
+    def build(self) -> LitmusTest:
+        """The test."""
+        return LitmusTest(
+            self.name,
+            self.context.variables,
+            self.graphs,
+            self.observe,
+            mutexes=self.context.mutexes,
+            queues=self.queues,
+            client=self.client,
+            clusters=self.clusters,
+        )
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """As `LitmusTest.runs`."""
+        return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """As `LitmusTest.nodes`."""
+        return tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
+
+    @property
+    def queues(self) -> tuple[Queue, ...]:
+        """As `LitmusTest.queues`."""
+        return self.context.queues
+
+    @property
+    def bounds(self) -> Mapping[str, int]:
+        """As `LitmusTest.bounds`."""
+        return self.context.bounds
+
+    @property
+    def blocks(self) -> bool:
+        """As `LitmusTest.blocks`."""
+        return bool(self.context.mutexes or self.context.queues)
+
+    def elements(self, node: Node) -> int:
+        """As `LitmusTest.elements`."""
+        return self.context.elements.get(node.name, 1)
 
 
 class Attempt(Protocol):
@@ -649,7 +705,7 @@ class Attempt(Protocol):
 
     def __call__(
         self, rng: random.Random, support: Support, events: int, *, arithmetic: bool
-    ) -> LitmusTest:
+    ) -> LitmusTest | UnbuiltTest:
         """Generate a test; see `Context.arithmetic`."""
 
 
@@ -668,26 +724,34 @@ def small(
     most : int
         Events of the first attempt; each that fails is followed by a smaller one.
     """
-    large: list[tuple[int, int, LitmusTest]] = []  # attempt, orders, test
+    large: list[tuple[int, bool, LitmusTest | UnbuiltTest]] = []  # orders, if it must race, test
     for number in range(TRIES):
         events = max(1, round(most * (1 - number / (TRIES - 4))))
-        test = attempt(rng, support, events, arithmetic=number < TRIES // 2)
-        limit = MAX_ORDERS_OF_BODIES if {"loops", "conditionals"} & test.features else MAX_ORDERS
-        unfolding = unfold(test, RFC)
-        orders = count_all(test, 8 * limit if number > TRIES // 2 else limit, unfolding)
+        made = attempt(rng, support, events, arithmetic=number < TRIES // 2)
+        has_bodies = any(bodies(node) for graph in made.graphs for node in graph.nodes)
+        limit = MAX_ORDERS_OF_BODIES if has_bodies else MAX_ORDERS
+        counted = 8 * limit if number > TRIES // 2 else limit
+        paths = LongPaths(made)
+        path = paths.path()
+        # The most frequent reasons first, the most costly checks last.
+        orders = count(made, path, counted)
+        must_race = number < TRIES // 2
+        races = not must_race or (orders < limit and count_races(path) >= MIN_RACES)
+        if orders < counted and races:
+            orders += count_stricter(paths, counted - orders)
         if orders >= limit:
-            large.append((number, orders, test))
-        elif _is_fit(number, test, unfolding):
+            large.append((orders, must_race, made))
+        elif races and (test := _if_small_values(made)) is not None:
             return test
     # The last attempts are so small that one of them qualifies.
-    fit = ((orders, test) for n, orders, test in large if _is_fit(n, test, unfold(test, RFC)))
-    least = min(fit, key=lambda each: each[0], default=None)
-    assert least is not None, "no value of the smallest attempts is small enough"
-    return least[1]
+    for _, must_race, made in sorted(large, key=lambda each: each[0]):
+        races = not must_race or count_races(LongPaths(made).path()) >= MIN_RACES
+        if races and (test := _if_small_values(made)) is not None:
+            return test
+    raise AssertionError("no value of the smallest attempts is small enough")
 
 
-def _is_fit(number: int, test: LitmusTest, unfolding: Unfolding) -> bool:
-    """True if attempt `number` races enough, and has small values."""
-    # The most frequent reason first, the most costly check last.
-    races = number >= TRIES // 2 or count_races(test, unfolding) >= MIN_RACES
-    return races and largest_magnitude(test, unfolding) < MAX_MAGNITUDE
+def _if_small_values(made: LitmusTest | UnbuiltTest) -> LitmusTest | None:
+    """The test, validated; None if a value may grow too large."""
+    test = made if isinstance(made, LitmusTest) else made.build()
+    return test if largest_magnitude(test) < MAX_MAGNITUDE else None

@@ -43,7 +43,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, Kind, RowsAttrs, SectionAttrs, TensorType
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
-from litmusfuzz.fuzz.generators.structured import observed, small
+from litmusfuzz.fuzz.generators.structured import UnbuiltTest, observed, small
 from litmusfuzz.fuzz.passes.autodiff import (
     RULES,
     Step,
@@ -70,7 +70,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 
 def _attempt(
     rng: random.Random, support: Support, events: int, *, arithmetic: bool, plan: str
-) -> LitmusTest:
+) -> LitmusTest | UnbuiltTest:
     training = _Training(rng, support, events, gentle=not arithmetic)
     if plan == "loop":
         return training.loop()
@@ -264,7 +264,7 @@ class _Training:
 
     # --- plans ---------------------------------------------------------------------------
 
-    def asynchronous(self) -> LitmusTest:
+    def asynchronous(self) -> UnbuiltTest:
         """Test of workers that update the weights independently."""
         rng = self.rng
         cost = 3 * len(self.context.variables)
@@ -308,7 +308,7 @@ class _Training:
             attrs = SectionAttrs(members)
             body.add(self.context.fresh("s"), "CriticalSection", resources=("M",), attrs=attrs)
 
-    def synchronous(self, plan: str) -> LitmusTest:
+    def synchronous(self, plan: str) -> UnbuiltTest:
         """Test of workers that put gradients into queues, and a chief that applies them."""
         rng = self.rng
         self.rows = ()
@@ -427,14 +427,14 @@ class _Training:
             losses.append(loss)
         if workers == 1 or rng.random() < 0.3:
             self.evaluate_or_restore()
-        test = self.test()
+        test = self.test().build()
         for loss in losses:
             test = with_training_step(test, loss, self.step, ordered=rng.random() < 0.6)
         return test
 
     # --- the test ------------------------------------------------------------------------
 
-    def test(self) -> LitmusTest:
+    def test(self) -> UnbuiltTest:
         """The test of all graphs; most reads are observed."""
         graphs = tuple(Graph(name, tuple(body.nodes)) for name, body in self.generators.items())
         shown = {graph.name: [*_observable(graph.nodes)] for graph in graphs}
@@ -442,15 +442,7 @@ class _Training:
         keys = [f"{run.name}.{name}" for run in runs for name in shown[run.graph]]
         if len(runs) <= 1:
             keys = shown[graphs[0].name]
-        return LitmusTest(
-            "training",
-            self.context.variables,
-            graphs,
-            observed(self.rng, keys),
-            mutexes=self.context.mutexes,
-            queues=self.context.queues,
-            client=tuple(runs),
-        )
+        return UnbuiltTest("training", self.context, graphs, observed(self.rng, keys), tuple(runs))
 
 
 def _observable(nodes: Sequence[Node]) -> list[str]:
