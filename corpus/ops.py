@@ -11,7 +11,7 @@ semantics.md, section 2.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -215,6 +215,19 @@ class OpDef:
     several: bool = False
     compares: bool = False
     matrices: bool = False
+    constant: bool = field(init=False)
+    """True if its attributes hold its value."""
+    has_value: bool = field(init=False)
+    """True if a node of it stands for a value."""
+
+    def __post_init__(self) -> None:
+        # Asked for each node of a test, several times.
+        constant = self.attrs is ConstAttrs
+        value = constant or self.kind is Kind.READ or (self.pure and bool(self.operands))
+        if self.kind is Kind.QUEUE:
+            value = self.takes or self.sizes
+        object.__setattr__(self, "constant", constant)
+        object.__setattr__(self, "has_value", value)
 
     @property
     def on(self) -> str:
@@ -229,13 +242,6 @@ class OpDef:
         return self.kind not in (Kind.PURE, Kind.TRANSFER)
 
     @property
-    def has_value(self) -> bool:
-        """True if a node of it stands for a value."""
-        if self.kind is Kind.QUEUE:
-            return self.takes or self.sizes
-        return self.constant or bool(self.kind is Kind.READ or (self.pure and self.operands))
-
-    @property
     def on_variables(self) -> bool:
         """True if it reads or changes variables."""
         return self.kind is Kind.READ or self.kind.writes
@@ -244,11 +250,6 @@ class OpDef:
     def pure(self) -> bool:
         """True if its result is a function of its operands alone."""
         return self.kind in (Kind.PURE, Kind.TRANSFER)
-
-    @property
-    def constant(self) -> bool:
-        """True if its attributes hold its value."""
-        return self.attrs is ConstAttrs
 
     @property
     def sparse(self) -> bool:

@@ -45,8 +45,12 @@ _GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)
 """Accesses that may have to wait for their resource."""
 
 
-def largest_magnitude(test: LitmusTest, unfolding: Unfolding | None = None) -> int:
+def largest_magnitude(
+    test: LitmusTest, unfolding: Unfolding | None = None, limit: int | None = None
+) -> int:
     """Upper bound on the magnitude of every value, intermediate values included.
+
+    Where it reaches `limit`, it may be too low.
 
     semantics.md, section 1, wants each below 2**24. The reference oracle checks that exactly,
     for the orders that it visits; this bound holds for all orders and costs little, but may
@@ -70,8 +74,9 @@ def largest_magnitude(test: LitmusTest, unfolding: Unfolding | None = None) -> i
     _bound_values(test, unfolding, memory, values, range(len(values)))
     changing = _changing(unfolding)
     for _ in range(len(storing) + 1):
-        _bound_values(test, unfolding, memory, values, changing)
         largest = max(largest, *values, 0)
+        if limit is not None and largest >= limit:
+            break
         stored = dict(memory)
         for event in storing:
             operands = [values[token] for token in event.operands]
@@ -87,6 +92,7 @@ def largest_magnitude(test: LitmusTest, unfolding: Unfolding | None = None) -> i
             break
         memory = stored
         largest = max(largest, *memory.values())
+        _bound_values(test, unfolding, memory, values, changing)
     return largest
 
 
@@ -101,7 +107,13 @@ def _bound_values(
     for number in tokens:
         token = unfolding.tokens[number]
         value = 0
-        if isinstance(token, (Result, Stack)):
+        # The most frequent ones first.
+        if isinstance(token, Pure):
+            if token.node.definition.has_value:
+                value = _largest(test, token.node, [values[part] for part in token.inputs])
+        elif isinstance(token, (Held, Gathered)):
+            value = values[token.token]
+        elif isinstance(token, (Result, Stack)):
             done = token.event if isinstance(token, Result) else token.events[0]
             event = unfolding.events[done]
             if event.access is Access.SIZE:
@@ -110,8 +122,6 @@ def _bound_values(
                 value = memory[event.variables[0]]
         elif isinstance(token, Pick):
             value = max(values[token.then], values[token.other])
-        elif isinstance(token, (Held, Gathered)):
-            value = values[token.token]
         elif isinstance(token, Known):
             value = max(map(abs, token.value))
         elif isinstance(token, Seen):
@@ -119,8 +129,6 @@ def _bound_values(
         elif isinstance(token, Stored):
             seen = [values[part] for part in token.seen]
             value = largest_stored(token.node, seen, [values[part] for part in token.operands])
-        elif isinstance(token, Pure) and token.node.definition.has_value:
-            value = _largest(test, token.node, [values[part] for part in token.inputs])
         values[number] = value
 
 
@@ -146,8 +154,9 @@ def _largest(test: LitmusTest, node: Node, inputs: list[int]) -> int:
     """Bound for the result of a pure node."""
     if node.definition.constant:
         return max(map(abs, test.constant(node)))
-    types = [test.types[name] for name in node.inputs]
-    return largest_result(node, inputs, [each.shape for each in types if each is not None])
+    # Only a product of matrices asks for shapes.
+    names = node.inputs if node.definition.matrices else ()
+    return largest_result(node, inputs, [test.type_of(name).shape for name in names])
 
 
 def count_all(test: Countable, limit: int) -> int:

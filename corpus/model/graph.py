@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.names import head
 from litmusfuzz.corpus.ops import CLUSTER, OPS, Attrs, OpDef, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_DEFINITIONS: Final = {**OPS, CLUSTER.name: CLUSTER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Node:
     @property
     def definition(self) -> OpDef:
         """Row of the op table."""
-        return CLUSTER if self.op == CLUSTER.name else OPS[self.op]
+        return _DEFINITIONS[self.op]
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -112,7 +112,8 @@ def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer
     """
     try:
         explorer = Explorer(test, model, budget)
-        small = largest_magnitude(test, explorer.unfolding) < MAX_MAGNITUDE
+        largest = largest_magnitude(test, explorer.unfolding, MAX_MAGNITUDE)
+        small = largest < MAX_MAGNITUDE
         return explorer if small or explorer.allowed_outcomes().complete else None
     except NoAllowedSet:
         return None

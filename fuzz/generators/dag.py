@@ -76,7 +76,7 @@ def bounded(
     """A test of a random context, with values below the bound of the model."""
     for _ in range(8):
         test = test_of(make_context(rng, support, arithmetic=True))
-        if largest_magnitude(test) < MAX_MAGNITUDE:
+        if largest_magnitude(test, limit=MAX_MAGNITUDE) < MAX_MAGNITUDE:
             return test
     # The values were products of products; without arithmetic the bound is small.
     return test_of(make_context(rng, support, arithmetic=False))

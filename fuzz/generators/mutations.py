@@ -104,4 +104,7 @@ def _is_small(test: LitmusTest) -> bool:
     """True if the reference oracle can decide the test and no value grows too large."""
     bodies = {"loops", "conditionals"} & test.features
     limit = MAX_ORDERS_OF_BODIES if bodies else MAX_ORDERS
-    return count_all(test, limit) < limit and largest_magnitude(test) < MAX_MAGNITUDE
+    return (
+        count_all(test, limit) < limit
+        and largest_magnitude(test, limit=MAX_MAGNITUDE) < MAX_MAGNITUDE
+    )

@@ -754,4 +754,4 @@ def small(
 def _if_small_values(made: LitmusTest | UnbuiltTest) -> LitmusTest | None:
     """The test, validated; None if a value may grow too large."""
     test = made if isinstance(made, LitmusTest) else made.build()
-    return test if largest_magnitude(test) < MAX_MAGNITUDE else None
+    return test if largest_magnitude(test, limit=MAX_MAGNITUDE) < MAX_MAGNITUDE else None

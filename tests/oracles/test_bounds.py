@@ -89,3 +89,12 @@ def test_a_bound_takes_the_unfolding_of_any_model(text: str, largest: int, model
     test = litmus(text)
     bound = largest_magnitude(test, Explorer(test, model).unfolding)
     assert bound == largest_magnitude(test) == largest
+
+
+def test_a_bound_need_not_be_exact_beyond_its_limit() -> None:
+    test = litmus("X=3; r0=X; X=r0*9 || r1=X; X=r1*7")
+    exact = largest_magnitude(test)
+    assert exact == largest_magnitude(test, limit=exact + 1)
+    for limit in (1, 20, exact):
+        assert limit <= largest_magnitude(test, limit=limit) <= exact
+    assert largest_magnitude(test, limit=20) < exact
