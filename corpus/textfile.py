@@ -17,6 +17,7 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -788,9 +789,7 @@ def dumps(entry: Entry) -> str:
         top.append(("allowed", _block(sorted(sets, key=lambda each: each[0], reverse=True))))
     if entry.finding:
         top.append(("finding", _block(_finding_fields(entry.finding))))
-    text = yaml.serialize(
-        _block(top), Dumper=yaml.CSafeDumper, width=1 << 30, allow_unicode=True, indent=2
-    )
+    text = yaml.serialize(_block(top), Dumper=_Dumper, width=1 << 30, allow_unicode=True, indent=2)
     return str(text)
 
 
@@ -953,9 +952,33 @@ def _scalar(value: Any, style: str | None = None) -> yaml.Node:
     return yaml.ScalarNode("tag:yaml.org,2002:str", str(value), style=style)
 
 
+@lru_cache(1 << 12)
 def _needs_quotes(text: str) -> bool:
     """True if the reader would load the unquoted text as another type."""
     return bool(re.fullmatch(r"-?[0-9]+|true|false|null|~|", text))
+
+
+class _Dumper(yaml.CSafeDumper):
+    """PyYAML's dumper, which decides once how each scalar is to be written.
+
+    The scalars of tests are few: names of ops and fields, and small ints.
+    """
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> str:
+        """Tag of a scalar without one."""
+        if kind is not yaml.ScalarNode:
+            return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
+        key = value, implicit
+        tag = _TAGS.get(key)
+        if tag is None:
+            if len(_TAGS) >= 1 << 12:
+                _TAGS.clear()
+            tag = str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
+            _TAGS[key] = tag
+        return tag
+
+
+_TAGS: dict[tuple[str, tuple[bool, bool]], str] = {}
 
 
 def _flow(value: Any) -> yaml.Node:

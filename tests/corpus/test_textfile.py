@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, for_each
+import yaml
+from helpers import LITMUS, corpus_entry, for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from litmusfuzz.corpus import textfile
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.document import MAX_BYTES
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest
@@ -866,3 +868,13 @@ def test_the_text_of_a_test_is_made_once_while_the_test_is_in_use() -> None:
     same = litmus("X=0; r0=X")
     assert text_of(same) == texts[0]
     assert text_of(tests[0]) is not texts[0]  # made again, after 64 others
+
+
+@for_each("path", [*LITMUS, *LITMUS[0].parents[1].glob("findings/*.yaml")])
+def test_the_dumper_writes_what_that_of_the_library_writes(path: Path) -> None:
+    """It remembers how a scalar is written: as a string in one place, as an int in another."""
+    entry = corpus_entry(path)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(textfile, "_Dumper", yaml.CSafeDumper)
+        plain = dumps(entry)
+    assert dumps(entry) == plain
