@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 # Compiling a cluster takes about 10 ms, so that fewer copies give more executions a second.
 _CLUSTERED_COPIES: Final = 8
 
-# A session is unusable after an execution that blocks or closes a queue, and a new one takes
-# about 100 ms. The limit bounds the time for a test that always blocks.
-_MOST_UNUSABLE: Final = 16
+# An execution that blocks takes more than 10 ms, and one that fails or closes a queue needs a new
+# session, up to 100 ms. The limit bounds the time for a test that always does.
+_MOST_SLOW: Final = 16
 
 # Eight copies in one graph, of whichever tests: with four, a test takes a tenth more time.
 _PACKED_COPIES: Final = 8
@@ -231,8 +231,8 @@ class PreparedTest:
         Of the noise, only `copies`, `steps`, `shuffle` and `padding` have an effect:
         TensorFlow controls its own threads. With clusters a graph has fewer copies and
         runs for more steps, since XLA compiles the clusters of each copy; so has a graph
-        with large tensors. A test that blocks or closes a queue needs a new session each
-        time, and may be executed fewer than `count` times.
+        with large tensors. A test that blocks, fails or closes a queue may be executed fewer
+        than `count` times.
 
         An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
@@ -242,9 +242,9 @@ class PreparedTest:
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)
         builder = HistogramBuilder(self._template.test)
-        sequential, unusable = True, 0
+        sequential, slow = True, 0
         self._clusters = {}
-        while builder.count < count and unusable < _MOST_UNUSABLE:
+        while builder.count < count and slow < _MOST_SLOW:
             with self._clock.part("building_s"):
                 built = self._build(noise, rng, sequential=sequential)
                 live = self._live(built, noise.copies)
@@ -255,11 +255,14 @@ class PreparedTest:
                         values = live.step()
                     with self._clock.part("counting_s"):
                         builder.add(values)
-                    if builder.count >= count or not live.usable:
+                    slow += live.blocked or not live.usable
+                    # If most copies block, sequential copies stop at the first.
+                    most = 2 * (builder.count - before) >= noise.copies
+                    if builder.count >= count or slow >= _MOST_SLOW or not live.usable:
                         break
-                unusable += not live.usable
-                # If most copies block, sequential copies would stop at the first.
-                sequential = sequential and 2 * (builder.count - before) >= noise.copies
+                    if sequential and not most:
+                        break
+                sequential = sequential and most
         if not builder.count:
             raise Refused(ALL_DROPPED)
         with self._clock.part("counting_s"):

@@ -54,6 +54,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
+from litmusfuzz.corpus.model import Queue
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
@@ -67,12 +68,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import node_def_pb2
 
-    from litmusfuzz.corpus.model import Graph, LitmusTest, Queue
+    from litmusfuzz.corpus.model import Graph, LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Noise
 
 INIT: Final = "init"
 RACE: Final = "race"
 HOLD: Final = "hold"
+ABORT: Final = "abort"
 FLAG: Final = TensorType(BOOL, ())
 
 
@@ -116,7 +118,8 @@ class Built:
 
     A step consists of a run of target `INIT`; for each run of the test, a run of its
     unit's target that fetches `Unit.observed`; then runs that fetch `final` and
-    `contents`. If ops are blocked, a run of target `HOLD` comes before `contents`.
+    `contents`. If ops are blocked, a run of target `HOLD` comes before `contents`, and one of
+    target `ABORT` ends the step.
 
     If a test may block, its units may never end, and nothing is fetched from them.
     `final` then contains the observed values as well, and for each copy two flags for
@@ -259,6 +262,8 @@ def build(
                 last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)
             before = last if sequential else []
             ends += last
+        if template.may_block:
+            ends += state.abortable(name, ends)
         # Every node runs: the target needs all nodes without successors, hence all nodes.
         target = f"{place}{RACE}" if len(test.runs) == 1 else f"{RACE}/{name}"
         emit.helper(target, node_defs.proto("NoOp"), ends)
@@ -399,6 +404,7 @@ class _State:
         self.kept: dict[TensorType, list[str]] = {}
         self.sets: list[str] = []
         self.holds: list[str] = []
+        self.aborts: list[str] = []
         self.rest: list[str] = []
         self.may_block = template.may_block
         self._constants: set[str] = set()
@@ -443,6 +449,37 @@ class _State:
                     self._assigned(f"{copy}/{key}", key, kind, empty, f"{copy}/{prefix}{node}", [])
                 )
         return [self._flag(copy, done_key(run), waits)]
+
+    def abortable(self, unit: str, ends: Sequence[str]) -> list[str]:
+        """Emit an op that fails if `ABORT` runs before `ends`; control inputs that wait for it.
+
+        A run with an op that has failed cancels its other ops, blocked ones included. This op
+        waits for a number: the one that the run sends after its other ends, or a NaN. It holds no
+        thread while it waits, and nothing but the end of the run waits for it.
+        """
+        emit, name = self.emit, f"{ABORT}/{unit}"
+        number = TensorType("float32", ())
+        queue = node_defs.handle(Queue(f".{name}", number.dtype, number.shape, 2))
+        handle = emit.handle(f"{name}/handle", queue, name)
+        take = typed("QueueDequeueV2", number.dtype)
+        checked = typed("CheckNumerics", number.dtype)
+        checked.attr["message"].s = name.encode()
+        check = emit.helper(
+            f"{name}/check", checked, [emit.helper(f"{name}/wait", take, [handle])]
+        )
+        put = typed("QueueEnqueueV2", number.dtype)
+        zero = self._constant(f"{ABORT}/zero", np.array(0, number.dtype))
+        ended = emit.helper(f"{name}/ended", put, [handle, zero, *ends])
+        nan = self._constant(f"{ABORT}/nan", np.array(np.nan, number.dtype))
+        self.aborts.append(f"^{emit.helper(f'{name}/put', put, [handle, nan])}")
+        self.sets.append(f"^{self._emptied(name, handle, number.dtype)}")
+        return [f"^{check}", f"^{ended}"]
+
+    def _emptied(self, name: str, handle: str, dtype: str) -> str:
+        """Emit the nodes that take all elements of a queue; the last of them."""
+        old = self.emit.helper(f"{name}/old", typed("QueueSizeV2", dtype), [handle])
+        take = typed("QueueDequeueManyV2", dtype)
+        return self.emit.helper(f"{name}/emptied", take, [handle, old])
 
     def _flag(self, copy: str, key: str, waits: Sequence[str]) -> str:
         yes = self._constant("init/0/yes", np.array(1, bool))
@@ -492,9 +529,8 @@ class _State:
         handle = emit.handle(
             f"{name}/handle", self.frame.handles[queue.name], name, (), queue.device
         )
-        old = emit.helper(f"{name}/old", typed("QueueSizeV2", queue.dtype), [handle])
         take = typed("QueueDequeueManyV2", queue.dtype)
-        last = emit.helper(f"{name}/emptied", take, [handle, old])
+        last = self._emptied(name, handle, queue.dtype)
         if queue.init:
             elements = [
                 literal(each, queue.shape, queue.dtype, whole=self.test.whole)
@@ -549,10 +585,12 @@ class _State:
         return name
 
     def end(self) -> None:
-        """Emit the targets `INIT` and `HOLD`: sets all resources; ends blocked enqueues."""
+        """Emit the targets: `INIT` sets all resources, `HOLD` ends blocked enqueues."""
         self.emit.helper(f"{self.place}{INIT}", node_defs.proto("NoOp"), self.sets)
         if self.holds:
             self.emit.helper(HOLD, node_defs.proto("NoOp"), self.holds)
+        if self.aborts:
+            self.emit.helper(ABORT, node_defs.proto("NoOp"), self.aborts)
 
     def final(self) -> tuple[Shown, ...]:
         """Emit the stacks of all variables, helper variables included."""

@@ -49,7 +49,7 @@ _TYPE_ATTR: Final[dict[str, str | None]] = {
 _HELPERS: Final = {
     "VarHandleOp": "dtype",
     "FIFOQueueV2": "component_types",
-    **dict.fromkeys(("Pack", "ConcatV2", "Digamma", "Slice", "Reshape"), "T"),
+    **dict.fromkeys(("Pack", "ConcatV2", "Digamma", "Slice", "Reshape", "CheckNumerics"), "T"),
     **dict.fromkeys(("Enter", "Exit", "NextIteration", "Merge", "Switch"), "T"),
 }
 _LISTS: Final = ("component_types", "Tcomponents")

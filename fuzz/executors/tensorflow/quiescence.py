@@ -14,18 +14,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
 from typing import Final
 
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 
-_TASKS: Final = Path("/proc/self/task")
-_NEEDED: Final = ("State", "voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
+_TASKS: Final = "/proc/self/task"
+_STATUS_BYTES: Final = 1 << 14
 _TIMERS_S: Final = 0.01
 """Seconds, longer than any timer of TensorFlow's mutexes."""
 
 
-def sleeping_threads() -> dict[int, tuple[str, ...]] | None:
+def sleeping_threads() -> dict[str, bytes] | None:
     """Context-switch counts of each other thread; None if some thread is not asleep.
 
     Raises
@@ -33,25 +32,34 @@ def sleeping_threads() -> dict[int, tuple[str, ...]] | None:
     Unavailable
         On a system without ``/proc/self/task``.
     """
-    mine = threading.get_native_id()
-    seen: dict[int, tuple[str, ...]] = {}
+    mine = str(threading.get_native_id())
+    seen: dict[str, bytes] = {}
     try:
         threads = os.listdir(_TASKS)
     except FileNotFoundError:
         raise Unavailable("tests that may block need /proc/self/task (Linux)") from None
-    for thread in map(int, threads):
+    for thread in threads:
         if thread == mine:
             continue
         try:
-            text = (_TASKS / str(thread) / "status").read_text(encoding="ascii", errors="replace")
+            file = os.open(f"{_TASKS}/{thread}/status", os.O_RDONLY)
         except (FileNotFoundError, ProcessLookupError):
             return None  # the thread has just ended
-        lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-        state, *switches = (lines[name].strip() for name in _NEEDED)
-        if not state.startswith("S"):
+        try:
+            text = os.read(file, _STATUS_BYTES)
+        except ProcessLookupError:
             return None
-        seen[thread] = tuple(switches)
+        finally:
+            os.close(file)
+        if not text.partition(b"\nState:\t")[2].startswith(b"S"):
+            return None
+        seen[thread] = text[text.index(b"\nvoluntary_ctxt_switches:") :]  # and nonvoluntary ones
     return seen
+
+
+def other_threads_s() -> float:
+    """Seconds of processor time of all other threads of this process so far."""
+    return time.process_time() - time.thread_time()
 
 
 def is_quiescent() -> bool:

@@ -12,8 +12,8 @@ Blocked executions
 ------------------
 A race that may block is watched. When no thread of the process can go on
 (`quiescence`), the state is read while the blocked runs still wait: variables, flags
-that say which copies are done, their observed values, then queues. Closing the session
-then cancels the blocked runs.
+that say which copies are done, their observed values, then queues. Then an op of each blocked
+run is made to fail (`ABORT`), which cancels the others. The next step sets all resources anew.
 
 Reading a queue means taking its elements. That lets a blocked enqueue go on, and the ops
 after it, which may take from another queue before it is read. No enqueue can be blocked
@@ -64,13 +64,14 @@ from tensorflow.python.client import pywrap_tf_session
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, STATUSES, Batch
 from litmusfuzz.fuzz.executors.tensorflow.lowering import (
+    ABORT,
     HOLD,
     INIT,
     begun_key,
     done_key,
     observed_key,
 )
-from litmusfuzz.fuzz.executors.tensorflow.quiescence import stays_quiescent
+from litmusfuzz.fuzz.executors.tensorflow.quiescence import other_threads_s, stays_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
@@ -83,8 +84,12 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Shown, Template
 
-_PATIENCE_S: Final = 0.002
+_PATIENCE_S: Final = 0.001
 """Seconds between two checks of a race that may block."""
+_BUSY_S: Final = 0.0001
+"""Processor time of other threads between two checks that shows that some can go on."""
+_ABORT_S: Final = 1.0
+"""Seconds that blocked runs have to end after one of their ops has failed."""
 
 
 def callable_of(
@@ -122,8 +127,10 @@ class LiveSession:
     initialize : callable
         Gives all resources of all copies their initial contents.
     usable : bool
-        False once a run is blocked or has failed, or a queue may be closed: another
-        step then needs a new session.
+        False once a run has failed or does not end, or a queue may be closed: another step then
+        needs a new session.
+    blocked : bool
+        True if some copy was blocked in the last step.
     """
 
     def __init__(
@@ -140,6 +147,7 @@ class LiveSession:
         self._closes = any(node.definition.closes for node in nodes)
         self._put = {n.resources[0] for n in nodes if n.definition.puts}
         self.usable = True
+        self.blocked = False
         self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
         self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
@@ -153,6 +161,7 @@ class LiveSession:
         if built.contents:
             fetches = [name for each in built.contents for name in (each.sizes, each.elements)]
             self._run_contents = callable_of(self.session, fetches)
+        self._abort: Callable[[], list[Any]] | None = None
         self._threads: ThreadPoolExecutor | None = None
         if len(self._runs) > 1 or self._may_block:
             self._threads = ThreadPoolExecutor(len(self._runs))
@@ -196,13 +205,14 @@ class LiveSession:
                 contents[each.queue.name] = tuple(fetched[2 * position : 2 * position + 2])
         if not self._may_block:
             return Batch(values)
+        self.blocked = race.blocked
         status, absent = self._endings(race, values)
         if held and self._test.mutexes:
             undone = sum(~values[done_key(run.name)] for run in self._test.runs)
             status[undone > 1] = DROPPED
+        self.usable = not (race.failure or held or self._closes)
         if race.blocked or race.failure:
             self._cancel(race)
-        self.usable = not (race.blocked or race.failure or self._closes)
         return Batch(values, contents, status, absent)
 
     def _crowded(self) -> bool:
@@ -254,10 +264,16 @@ class LiveSession:
                 values[key] = array[position * self._copies : (position + 1) * self._copies]
 
     def _cancel(self, race: _Race) -> None:
-        """Cancel the runs that have not ended."""
-        self._wait_for_compiler()
-        self.session.close()
-        race.wait()
+        """Cancel the runs that have not ended; by closing the session, if nothing else does."""
+        if self.usable:
+            if self._abort is None:
+                self._abort = callable_of(self.session, (), ABORT)
+            self._abort()
+            self.usable = race.wait(_ABORT_S)
+        if not self.usable:
+            self._wait_for_compiler()
+            self.session.close()
+            race.wait()
 
     def _wait_for_compiler(self) -> None:
         """Wait until XLA's background compilation is done.
@@ -272,7 +288,7 @@ class LiveSession:
         self._wait_for_compiler()
         if self._threads is not None:
             self._threads.shutdown()
-        del self.initialize, self._runs, self._run_final
+        del self.initialize, self._runs, self._run_final, self._abort
         if self._built.contents:
             del self._run_contents
         self.session.close()
@@ -309,6 +325,7 @@ class _Race:
             ((name, call),) = self._calls.items()
             self.shown[name] = call()
             return
+        used_s = 0.0
         while len(self.shown) < len(self._calls) and not (self.blocked or self.failure):
             for run in self._test.runs:
                 if run.name not in self._futures and self.shown.keys() >= set(run.after):
@@ -321,7 +338,10 @@ class _Race:
                     self._take(name, future, watched=watched)
             if watched and not ended:
                 # Every run that can begin has begun: no other thread could go on.
-                idle = (stuck or stays_quiescent)()
+                # While XLA compiles, `stays_quiescent` would take a tenth of the processor's time.
+                before, used_s = used_s, other_threads_s()
+                quiet = used_s - before < _BUSY_S
+                idle = stuck() if stuck else quiet and stays_quiescent()
                 self.blocked = idle and not any(future.done() for future in pending)
         if self.failure:
             self._wait_for_others()
@@ -339,9 +359,9 @@ class _Race:
         while not (all(future.done() for future in self._futures.values()) or stays_quiescent()):
             wait(self._futures.values(), _PATIENCE_S)
 
-    def wait(self) -> None:
-        """Wait until all runs have ended, also by cancellation."""
-        wait(self._futures.values())
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until all runs have ended, also by cancellation; true if they have."""
+        return not wait(self._futures.values(), timeout_s).not_done
 
 
 def _copy_of(error: tf.errors.OpError) -> int:
