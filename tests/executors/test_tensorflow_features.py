@@ -16,7 +16,8 @@ from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Queue, Variable
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
-from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor, lowering, session
+from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, Batch, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent, stays_quiescent
 from litmusfuzz.oracles.explorer import Explorer
@@ -134,6 +135,37 @@ def test_a_step_leaves_nothing_for_the_next() -> None:
     test = litmus("Q!1; lock M; X=1; unlock M", queues={"Q": 2})
     (outcome,) = execute(test, 40, Noise(4, steps=10, padding=0))
     assert outcome.plain == {"X": 1, "Q": [1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "queues", "shown"),
+    [
+        ("lock M; X=1; r0=Q?; unlock M", {"Q": 1}, "_status=blocked X=1 Q=[]"),
+        ("Q!1; Q!2 || P!3; P!4", {"P": 1, "Q": 1}, "_status=blocked P=[3] Q=[1]"),
+        (
+            "X=1; Q!1; Q!2 ||| lock M; Y=1; r0=R?; unlock M",
+            {"Q": 1, "R": 1},
+            "_status=blocked X=1 Y=1 Q=[1] R=[]",
+        ),
+        ("Q!1; close Q", {"Q": 2}, "Q=[1]"),
+        ("Q!1; close Q; r0=Q?; r1=Q?", {"Q": 2}, "_status=failed"),
+    ],
+)
+def test_a_session_goes_on_after_a_step_that_ends_in_any_way(
+    text: str, queues: dict[str, int], shown: str
+) -> None:
+    """A lock that is still held, or a queue that is still closed, would show in the next step."""
+    test = litmus(text, queues=queues)
+    template, noise = lowering.lower(test), Noise(1, padding=0)
+    graph = lowering.build(template, noise, np.random.default_rng(0))
+    live = session.LiveSession(template, graph, Settings.of(PLAIN), noise.copies)
+    for _ in range(4):
+        builder = HistogramBuilder(test)
+        builder.add(live.step())
+        assert list(map(str, builder.histogram())) == [shown]
+        assert live.usable
+        assert live.hindered == shown.startswith("_status")
+    live.close()
 
 
 def test_one_graph_can_run_several_times() -> None:

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 # Compiling a cluster takes about 10 ms, so that fewer copies give more executions a second.
 _CLUSTERED_COPIES: Final = 8
 
-# An execution that blocks takes more than 10 ms, and one that fails or closes a queue needs a new
-# session, up to 100 ms. The limit bounds the time for a test that always does.
+# A step with an execution that blocks takes more than 10 ms: a limit for a test that always does.
 _MOST_SLOW: Final = 16
 
 # Eight copies in one graph, of whichever tests: with four, a test takes a tenth more time.
@@ -231,8 +230,8 @@ class PreparedTest:
         Of the noise, only `copies`, `steps`, `shuffle` and `padding` have an effect:
         TensorFlow controls its own threads. With clusters a graph has fewer copies and
         runs for more steps, since XLA compiles the clusters of each copy; so has a graph
-        with large tensors. A test that blocks, fails or closes a queue may be executed fewer
-        than `count` times.
+        with large tensors. A test that blocks or fails may be executed fewer than `count`
+        times.
 
         An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
@@ -255,7 +254,7 @@ class PreparedTest:
                         values = live.step()
                     with self._clock.part("counting_s"):
                         builder.add(values)
-                    slow += live.blocked or not live.usable
+                    slow += live.hindered
                     # If most copies block, sequential copies stop at the first.
                     most = 2 * (builder.count - before) >= noise.copies
                     if builder.count >= count or slow >= _MOST_SLOW or not live.usable:

@@ -27,6 +27,12 @@ conditional therefore returns a *token*, which waits for such nodes. Only the en
 run, or of an enclosing critical section, waits for the token. No node of the test
 follows a token, so that tokens add no order.
 
+A test that may block
+---------------------
+Its variables also hold what its blocked runs would have returned (`_State.keep`). One more helper
+of each run ends it when it is blocked (`_State.abortable`): it fails, which cancels the other ops.
+It has edges from nodes that end the run only, and none to a node of the test.
+
 Sources of different outcomes
 -----------------------------
 - *Sequential copies.* A thread of TensorFlow's pool takes the newest of its own closures
@@ -407,6 +413,11 @@ class _State:
         self.aborts: list[str] = []
         self.rest: list[str] = []
         self.may_block = template.may_block
+        # The test may close a queue, or `HOLD` one of several that it puts into.
+        nodes = list(self.test.nodes)
+        closes = any(node.definition.closes for node in nodes)
+        puts = {node.resources[0] for node in nodes if node.definition.puts}
+        self.renews_queues = template.may_block and (closes or len(puts) > 1)
         self._constants: set[str] = set()
         for variable in self.test.variables:
             self.kept.setdefault(variable.type, []).append(variable.name)
@@ -464,9 +475,7 @@ class _State:
         take = typed("QueueDequeueV2", number.dtype)
         checked = typed("CheckNumerics", number.dtype)
         checked.attr["message"].s = name.encode()
-        check = emit.helper(
-            f"{name}/check", checked, [emit.helper(f"{name}/wait", take, [handle])]
-        )
+        check = emit.helper(f"{name}/check", checked, [emit.helper(f"{name}/wait", take, [handle])])
         put = typed("QueueEnqueueV2", number.dtype)
         zero = self._constant(f"{ABORT}/zero", np.array(0, number.dtype))
         ended = emit.helper(f"{name}/ended", put, [handle, zero, *ends])
@@ -530,7 +539,11 @@ class _State:
             f"{name}/handle", self.frame.handles[queue.name], name, (), queue.device
         )
         take = typed("QueueDequeueManyV2", queue.dtype)
-        last = self._emptied(name, handle, queue.dtype)
+        filled = handle
+        if self.renews_queues:
+            filled = last = self._renewed(name, queue)
+        else:
+            last = self._emptied(name, handle, queue.dtype)
         if queue.init:
             elements = [
                 literal(each, queue.shape, queue.dtype, whole=self.test.whole)
@@ -538,7 +551,7 @@ class _State:
             ]
             value = self._constant(f"init/{queue.name}", np.stack(elements))
             put = typed("QueueEnqueueManyV2", queue.dtype)
-            last = emit.helper(f"{name}/set", put, [handle, value, f"^{last}"])
+            last = emit.helper(f"{name}/set", put, [filled, value, f"^{last}"])
         self.sets.append(f"^{last}")
         size = emit.helper(f"{name}/size", typed("QueueSizeV2", queue.dtype), [handle])
         if not self.may_block:
@@ -559,6 +572,17 @@ class _State:
         self.rest.append(f"^{name}/rest")
         self._joined(f"{name}/elements", queue, parts)
         self._held(name, queue, handle, full)
+
+    def _renewed(self, name: str, queue: Queue) -> str:
+        """Emit the nodes that replace a queue, which may be closed; the new one's handle.
+
+        A queue stays closed as long as it exists. All its other handles find the new one.
+        """
+        template = self.frame.handles[queue.name]
+        old = self.emit.handle(f"{name}/old", template, name, (), queue.device)
+        destroy = node_defs.proto("DestroyResourceOp")
+        gate = [f"^{self.emit.helper(f'{name}/destroyed', destroy, [old])}"]
+        return self.emit.handle(f"{name}/new", template, name, gate, queue.device)
 
     def _joined(self, name: str, queue: Queue, parts: Sequence[str]) -> str:
         """Emit the concatenation of a queue's elements."""

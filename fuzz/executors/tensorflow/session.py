@@ -1,6 +1,7 @@
 """Runs a built graph in one TensorFlow session; a step takes a few `Session.run` calls.
 
-1. `INIT` gives all resources of all copies their initial contents.
+1. `INIT` gives all resources of all copies their initial contents; queues that may be closed are
+   replaced by new ones.
 2. The race: for each run of the test one `Session.run` of its graph, in all copies. If
    there are several, each has a thread of its own. A run that comes after other runs
    starts when those have ended. The observed values are fetched.
@@ -127,10 +128,9 @@ class LiveSession:
     initialize : callable
         Gives all resources of all copies their initial contents.
     usable : bool
-        False once a run has failed or does not end, or a queue may be closed: another step then
-        needs a new session.
-    blocked : bool
-        True if some copy was blocked in the last step.
+        False if a run could only be ended with the session.
+    hindered : bool
+        True if some copy was blocked, or failed, in the last step.
     """
 
     def __init__(
@@ -144,10 +144,9 @@ class LiveSession:
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
         nodes = list(self._test.nodes)
-        self._closes = any(node.definition.closes for node in nodes)
         self._put = {n.resources[0] for n in nodes if n.definition.puts}
         self.usable = True
-        self.blocked = False
+        self.hindered = False
         self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
         self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
@@ -205,12 +204,11 @@ class LiveSession:
                 contents[each.queue.name] = tuple(fetched[2 * position : 2 * position + 2])
         if not self._may_block:
             return Batch(values)
-        self.blocked = race.blocked
+        self.hindered = race.blocked or race.failure is not None
         status, absent = self._endings(race, values)
         if held and self._test.mutexes:
             undone = sum(~values[done_key(run.name)] for run in self._test.runs)
             status[undone > 1] = DROPPED
-        self.usable = not (race.failure or held or self._closes)
         if race.blocked or race.failure:
             self._cancel(race)
         return Batch(values, contents, status, absent)
@@ -265,11 +263,10 @@ class LiveSession:
 
     def _cancel(self, race: _Race) -> None:
         """Cancel the runs that have not ended; by closing the session, if nothing else does."""
-        if self.usable:
-            if self._abort is None:
-                self._abort = callable_of(self.session, (), ABORT)
-            self._abort()
-            self.usable = race.wait(_ABORT_S)
+        if self._abort is None:
+            self._abort = callable_of(self.session, (), ABORT)
+        self._abort()
+        self.usable = race.wait(_ABORT_S)
         if not self.usable:
             self._wait_for_compiler()
             self.session.close()
