@@ -515,6 +515,10 @@ class _Unfolder:
         self.test = test
         self.model = model
         self.strictness = strictness
+        # Asked for each node.
+        self.dependencies = Axiom.DEPENDENCIES in model.axioms
+        self.whole_updates = Axiom.UPDATES_INDIVISIBLE in model.axioms
+        self.whole_dense_updates = Axiom.DENSE_UPDATES_INDIVISIBLE in model.axioms
         self.events: list[Event] = []
         self.tokens: list[Token] = []
         self.silent: list[
@@ -643,7 +647,7 @@ class _Unfolder:
             node = step
             inputs = tuple(values[name] for name in node.inputs)
             waits = frame.waits
-            if Axiom.DEPENDENCIES in self.model.axioms:
+            if self.dependencies:
                 waits += tuple(values[name] for name in node.after)
             if kind == "node":
                 first = self.mark()
@@ -693,7 +697,7 @@ class _Unfolder:
         # Edges into any member precede the snapshot.
         sources = [name for n in members for name in n.inputs]
         sources += [outer for n in members for _, outer in captures_of(n)]
-        if Axiom.DEPENDENCIES in self.model.axioms:
+        if self.dependencies:
             sources += [name for n in members for name in n.after]
         outside = [s for s in sources if s.partition(".")[0] not in cluster.members]
         needs = waits + tuple(values[name] for name in dict.fromkeys(outside))
@@ -906,8 +910,7 @@ class _Unfolder:
             return [reads]
         if kind is Kind.WRITE:
             return [writes]
-        dense = node.definition.dense and Axiom.DENSE_UPDATES_INDIVISIBLE in self.model.axioms
-        if dense or Axiom.UPDATES_INDIVISIBLE in self.model.axioms:
+        if self.whole_updates or (self.whole_dense_updates and node.definition.dense):
             return [[(Access.UPDATE, node.resources)]]
         return [reads, writes]
 

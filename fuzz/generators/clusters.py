@@ -49,7 +49,7 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
     return replace(test, clusters=tuple(random_clusters(rng, test)))
 
 
-def random_clusters(rng: random.Random, test: LitmusTest | UnbuiltTest) -> list[Cluster]:
+def random_clusters(rng: random.Random, test: UnbuiltTest) -> list[Cluster]:
     """One or two random clusters of one graph or body; none if no nodes can form one."""
     everywhere = [level.nodes for graph in test.graphs for level in levels(graph)]
     rng.shuffle(everywhere)

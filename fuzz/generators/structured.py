@@ -705,7 +705,7 @@ class Attempt(Protocol):
 
     def __call__(
         self, rng: random.Random, support: Support, events: int, *, arithmetic: bool
-    ) -> LitmusTest | UnbuiltTest:
+    ) -> UnbuiltTest:
         """Generate a test; see `Context.arithmetic`."""
 
 
@@ -724,7 +724,7 @@ def small(
     most : int
         Events of the first attempt; each that fails is followed by a smaller one.
     """
-    large: list[tuple[int, bool, LitmusTest | UnbuiltTest]] = []  # orders, if it must race, test
+    large: list[tuple[int, bool, UnbuiltTest]] = []  # orders, if it must race, test
     for number in range(TRIES):
         events = max(1, round(most * (1 - number / (TRIES - 4))))
         made = attempt(rng, support, events, arithmetic=number < TRIES // 2)
@@ -751,7 +751,7 @@ def small(
     raise AssertionError("no value of the smallest attempts is small enough")
 
 
-def _if_small_values(made: LitmusTest | UnbuiltTest) -> LitmusTest | None:
+def _if_small_values(made: UnbuiltTest) -> LitmusTest | None:
     """The test, validated; None if a value may grow too large."""
-    test = made if isinstance(made, LitmusTest) else made.build()
+    test = made.build()
     return test if largest_magnitude(test, limit=MAX_MAGNITUDE) < MAX_MAGNITUDE else None

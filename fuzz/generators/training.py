@@ -48,8 +48,8 @@ from litmusfuzz.fuzz.passes.autodiff import (
     RULES,
     Step,
     gradients,
+    training_graphs,
     training_step,
-    with_training_step,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 
 def _attempt(
     rng: random.Random, support: Support, events: int, *, arithmetic: bool, plan: str
-) -> LitmusTest | UnbuiltTest:
+) -> UnbuiltTest:
     training = _Training(rng, support, events, gentle=not arithmetic)
     if plan == "loop":
         return training.loop()
@@ -396,14 +396,14 @@ class _Training:
         name = self.context.fresh("w")
         return body.add(name, self.step.op, operands, resources=(variable.name,))
 
-    def loop(self) -> LitmusTest:
+    def loop(self) -> UnbuiltTest:
         """Test of one or two workers that train in loops."""
         rng = self.rng
         cost = 3 * len(self.context.variables)
         sizes = [(w, s) for w, s in ((1, 2), (1, 3), (2, 2)) if w * s * cost <= self.most]
         workers, steps = rng.choice(sizes or [(1, 2)])
         graph = self.graph("main")
-        losses: list[str] = []
+        losses: dict[str, BodyGenerator] = {}  # each with the body that computes it
         for _ in range(workers):
             scalar = self.context.scalar
             counter, last = self.context.fresh("i"), self.context.fresh("v")
@@ -424,12 +424,19 @@ class _Training:
             )
             name = graph.add(self.context.fresh("loop"), "While", inputs, attrs=attrs)
             graph.types[f"{name}.{last}"] = kind
-            losses.append(loss)
+            self.context.bounds[name] = steps
+            losses[loss] = body
         if workers == 1 or rng.random() < 0.3:
             self.evaluate_or_restore()
-        test = self.test().build()
-        for loss in losses:
-            test = with_training_step(test, loss, self.step, ordered=rng.random() < 0.6)
+        test = self.test()
+        for loss, body in losses.items():
+            values = (name for node in test.nodes for name in (*node.keys, *node.arguments))
+            taken = (*values, *(variable.name for variable in self.context.variables))
+            ordered = rng.random() < 0.6
+            graphs = training_graphs(
+                test.graphs, body.types, taken, loss, self.step, ordered=ordered
+            )
+            test = replace(test, graphs=graphs)
         return test
 
     # --- the test ------------------------------------------------------------------------

@@ -178,9 +178,32 @@ def with_training_step(
     NotDifferentiable
         As `gradients` does, or if no node has the name `loss`.
     """
-    step = step or Step()
     resources = (each.name for each in (*test.resources, *test.clusters))
-    fresh = FreshNames((*test.types, *resources)).like
+    taken = (*test.types, *resources)
+    graphs = training_graphs(test.graphs, test.types, taken, loss, step, ordered=ordered)
+    return replace(test, graphs=graphs)
+
+
+def training_graphs(
+    graphs: tuple[Graph, ...],
+    types: Types,
+    taken: Iterable[str],
+    loss: str,
+    step: Step | None = None,
+    *,
+    ordered: bool = True,
+) -> tuple[Graph, ...]:
+    """The graphs of `with_training_step`, for a test that is not validated.
+
+    Parameters
+    ----------
+    types : mapping of str to TensorType
+        Types of all values in the graph or body that computes the loss.
+    taken : iterable of str
+        Names of all nodes, values and resources.
+    """
+    step = step or Step()
+    fresh = FreshNames(taken).like
     seen = False
 
     def with_step(nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], list[str]]:
@@ -188,7 +211,7 @@ def with_training_step(
         nonlocal seen
         if any(node.name == loss for node in nodes):
             seen = True
-            added, updates = training_step(nodes, test.types, loss, step, fresh)
+            added, updates = training_step(nodes, types, loss, step, fresh)
             return (*nodes, *added), updates
         return tuple(each for node in nodes for each in inside(node)), []
 
@@ -213,10 +236,10 @@ def with_training_step(
             return (replace(node, attrs=attrs),)
         return (node,)
 
-    graphs = tuple(Graph(graph.name, with_step(graph.nodes)[0]) for graph in test.graphs)
+    made = tuple(Graph(graph.name, with_step(graph.nodes)[0]) for graph in graphs)
     if not seen:
         raise NotDifferentiable(f"no node {loss!r}")
-    return replace(test, graphs=graphs)
+    return made
 
 
 def _ordered_iterations(
