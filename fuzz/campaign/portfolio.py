@@ -53,7 +53,9 @@ class RunSetup:
     An empty configuration is the executor's first. With `wide`, the test runs with the widest
     lanes that the reducer tries, so that torn values show; with `lanes` it runs with so many, as
     large tensors may be copied by other code; with `names` it runs under permuted names. Tests
-    without such a form are left out. One test of `every` runs in this setup.
+    without such a form are left out. One test of `every` runs in this setup. With `settings` the
+    configurations are generated in the executor's space, another one every so many tests; a mutant
+    that has one configuration is left out.
     """
 
     name: str
@@ -64,6 +66,7 @@ class RunSetup:
     lanes: int = 1
     names: bool = False
     every: int = 1
+    settings: int = 0
 
     def form(self, test: LitmusTest, number: int) -> LitmusTest | None:
         """The test with this number as it is run; None if it is not run."""
@@ -98,6 +101,7 @@ RUN_SETUPS: Final = MappingProxyType(
         "tf": (
             RunSetup("sessions", "", Noise(copies=8, steps=16), 128),
             RunSetup("sessions, wide", "", Noise(copies=8, steps=32), 256, wide=True),
+            RunSetup("sessions, settings", "", Noise(copies=8, steps=8), 64, settings=2),
         ),
     }
 )

@@ -18,11 +18,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.portfolio import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Mutant
 from litmusfuzz.fuzz.executors.table import CANARY, CONTROL, EXECUTORS, MUTANT, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
@@ -31,8 +33,12 @@ from litmusfuzz.reports.events import Kill
 from litmusfuzz.reports.kills import Effort, Selftest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
+    from litmusfuzz.fuzz.executors.protocol import Config, Executor
     from litmusfuzz.fuzz.support import Support
 
 DEFAULT_S: Final = 300.0
@@ -101,6 +107,30 @@ def controls() -> tuple[str, ...]:
     return tuple(CONTROL + name.removeprefix(MUTANT) for name in mutants() if name != CANARY)
 
 
+def _has_settings(made: type[Executor]) -> bool:
+    """True if an executor runs in the points of a space; most mutants run in one configuration."""
+    return isinstance(made, HasConfigurationSpace) and len(made.configurations()) > 1
+
+
+def _space_of_sessions(made: type[HasConfigurationSpace], plain: Config) -> ConfigurationSpace:
+    """The space of an executor without the settings of a process.
+
+    A mutant would need a process for each value of these.
+    """
+
+    def of_the_process(setting: str, value: Setting) -> bool:
+        point = {**made.space.plain, setting: value}
+        if made.space.problem(point):
+            return False
+        return made.configuration_at(point).environment != plain.environment
+
+    values = {
+        setting: all_of[:1] if any(of_the_process(setting, each) for each in all_of) else all_of
+        for setting, all_of in made.space.values.items()
+    }
+    return replace(made.space, values=values)
+
+
 class _SelftestRun:
     """One self-test: its candidates, and what they share."""
 
@@ -109,6 +139,8 @@ class _SelftestRun:
         self.seed = seed
         self.portfolios: dict[tuple[str, Support], Portfolio] = {}
         self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
+        self.generated: dict[str, tuple[list[Config], Iterator[Config]]] = {}
+        """By the executor that mutants were made from, configurations of its space."""
         self.setups: defaultdict[str, Effort] = defaultdict(Effort)
         self.families: defaultdict[str, Effort] = defaultdict(Effort)
         self.died: Counter[str] = Counter()
@@ -128,8 +160,28 @@ class _SelftestRun:
         key = (origin, made.support)
         if key not in self.portfolios:
             self.portfolios[key] = Portfolio(made.support, self.seed, sparse=origin != "tf")
-        there = tuple((each, by_name[each.config]) for each in setups if each.config in by_name)
+        there = tuple(
+            (each, by_name[each.config])
+            for each in setups
+            if each.config in by_name and (not each.settings or _has_settings(made))
+        )
         return _Candidate(name, origin, self.portfolios[key], there)
+
+    def _config(self, candidate: _Candidate, setup: RunSetup, config: Config) -> Config:
+        """The configuration of a setup in which the candidate's present test runs."""
+        if not setup.settings:
+            return config
+        made = executor_class(candidate.name)
+        assert isinstance(made, HasConfigurationSpace)
+        if candidate.origin not in self.generated:
+            space = _space_of_sessions(made, config)
+            found = points(space, f"{self.seed}/selftest/{candidate.origin}")
+            self.generated[candidate.origin] = [], map(made.configuration_at, found)
+        listed, more = self.generated[candidate.origin]
+        number = (candidate.tests - 1) // setup.settings
+        while number >= len(listed):
+            listed.append(next(more))
+        return listed[number]
 
     async def run(self, workers: int, show: ShowProgress) -> None:
         """Run until all mutants are killed, or the time is over."""
@@ -161,7 +213,8 @@ class _SelftestRun:
             form = setup.form(test, number)
             if form is None:
                 continue
-            trial = _Trial(family, form, setup, config, self.seed + number)
+            chosen = self._config(candidate, setup, config)
+            trial = _Trial(family, form, setup, chosen, self.seed + number)
             if await self._kills(candidate, worker, trial):
                 candidate.killed_by = family, setup.name
                 self.families[family].kills += 1

@@ -40,6 +40,7 @@ EXECUTORS: Final = MappingProxyType(
         "mutant/tf-dropped-control-edge": "litmusfuzz.fuzz.mutants.tensorflow:DroppedControlEdge",
         "mutant/tf-store-buffers": "litmusfuzz.fuzz.mutants.tensorflow:StoreBuffers",
         "mutant/tf-stale-cache": "litmusfuzz.fuzz.mutants.tensorflow:StaleCache",
+        "mutant/tf-one-pair-of-settings": "litmusfuzz.fuzz.mutants.tensorflow:OnePairOfSettings",
         "mutant/tf-early-sink": "litmusfuzz.fuzz.mutants.tensorflow:EarlySink",
         "mutant/tf-one-run-waited-for": "litmusfuzz.fuzz.mutants.tensorflow:OneRunWaitedFor",
         "mutant/tf-early-transfer": "litmusfuzz.fuzz.mutants.tensorflow:EarlyTransfer",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
     from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest
 
@@ -343,6 +344,28 @@ class CopiedVariables(TensorFlowMutant):
             return replace(node, resources=tuple(copies[name] for name in node.resources))
 
         return _with_nodes(replace(test, variables=(*test.variables, *extra)), change)
+
+
+class OnePairOfSettings(CopiedVariables):
+    """Copied variables, only with the loop optimizer and in one thread.
+
+    Killed by what kills the copied variables, in a configuration with both settings. Survives it in
+    all configurations that lack one of them.
+    """
+
+    name = "mutant/tf-one-pair-of-settings"
+    needs: ClassVar[Mapping[str, Setting]] = {"loop_optimizer": True, "inter_op_threads": 1}
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """All presets: the space is that of the executor."""
+        return TensorFlowExecutor.configurations()
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
+        """Lower the changed test only if the configuration has both settings."""
+        if self.needs.items() <= (self.point_of(config) or {}).items():
+            return super().prepare(test, config)
+        return _Unchanged().prepare(test, config)
 
 
 # --- updates and writes ------------------------------------------------------------------

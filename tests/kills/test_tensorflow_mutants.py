@@ -14,7 +14,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.fuzz.executors.table import executor_class, names
+from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 from litmusfuzz.fuzz.mutants import tensorflow as mutants
 from litmusfuzz.oracles.explorer import Explorer
@@ -146,6 +146,26 @@ def test_tensorflow_survives_both(kill: Kill) -> None:
         assert not forbidden(test, EXECUTOR, execute(sound, test, 0))
 
 
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        ("loop_optimizer=true;inter_op_threads=1", True),
+        ("loop_optimizer=true;inter_op_threads=1;model_code=true", True),
+        ("loop_optimizer=true", False),
+        ("inter_op_threads=1", False),
+        ("plain", False),
+    ],
+)
+def test_a_defect_of_two_settings_shows_with_both_alone(settings: str, *, wrong: bool) -> None:
+    """As the copied variables, it shows in every execution."""
+    test = Shape("X=1; r0=X").test()
+    name = mutants.OnePairOfSettings.name
+    config = configuration(name, settings)
+    for executor, shown in ((name, wrong), (f"control/{name.partition('/')[2]}", False)):
+        seen = executor_class(executor)().prepare(test, config).run(64, Noise(copies=8), 0)
+        assert bool(forbidden(test, EXECUTOR, set(seen))) is shown
+
+
 def test_mutants_that_break_only_the_executor_model_are_silent_under_rfc() -> None:
     for mutant in (mutants.SplitUpdates, mutants.NoWindow):
         test = next(kill for kill in KILLS if kill.mutant is mutant).killed_by.test()
@@ -153,5 +173,6 @@ def test_mutants_that_break_only_the_executor_model_are_silent_under_rfc() -> No
 
 
 def test_every_mutant_has_a_kill() -> None:
-    here = {kill.mutant.name for kill in KILLS} | {mutants.UncheckedClusters.name}
+    others = {mutants.UncheckedClusters.name, mutants.OnePairOfSettings.name}
+    here = {kill.mutant.name for kill in KILLS} | others
     assert here == {n for n in names() if executor_class(n).__module__ == mutants.__name__}
