@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.reports.bench import BenchReport
 
-from litmusfuzz.fuzz.cli.common import json_option, print_report, progress_line
+from litmusfuzz.fuzz.cli.campaigns import known_findings, known_option
+from litmusfuzz.fuzz.cli.common import Duration, fail, json_option, print_report, progress_line
 
 
 @click.group(epilog="Example: litmusfuzz bench oracle --no-compare")
@@ -70,16 +71,34 @@ def bench_tensorflow(as_json: bool) -> None:
     _show_bench(report, as_json)
 
 
-@bench.command("campaign", epilog="Example: litmusfuzz bench campaign --json")
+@bench.command(
+    "campaign",
+    epilog="Example: litmusfuzz bench campaign --all-configurations 10m --known known.yaml",
+)
+@click.option(
+    "--all-configurations",
+    "seconds",
+    type=Duration(),
+    default=None,
+    help="Measure instead one campaign of that length on all configurations.",
+)
+@known_option
 @json_option
-def bench_campaign(as_json: bool) -> None:
+def bench_campaign(seconds: float | None, known_file: str | None, as_json: bool) -> None:
     """Measure graph runs in a second, and where the time of a campaign goes.
 
-    Takes about four minutes on two free cores.
+    Takes about four minutes on two free cores, or as long as --all-configurations says.
     """
+    from litmusfuzz.fuzz.bench import all_configurations
     from litmusfuzz.fuzz.bench.campaign import report
 
-    _show_bench(report, as_json)
+    if seconds is None:
+        if known_file is not None:
+            fail("--known: only with --all-configurations")
+        _show_bench(report, as_json)
+        return
+    known_findings(known_file)  # a mistake in it is reported at once
+    _show_bench(partial(all_configurations.report, seconds=seconds, known=known_file), as_json)
 
 
 @bench.command("depth", epilog="Example: litmusfuzz bench depth --graphs 100 --seeds 3")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.bench import campaign
+from litmusfuzz.fuzz.bench import all_configurations, campaign
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.baselines import run_naively
@@ -47,3 +47,23 @@ def test_a_naive_loop_refuses_a_test_that_may_block() -> None:
 def test_the_time_of_a_generator_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "GENERATED", 2)
     assert (campaign.generator("dag").value or 0) > 0
+
+
+def test_one_campaign_on_all_configurations_is_measured() -> None:
+    """A real one, too short for most of them."""
+    made = all_configurations.report(lambda _: None, seconds=2.0, known=None)
+    figures = {each.name: each for each in made.figures}
+    runs, fewest = figures["graph runs"], figures["graph runs of the rarest preset"]
+    assert runs.value
+    assert runs.least == pytest.approx(2 * 5000 / 600)
+    assert fewest.value == 0
+    pairs = figures["pairs of settings reached"]
+    assert 0 < (pairs.value or 0) < 1
+    assert pairs.least is None
+    assert 0 < (figures["workers run new graphs"].value or 0) <= 1
+    assert figures["time for what is known"].value == 0
+
+
+def test_a_campaign_that_cannot_run_is_no_measurement() -> None:
+    with pytest.raises(RuntimeError, match="ended with 2"):
+        all_configurations.report(lambda _: None, seconds=2.0, known="missing.yaml")
