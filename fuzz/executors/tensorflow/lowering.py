@@ -646,9 +646,12 @@ class _State:
             return ()
         found = []
         count = TensorType("int32", ())
-        # If ops may be blocked, all queues are counted before one is emptied.
-        sizes = (f"^{copy}/{queue.name}/size" for copy in self.copies for queue in self.test.queues)
-        self.emit.helper("contents/counted", node_defs.proto("NoOp"), sizes)
+        # If ops may be blocked, variables are read and all queues counted before one is emptied.
+        before = [f"^{self.place}final{position}" for position, _ in enumerate(self.kept)]
+        before += (
+            f"^{copy}/{queue.name}/size" for copy in self.copies for queue in self.test.queues
+        )
+        self.emit.helper("contents/counted", node_defs.proto("NoOp"), before)
         if self.may_block:
             self.emit.helper("contents/rest", node_defs.proto("NoOp"), self.rest)
         for queue in self.test.queues:

@@ -156,10 +156,9 @@ class LiveSession:
             fetches = [shown.tensor for shown in unit.observed]
             run = callable_of(self.session, fetches, unit.target, options=options)
             self._runs.update(dict.fromkeys(unit.runs, run))
-        self._run_final = callable_of(self.session, [shown.tensor for shown in built.final])
-        if built.contents:
-            fetches = [name for each in built.contents for name in (each.sizes, each.elements)]
-            self._run_contents = callable_of(self.session, fetches)
+        self._final = [shown.tensor for shown in built.final]
+        contents = [name for each in built.contents for name in (each.sizes, each.elements)]
+        self._read = callable_of(self.session, (*self._final, *contents))
         self._abort: Callable[[], list[Any]] | None = None
         self._threads: ThreadPoolExecutor | None = None
         if len(self._runs) > 1 or self._may_block:
@@ -193,15 +192,17 @@ class LiveSession:
             for unit in self._built.units:
                 for run in unit.runs:
                     self._unstack(unit.observed, race.shown[run], values, run)
-        self._unstack(self._built.final, self._run_final(), values)
-        contents = {}
         held = race.blocked and self._crowded()
         if held:
+            kept = callable_of(self.session, self._final)()
             callable_of(self.session, (), HOLD)()
-        if self._built.contents:
-            fetched = self._run_contents()
-            for position, each in enumerate(self._built.contents):
-                contents[each.queue.name] = tuple(fetched[2 * position : 2 * position + 2])
+        final = self._read()
+        fetched = final[len(self._final) :]
+        self._unstack(self._built.final, kept if held else final[: len(self._final)], values)
+        contents = {
+            each.queue.name: (fetched[2 * position], fetched[2 * position + 1])
+            for position, each in enumerate(self._built.contents)
+        }
         if not self._may_block:
             return Batch(values)
         self.hindered = race.blocked or race.failure is not None
@@ -285,9 +286,7 @@ class LiveSession:
         self._wait_for_compiler()
         if self._threads is not None:
             self._threads.shutdown()
-        del self.initialize, self._runs, self._run_final, self._abort
-        if self._built.contents:
-            del self._run_contents
+        del self.initialize, self._runs, self._read, self._abort
         self.session.close()
 
 
