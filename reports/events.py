@@ -110,7 +110,7 @@ class Configured(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """A configuration that a campaign fuzzes, what it guarantees, and the model that judges it.
 
     `executor_class` tells configurations apart whose findings are distinguished
-    (`fuzz.campaign.canonical.executor_class`). A test runs in one of the configurations with the
+    (`fuzz.campaign.canonical.executor_class`). A test runs in some of the configurations with the
     same `group`. `point` has its settings in the executor's `Space`; it is empty without one. The
     name ``product`` stands for all configurations that are generated in the space.
     """

@@ -29,7 +29,7 @@ def configured(executor: str, config: Config, model: Model | None, group: int = 
     model : Model or None
         Judges all outcomes; None for the model that each configuration guarantees.
     group : int
-        A test runs in one of the configurations of a group.
+        A test runs in some of the configurations of a group.
     """
     if config.name == PRODUCT:
         judged_by = model.name if model else ""

@@ -1,6 +1,6 @@
 """Picks the configuration in which each test runs, so that all get the same share of the time.
 
-An executor may have several configurations, and a test runs in one of them. Changing to another
+An executor may have several configurations, and a test runs in some of them. Changing to another
 environment means another process. So the sampler keeps one environment for some seconds and
 alternates, test by test, between the configurations of that environment. It picks what has had the
 least time: a fast configuration gets more tests, not more time.
