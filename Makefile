@@ -13,7 +13,7 @@ export CXX ?= c++
 .PHONY: fuzz test nightly lint sanitize setup lock clean
 
 fuzz: setup
-	@$(VENV)/bin/litmusfuzz run --time 60s; code=$$?; \
+	@$(VENV)/bin/litmusfuzz run --time 60s --workers $$(nproc); code=$$?; \
 	  if [ $$code -eq 1 ]; then echo "litmusfuzz: the run ended with findings (exit 1), see ./findings/run-SEED"; fi; \
 	  if [ $$code -eq 3 ]; then echo "litmusfuzz: the run ended, and left something undecided (exit 3)"; fi; \
 	  [ $$code -eq 0 ] || [ $$code -eq 1 ] || [ $$code -eq 3 ]

@@ -50,6 +50,27 @@ def same_cause(before: str, after: Outcome) -> bool:
     return now == before or (before, now) == ("torn", "wrong")
 
 
+def may_share_cause(
+    one: LitmusTest, shown: Iterable[Outcome], other: LitmusTest, also: Iterable[Outcome]
+) -> bool:
+    """True if the forbidden outcomes of two tests may well have one cause.
+
+    They have a symptom in common, and a kernel that writes rows, or neither has one. This is a
+    guess that lets one of them wait until the other is minimized.
+    """
+    if {symptom(each) for each in shown}.isdisjoint(symptom(each) for each in also):
+        return False
+    first, second = (
+        {
+            node.definition.kernel_class
+            for node in test.effects
+            if node.definition.sparse and node.definition.kind.writes
+        }
+        for test in (one, other)
+    )
+    return not first.isdisjoint(second) or not (first or second)
+
+
 def likely_cause(
     test: LitmusTest, outcome: Outcome, *, names: Collection[str] = (), order: bool = False
 ) -> str:

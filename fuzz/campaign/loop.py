@@ -28,6 +28,7 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Script, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
+from litmusfuzz.fuzz.campaign.causes import may_share_cause
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
 from litmusfuzz.fuzz.campaign.configured import configured
@@ -933,7 +934,11 @@ class Campaign:
             else:
                 self._set_aside(unreduced, known)
         self.unreduced = waiting
-        waiting = [unreduced for unreduced in waiting if unreduced.executor is executor]
+        waiting = [
+            unreduced
+            for unreduced in waiting
+            if unreduced.executor is executor and not self._may_show_what_is_minimized(unreduced)
+        ]
         if not waiting:
             return self._next_to_try_again(executor)
 
@@ -962,6 +967,19 @@ class Campaign:
                 return None
         self.unreduced.remove(chosen)
         return chosen
+
+    def _may_show_what_is_minimized(self, unreduced: UnreducedFinding) -> bool:
+        """True if another worker minimizes what may well have the same cause."""
+        return any(
+            other.executor is unreduced.executor
+            and may_share_cause(
+                other.generated.test,
+                (outcome for outcome, _ in other.judgement.forbidden),
+                unreduced.generated.test,
+                (outcome for outcome, _ in unreduced.judgement.forbidden),
+            )
+            for other in self.minimizing.values()
+        )
 
     def _next_to_try_again(self, executor: CampaignExecutor) -> UnreducedFinding | None:
         """What a fresh process has not shown, the least tried first; None if there is no time."""

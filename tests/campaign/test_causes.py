@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
-from litmusfuzz.fuzz.campaign.causes import explains, finding_name, likely_cause, same_cause
+from litmusfuzz.fuzz.campaign.causes import (
+    explains,
+    finding_name,
+    likely_cause,
+    may_share_cause,
+    same_cause,
+)
 
 PAIR = litmus("X[0]+=1 || r0=X", shape=(1,))
 
@@ -87,3 +93,14 @@ def test_a_blocked_run_is_not_traded_for_a_wrong_value_nor_that_for_a_tear() -> 
     ):
         assert same_cause(before, after) is kept
     assert finding_name(test, blocked).startswith("blocked-AssignVariableOp+QueueDequeueV2-")
+
+
+def test_what_may_share_a_cause_has_a_symptom_and_a_sparse_kernel_in_common() -> None:
+    dense = litmus("X=1; r0=X", shape=(1,))
+    other = litmus("X[0]=1 || r0=X[0]", shape=(1,))
+    torn = Outcome.of(PAIR, {"r0": TORN, "X": (1,)})
+    wrong = Outcome.of(PAIR, {"r0": (7,), "X": (1,)})
+    assert may_share_cause(PAIR, [torn, wrong], other, [wrong])
+    assert not may_share_cause(PAIR, [torn], other, [wrong])
+    assert not may_share_cause(PAIR, [wrong], dense, [wrong])
+    assert may_share_cause(dense, [wrong], dense, [wrong])

@@ -235,3 +235,19 @@ def test_noise_text_is_what_the_option_takes() -> None:
     assert noise_text(noise) == "copies=8,shuffle=false,pinned=true"
     assert noise_named(noise_text(noise), Noise()) == noise
     assert noise_text(Noise()) == "default"
+
+
+def test_two_workers_do_not_minimize_what_may_have_one_cause_at_the_same_time(
+    tmp_path: Path,
+) -> None:
+    """All findings of the mutant have one symptom, and no sparse kernel: one after another."""
+    run = campaign(tmp_path, workers=2, families=("cycles",), tests=40).run()
+    open_now = reductions = 0
+    for each in run.events:
+        if isinstance(each, ReductionStarted):
+            open_now, reductions = open_now + 1, reductions + 1
+            assert open_now == 1
+        open_now -= isinstance(each, ReductionEnded)
+    assert reductions > 0
+    assert run.report.findings
+    assert not run.report.pending
