@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     )
 
     from litmusfuzz.corpus.textfile import Entry, Finding
+    from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict
     from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result
@@ -529,16 +530,17 @@ class Campaign:
             counters=slot.take_counters(),
         )
         chosen = slot.clusterings
+        unreduced = None
         if isinstance(result, dict):
             oracle = generated.oracles[executed.model]
             run = GraphRun(oracle, executed.allowed, generated.new_pairs > 0)
             unfinished = UnfinishedRun(generated, sampled, made, run)
-            self._judge(slot, unfinished, executed, job, result)
+            unreduced = self._judge(slot, unfinished, executed, job, result)
         else:
             self.log(structs.replace(executed, end=_end(result)))
             self.dispatcher.done(generated, executor, None)
         unsound = self.validator.judge_read(generated.index, made.test, chosen, sampled)
-        await self.unsound_clusters.follow_up(slot, generated.index, job, unsound)
+        await self._follow_up(slot, generated.index, job, unsound, unreduced)
 
     def _first_job(self, made: VariedTest, run_seed: int) -> Job:
         """The first executions of a test: all of them, or shallow ones."""
@@ -560,7 +562,7 @@ class Campaign:
         event: Executions,
         job: Job,
         result: Mapping[Any, int],
-    ) -> None:
+    ) -> UnreducedFinding | None:
         """Judge what a test showed, and keep it, as it was run, if it is forbidden."""
         generated, run, made = unfinished.generated, unfinished.run, unfinished.made
         start = time.monotonic()
@@ -573,6 +575,7 @@ class Campaign:
             reached=run.reached if event.allowed else None,
             judging_s=round(seconds, 6),
         )
+        unreduced = None
         if not judgement.forbidden:
             self.log(event)
         else:
@@ -587,6 +590,23 @@ class Campaign:
             given_up = self.unfinished[slot.executor].add(unfinished)
         if given_up is not None:
             self._finish(given_up)
+        return unreduced
+
+    async def _follow_up(
+        self,
+        slot: Slot,
+        index: int,
+        job: Job,
+        unsound: Sequence[ChosenVerdict],
+        unreduced: UnreducedFinding | None,
+    ) -> None:
+        """Follow up the unsound clusters of a run; what they explain is not minimized as well."""
+        explaining = None
+        if unreduced is not None:
+            explaining = self.unsound_clusters.explaining(unreduced, unsound)
+            if explaining is not None:
+                self.unreduced.remove(unreduced)
+        await self.unsound_clusters.follow_up(slot, index, job, unsound, explaining)
 
     def _next_to_continue(self, slot: Slot) -> UnfinishedRun | None:
         """The run that goes on for another round; None if there is none, or no time for it."""
@@ -617,7 +637,6 @@ class Campaign:
             result = await slot.run(job)
             seconds = time.monotonic() - asked
             waiting.add_time(sampled.title, seconds)
-            slot.executor.sampler.add_round(sampled, seconds)
             self.dispatcher.weights.add_time(generated.family, seconds)
             event = Continued(
                 index=generated.index,
@@ -636,15 +655,16 @@ class Campaign:
                 counters=slot.take_counters(),
             )
             chosen = slot.clusterings
+            unreduced = None
             if isinstance(result, dict):
                 before, unseen = run.reached, run.unseen
                 finished = True
-                self._judge(slot, unfinished, event, job, result)
+                unreduced = self._judge(slot, unfinished, event, job, result)
                 waiting.add_round(number, run.reached - before, unseen)
             else:
                 self.log(structs.replace(event, end=_end(result)))
             unsound = self.validator.unsound(made.test, chosen)
-            await self.unsound_clusters.follow_up(slot, generated.index, job, unsound)
+            await self._follow_up(slot, generated.index, job, unsound, unreduced)
         finally:
             if not finished:
                 self._finish(unfinished)

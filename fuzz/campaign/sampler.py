@@ -3,7 +3,8 @@
 An executor may have several configurations, and a test runs in some of them. Changing to another
 environment means another process. So the sampler keeps one environment for some seconds and
 alternates, test by test, between the configurations of that environment. It picks what has had the
-least time: a fast configuration gets more tests, not more time.
+least time: a fast configuration gets more tests, not more time. Rounds do not count: which tests
+earn them is decided elsewhere (`fuzz.campaign.depth`).
 
 Beside the configurations that are listed there may be *generated* ones, in endless number
 (`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
 
 MAX_SLICE: Final = 25.0
-"""Seconds, or tests, for which one environment is kept: starting it costs an eighth of them."""
-MIN_SLICE: Final = 5.0
-"""The same in a campaign too short for all environments."""
-GENERATED_SHARE: Final = 1 / 3
+"""Seconds, or tests, for which one environment is kept at most."""
+MIN_SLICE: Final = 3.0
+"""The same at least, for each of its configurations: to start it costs half a second."""
+SLICES_OF_EACH: Final = 2
+"""How often each configuration has a slice in a campaign, if these are long enough."""
+GENERATED_SLICE: Final = 5.0
+"""Seconds, or tests, for which a generated configuration is kept."""
+GENERATED_SHARE: Final = 1 / 4
 """Share of the time that generated configurations get, if others are listed. Some fifty of them
 cover all pairs of values on TensorFlow, so that an hour has several rounds."""
 MAX_UNAVAILABLE: Final = 16
@@ -114,8 +119,7 @@ class ConfigurationSampler:
         self.counted = counted
         self.generated: list[SampledConfiguration] = []
         self._generate = generate
-        environments = len({each.config.environment for each in configurations})
-        self.slice_length = min(MAX_SLICE, max(MIN_SLICE, length / max(1, environments)))
+        self._of_each = max(MIN_SLICE, length / (SLICES_OF_EACH * max(1, len(configurations))))
         self.slice_start = 0.0
         self._slice: list[SampledConfiguration] = []
         if not self.configurations:
@@ -149,7 +153,7 @@ class ConfigurationSampler:
     def peek(self) -> SampledConfiguration:
         """The configuration that is `next`, as long as no time passes and none is picked."""
         group = self._taking(self._slice) if self._slice else self._environment(self.current)
-        length = MIN_SLICE if self._slice else self.slice_length
+        length = GENERATED_SLICE if self._slice else min(MAX_SLICE, self._of_each * len(group))
         if not group or _committed(group) - self.slice_start >= length:
             group = self._next_group()
             self.slice_start = _committed(group)
@@ -195,10 +199,6 @@ class ConfigurationSampler:
         sampled.waiting -= 1
         sampled.runs += 1
         sampled.spent += 1.0 if self.counted else max(seconds, MIN_COST_S)
-
-    def add_round(self, sampled: SampledConfiguration, seconds: float) -> None:
-        """Note that a configuration has executed one of its tests more often."""
-        sampled.spent += 0.0 if self.counted else seconds
 
 
 def _committed(configurations: Sequence[SampledConfiguration]) -> float:

@@ -10,6 +10,10 @@ done, but nothing can come between a cluster's snapshot and its write-back excep
 happen inside one kernel. And if nothing comes between them, the cluster is as atomic as its members
 one after the other, which the test without clusters allows. What is left is a blocked outcome,
 which shows in nearly every execution.
+
+If a run shows forbidden outcomes, all of which its own unsound clusters allow, then these explain
+it: the test is not minimized as well, but counts as a sighting of the finding that the clusters
+are.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict, Validator
+    from litmusfuzz.fuzz.campaign.dispatcher import UnreducedFinding
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.slots import Slot
 
@@ -103,18 +108,62 @@ class UnsoundClusters:
         self.settings = validator.settings
         self.found: list[_Found] = []
 
+    def explaining(
+        self, unreduced: UnreducedFinding, unsound: Iterable[ChosenVerdict]
+    ) -> ChosenVerdict | None:
+        """The unsound clusters of a run that allow every forbidden outcome of it; None if none do.
+
+        Parameters
+        ----------
+        unreduced : UnreducedFinding
+            What the run showed.
+        unsound : iterable of ChosenVerdict
+            Clusters of the graphs that it ran, under the same names.
+        """
+        for verdict in unsound:
+            if not verdict.test.clusters:
+                continue  # the semantics does not describe them
+            clustered = explorer_or_none(
+                verdict.test, unreduced.sampled.model, self.settings.budget
+            )
+            if clustered is not None and all(
+                clustered.judge(outcome) is Verdict.ALLOWED
+                for outcome, _ in unreduced.judgement.forbidden
+            ):
+                return verdict
+        return None
+
     async def follow_up(
-        self, slot: Slot, index: int, job: Job, unsound: Iterable[ChosenVerdict]
+        self,
+        slot: Slot,
+        index: int,
+        job: Job,
+        unsound: Iterable[ChosenVerdict],
+        shown_by: ChosenVerdict | None = None,
     ) -> None:
-        """Reduce, show and store the unsound clusterings of one test."""
+        """Reduce, show and store the unsound clusterings of one test.
+
+        Parameters
+        ----------
+        slot : Slot
+        index : int
+            Of the test.
+        job : Job
+            What ran it.
+        unsound : iterable of ChosenVerdict
+            The clusterings.
+        shown_by : ChosenVerdict, optional
+            The one of them that explains the forbidden outcomes of the run.
+        """
         sampled, test = slot.sampled, job.test
         assert test is not None
+        executor, config = sampled.executor, sampled.config.name
         for verdict in unsound:
+            seen = index if verdict is shown_by else None
             known = await self._known(verdict.test, slot)
             if known is not None:
-                executor, config = sampled.executor, sampled.config.name
                 self.validator.log(
-                    SeenAgain(index=None, executor=executor, configuration=config, key=known)
+                    SeenAgain(index=seen, executor=executor, configuration=config, key=known)
                 )
                 continue
             start = time.monotonic()
@@ -127,7 +176,11 @@ class UnsoundClusters:
             finally:  # also if the campaign ends meanwhile
                 slot.minimizing = False
                 slot.executor.minimizing_s += time.monotonic() - start
-                self._store(index, sampled, best, shown)
+                key = self._store(index, sampled, best, shown)
+                if seen is not None:
+                    self.validator.log(
+                        SeenAgain(index=seen, executor=executor, configuration=config, key=key)
+                    )
 
     async def _known(self, test: LitmusTest, slot: Slot) -> str | None:
         """Key of a finding whose shape this test contains, and that this configuration has."""
@@ -191,12 +244,13 @@ class UnsoundClusters:
                     if best.verdict.lost or clustered.judge(outcome) is not Verdict.FORBIDDEN:
                         shown.by_clusters[outcome] += count
 
-    def _store(self, index: int, sampled: SampledConfiguration, best: _Best, shown: _Shown) -> None:
+    def _store(self, index: int, sampled: SampledConfiguration, best: _Best, shown: _Shown) -> str:
+        """Store what was found, unless it is there; return its key."""
         verdict = best.verdict
         found = self.validator.key(verdict.test, sampled)
         self.found.append(_Found(found, best.test, {sampled.title}))
         if self.validator.seen_again(found, sampled):
-            return
+            return found
         self.validator.names[found] = self.validator.new_name(verdict.test)
         self.validator.store(
             index,
@@ -210,3 +264,4 @@ class UnsoundClusters:
                 for outcome, count in shown.histogram.items()
             ),
         )
+        return found

@@ -93,6 +93,7 @@ class Compiled(PreparedTest):
     def __init__(self, test: LitmusTest, config: Config) -> None:
         super().__init__(test, config)
         made = cluster(test, UnsafeClusterer.options)
+        self.test = test
         self._chosen = ChosenClusters(tuple(each.members for each in made.clusters))
         self._allowed = sorted(Explorer(made, RFC).allowed_outcomes().witnesses, key=str)
 
@@ -118,6 +119,30 @@ class UnsafeCompiler(NativeExecutor):
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Compiles."""
         return Compiled(test, config)
+
+
+WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+
+
+class _TornToo(Compiled):
+    """Shows a torn variable beside what the clusters allow."""
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Both, in one run."""
+        seen = Counter(super().run(count, noise, seed))
+        values = dict(next(iter(seen)).values)
+        written = next(node.resources[0] for node in self.test.effects if node.op in WRITES)
+        return seen + Counter([Outcome.of(self.test, values | {written: TORN})])
+
+
+class TornCompiler(UnsafeCompiler):
+    """It puts unsafe pairs into one cluster, and beside that its writes are torn."""
+
+    name: ClassVar[str] = "double/torn-compiler"
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Compiles."""
+        return _TornToo(test, config)
 
 
 class Counting(NativeExecutor):
@@ -503,6 +528,7 @@ class _Torn:
 DOUBLES = (
     *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
+    *(TornCompiler,),
     *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, DeepStale, Raising),
     *(Spaced, EitherSetting, RarelyPlain, WeakerGuarantee, Tearing),

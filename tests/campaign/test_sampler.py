@@ -98,3 +98,14 @@ def test_other_configurations_continue_without_an_unavailable_one() -> None:
     # Who runs what must not depend on when that was known.
     counted = ConfigurationSampler([a, b, c], 60, counted=True)
     assert {counted.next() for _ in range(60)} == {a, b, c}
+
+
+def test_all_have_the_same_time_however_many_share_an_environment() -> None:
+    """As on TensorFlow: 29 presets in one environment, 17 in others."""
+    alike = [sampled(f"a{number}", "one") for number in range(29)]
+    others = [sampled(f"b{number}", f"{number}") for number in range(17)]
+    seconds = {each.config.name: 0.1 for each in (*alike, *others)}
+    play(ConfigurationSampler([*alike, *others], 600, counted=False), seconds, 600)
+    spent = [each.spent for each in (*alike, *others)]
+    assert min(spent) > 0.4 * 600 / 46
+    assert max(spent) < 1.6 * 600 / 46

@@ -23,6 +23,8 @@ from litmusfuzz.reports.events import (
     FindingAdded,
     FindingKind,
     Generated,
+    ReductionStarted,
+    SeenAgain,
 )
 
 if TYPE_CHECKING:
@@ -182,8 +184,25 @@ def test_unsound_clusters_that_a_run_reports_are_reduced_and_shown(
         assert order == f"in the order {'; '.join(map(str, translation.witness))}"
         assert re.match(r"shown in [1-9]\d* of [\d,]+ executions: ", shown)
         assert len(entry.test.effects) <= 5
-    # The others have the same ops in the same relation.
-    assert sum(each.count for each in found) == share.clusterings["unsound"]
+    # The others have the same ops in the same relation. Where the first one of a finding was also
+    # shown by its run, both count: the clusters, and what the run showed.
+    added = {(each.index, each.key) for each in ended.of(FindingAdded)}
+    both = added & {(each.index, each.key) for each in ended.of(SeenAgain)}
+    assert sum(each.count for each in found) == share.clusterings["unsound"] + len(both)
+    # All that the runs showed is what their clusters allow: nothing else is minimized.
+    assert ended.report.forbidden_graphs > 1
+    assert {each.kind for each in ended.report.findings} == {FindingKind.UNSOUND}
+    assert not ended.of(ReductionStarted)
+    assert not ended.report.pending
+
+
+def test_clusters_explain_only_outcomes_that_they_allow(tmp_path: Path) -> None:
+    """The double's outcomes are torn, which no clusters allow."""
+    double = ("double/torn-compiler", "inline")
+    ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=8, count=64)
+    assert ended.shares["inline"].clusterings["unsound"] >= 1
+    assert ended.of(ReductionStarted)
+    assert {each.kind for each in ended.report.findings} >= {FindingKind.FORBIDDEN}
 
 
 def test_clusters_that_tests_came_with_are_counted(tmp_path: Path) -> None:
