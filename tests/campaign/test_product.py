@@ -20,9 +20,9 @@ from litmusfuzz.fuzz.campaign.configuration_generator import (
 )
 from litmusfuzz.fuzz.campaign.sampler import (
     GENERATED_SHARE,
+    GENERATED_SLICE,
     MAX_SLICE,
     MAX_UNAVAILABLE,
-    GENERATED_SLICE,
     ConfigurationSampler,
     SampledConfiguration,
 )
