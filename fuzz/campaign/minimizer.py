@@ -68,8 +68,9 @@ MIN_COSTLY_COUNT: Final = 64
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
-LENIENCY: Final = 4
-"""Factor by which a simpler configuration is probed longer than a smaller test, in the end."""
+LENIENT_COUNT: Final = 1 << 14
+"""Executions, at least, for which a simpler configuration is probed in the end: a race that one
+setting shows in every second execution may need thousands without it."""
 
 
 @dataclass(slots=True)
@@ -132,8 +133,10 @@ class Best:
         """Executions in which the finding shows about 24 times, if that is possible."""
         # A blocked execution costs a session that others would share; one of a large test is slow.
         costly = self.symptom == Status.BLOCKED or self.is_large
-        rate = self.rate / (LENIENCY if self.lenient else 1)
-        return _probe_count(rate, MIN_COSTLY_COUNT if costly else MIN_PROBE_COUNT)
+        least = MIN_COSTLY_COUNT if costly else MIN_PROBE_COUNT
+        if self.lenient and not costly:
+            least = LENIENT_COUNT
+        return _probe_count(self.rate, least)
 
     @property
     def is_large(self) -> bool:
@@ -385,9 +388,10 @@ class Minimizer:
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()
-        failed = deaths = 0
-        for done in range(PROBE_RUNS):
-            if failed + PROBE_RUNS - done < PROBE_NEEDED:
+        passed = deaths = 0
+        runs, needed = (1, 1) if best.lenient else (PROBE_RUNS, PROBE_NEEDED)
+        for done in range(runs):
+            if passed + runs - done < needed:
                 return None
             ran = hits = 0
             while ran < best.count and hits < best.needed:
@@ -406,8 +410,8 @@ class Minimizer:
                 total.update(result)
                 ran += sum(result.values())
                 hits += best.with_same_cause(judge(oracle, result)).forbidden_count
-            failed += hits >= best.needed
-            if failed == PROBE_NEEDED:
+            passed += hits >= best.needed
+            if passed == needed:
                 return best.with_same_cause(judge(oracle, total))
         return None
 

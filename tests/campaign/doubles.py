@@ -375,7 +375,7 @@ class EitherSetting(Spaced):
 
 
 class RarelyPlain(Spaced):
-    """Reads are stale in every execution with a large cache, and elsewhere in one of 64."""
+    """Reads are stale in every execution with a large cache, and elsewhere in one of 1,024."""
 
     name: ClassVar[str] = "double/rarely-plain"
     often: ClassVar[Mapping[str, Setting]] = {"cache": "large"}
@@ -385,7 +385,7 @@ class RarelyPlain(Spaced):
         stale = replace(super().prepare(test, config), stale=True)
         if self.often.items() <= dict(config.settings).items():
             return stale
-        return _InOneOf(64, stale)
+        return _InOneOf(1024, stale)
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ def key_of_test(found: ReportedFinding) -> str:
 
 
 def test_a_setting_that_only_makes_it_frequent_is_not_needed(tmp_path: Path) -> None:
-    """Plain shows it in one of 64 executions: too rarely to reduce the test there."""
+    """Plain shows it in one of 1,024 executions: too rarely to reduce the test there."""
     config = configuration(RarelyPlain.name, "cache=large;traced=true")
     run = campaign(tmp_path, RarelyPlain, config, tests=10)
     assert run.report.findings
