@@ -10,12 +10,12 @@ The test; ops in different columns have no edge between them unless it is said:
   Two sparse updates of the same rows: the final value is a mixture of both orders.
   X: int32[1, 4096] = 0
 
-  | chain 0       | chain 1
-  | w0: X[0] = 1  | w1: X[0] -= 1
+  | chain 0        | chain 1
+  | w0: X[0] -= 1  | w1: X[0] = 1
 
   observed: the final value of every variable
 
-Seen       X=torn, in 550 of 1024 executions
+Seen       X=torn, in 195 of 1024 executions
 
 Allowed    X=-1 is the nearest
 
@@ -89,11 +89,11 @@ class Copy:
 def main_graph(copy, begin):
     """Graph main of a copy: what is observed, and what else is to be done."""
     c0 = tf.constant(1, tf.int32, [1, 4096], name="c0")
-    w0 = raw.ResourceScatterUpdate(
+    c1 = tf.constant(1, tf.int32, [1, 4096], name="c1")
+    w0 = raw.ResourceScatterSub(
         resource=copy.handle("X", begin, c0), indices=[0], updates=c0, name="w0"
     )
-    c1 = tf.constant(1, tf.int32, [1, 4096], name="c1")
-    w1 = raw.ResourceScatterSub(
+    w1 = raw.ResourceScatterUpdate(
         resource=copy.handle("X", begin, c1), indices=[0], updates=c1, name="w1"
     )
     return [], [w0, w1]
@@ -136,7 +136,7 @@ def build():
 
 def config():
     """Of a session."""
-    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=4)
+    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
     made.device_count["CPU"], made.device_count["GPU"] = 1, 0
     made.session_inter_op_thread_pool.add(num_threads=4)
     rewrites = made.graph_options.rewrite_options

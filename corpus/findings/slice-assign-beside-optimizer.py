@@ -11,21 +11,12 @@ The test; ops in different columns have no edge between them unless it is said:
   X: float32[1, 4096] = 0
   Y: float32[1, 4096] = 0
 
-  graph g0:
-  | chain 0
-  | w0: ApplyMomentum(Y, X, lr=1, grad=1, momentum=1)
-
-  graph g1:
-  | chain 0
-  | w1: X[0:1:2] = 1
-
-  the client runs:
-    run0: graph g1
-    run1: graph g0
+  | chain 0                                            | chain 1
+  | w0: ApplyMomentum(Y, X, lr=1, grad=1, momentum=1)  | w1: X[0:1:1] = 1
 
   observed: the final value of every variable
 
-Seen       X=torn Y=torn, in 23 of 1536 executions
+Seen       X=torn Y=torn, in 5 of 1024 executions
 
 Allowed    X=1 Y=-1 is the nearest
 
@@ -41,7 +32,6 @@ import random
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 import tensorflow as tf
@@ -97,31 +87,22 @@ class Copy:
             return self.resource(name)
 
 
-def g0_graph(copy, begin):
-    """Graph g0 of a copy: what is observed, and what else is to be done."""
+def main_graph(copy, begin):
+    """Graph main of a copy: what is observed, and what else is to be done."""
     c0 = tf.constant(1, tf.float32, [], name="c0")
-    c1 = tf.constant(1, tf.float32, [1, 4096], name="c1")
-    c2 = tf.constant(1, tf.float32, [], name="c2")
-    w0 = raw.ResourceApplyMomentum(
-        var=copy.handle("Y", begin, c0, c1, c2), accum=copy.handle("X", begin, c0, c1, c2), use_nesterov=False, lr=c0, grad=c1, momentum=c2, name="w0"
-    )
-    return [], [w0]
-
-
-def g1_graph(copy, begin):
-    """Graph g1 of a copy: what is observed, and what else is to be done."""
+    c1 = tf.constant(1, tf.float32, [], name="c1")
+    c2 = tf.constant(1, tf.float32, [1, 4096], name="c2")
     c3 = tf.constant(1, tf.float32, [1, 4096], name="c3")
-    w1 = raw.ResourceStridedSliceAssign(
-        ref=copy.handle("X", begin, c3), begin=[0], end=[1], strides=[2], value=c3, name="w1"
+    w0 = raw.ResourceApplyMomentum(
+        var=copy.handle("Y", begin, c0, c3, c1), accum=copy.handle("X", begin, c0, c3, c1), use_nesterov=False, lr=c0, grad=c3, momentum=c1, name="w0"
     )
-    return [], [w1]
+    w1 = raw.ResourceStridedSliceAssign(
+        ref=copy.handle("X", begin, c2), begin=[0], end=[1], strides=[1], value=c2, name="w1"
+    )
+    return [], [w0, w1]
 
 
-GRAPHS = {'g0': g0_graph, 'g1': g1_graph}
-# Of which graph, and after which runs.
-RUNS = {'run0': ('g1', []), 'run1': ('g0', [])}
-# Of which run, and which value of its graph.
-OBSERVED = []
+GRAPHS = {'main': main_graph}
 
 
 def build():
@@ -162,14 +143,7 @@ def config():
     made.device_count["CPU"], made.device_count["GPU"] = 1, 0
     made.session_inter_op_thread_pool.add(num_threads=4)
     rewrites = made.graph_options.rewrite_options
-    rewrites.min_graph_nodes = -1
-    rewrites.meta_optimizer_iterations = rewrites.ONE
-    for field in rewrites.DESCRIPTOR.fields:
-        if field.enum_type is not None and field.enum_type.name == 'Toggle':
-            setattr(rewrites, field.name, rewrites.OFF)
-    rewrites.disable_model_pruning = rewrites.disable_tfg_optimizer = True
-    rewrites.memory_optimization = rewrites.NO_MEM_OPT
-    rewrites.loop_optimization = rewrites.ON
+    rewrites.disable_meta_optimizer = True
     made.graph_options.optimizer_options.opt_level = -1
     return made
 
@@ -186,26 +160,16 @@ def columns(array):
 
 
 def execute(session, run, end):
-    """Execute all copies, each run on a thread of its own: their outcomes."""
+    """Execute all copies, again and again: their outcomes."""
     start, final = map(session.make_callable, (run["start"], run["final"]))
     calls = {name: session.make_callable(run[f"graph {name}"]) for name in GRAPHS}
-
-    def call(graph, earlier):
-        for each in earlier:
-            each.result()
-        return calls[graph]()
-
-    with ThreadPoolExecutor(len(RUNS)) as pool:
-        for _ in range(STEPS):
-            start()
-            runs = {}
-            for name, (graph, after) in RUNS.items():
-                runs[name] = pool.submit(call, graph, [runs[each] for each in after])
-            ended = {name: each.result() for name, each in runs.items()}
-            arrays = [*(ended[name][i] for name, i in OBSERVED), *final()[:-1]]
-            yield from zip(*map(columns, arrays))
-            if time.monotonic() > end:
-                return
+    (race,) = calls.values()
+    for _ in range(STEPS):
+        start()
+        arrays = [*race()[:-1], *final()[:-1]]
+        yield from zip(*map(columns, arrays))
+        if time.monotonic() > end:
+            return
 
 
 def forbidden(outcome):

@@ -15,7 +15,7 @@ The test; ops in different columns have no edge between them unless it is said:
 
   observed: reads r0 and the final value of every variable
 
-Seen       r0=torn X=1, in 103 of 1024 executions
+Seen       r0=torn X=1, in 22 of 1280 executions
 
 Allowed    r0=0 X=1 is the nearest
 
@@ -88,8 +88,8 @@ class Copy:
 
 def main_graph(copy, begin):
     """Graph main of a copy: what is observed, and what else is to be done."""
-    r0 = raw.ReadVariableOp(resource=copy.handle("X", begin), dtype=tf.int32, name="r0")
     c0 = tf.constant(1, tf.int32, [1, 4096], name="c0")
+    r0 = raw.ReadVariableOp(resource=copy.handle("X", begin), dtype=tf.int32, name="r0")
     w0 = raw.ResourceStridedSliceAssign(
         ref=copy.handle("X", begin, c0), begin=[0], end=[1], strides=[1], value=c0, name="w0"
     )
@@ -137,15 +137,7 @@ def config():
     made.device_count["CPU"], made.device_count["GPU"] = 1, 0
     made.session_inter_op_thread_pool.add(num_threads=4)
     rewrites = made.graph_options.rewrite_options
-    rewrites.min_graph_nodes = -1
-    rewrites.meta_optimizer_iterations = rewrites.ONE
-    for field in rewrites.DESCRIPTOR.fields:
-        if field.enum_type is not None and field.enum_type.name == 'Toggle':
-            setattr(rewrites, field.name, rewrites.OFF)
-    rewrites.disable_model_pruning = rewrites.disable_tfg_optimizer = True
-    rewrites.memory_optimization = rewrites.NO_MEM_OPT
-    rewrites.common_subgraph_elimination = rewrites.ON
-    rewrites.arithmetic_optimization = rewrites.ON
+    rewrites.disable_meta_optimizer = True
     made.graph_options.optimizer_options.opt_level = -1
     return made
 
