@@ -7,7 +7,7 @@ dense update (AssignAdd, AssignSub, ResourceApply*), which is thus one operation
 
 The test; ops in different columns have no edge between them unless it is said:
 
-  A slice assignment beside an optimizer step in another run: both variables end as a mixture.
+  A slice assignment beside an optimizer step: both variables end as a mixture.
   X: float32[1, 4096] = 0
   Y: float32[1, 4096] = 0
 

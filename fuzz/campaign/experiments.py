@@ -12,7 +12,8 @@ the finding is the same defect as far as executions can tell:
 
 A single experiment that fails sets the two apart. "Not seen" counts only after so many executions
 that a miss has less than one chance in `MISS_ODDS`; where that takes too many, the two are
-*undecided*, and both are kept.
+*undecided*, and both are kept. The odds are those of runs, each built anew, because the executions
+of one run are not independent.
 
 `compare` runs nothing. It yields a `Trial` at a time, and receives what its executions showed
 (`Tally`), as the reducer does with its candidates. docs/decisions/0012-known-findings.md says what
@@ -64,8 +65,8 @@ if TYPE_CHECKING:
 
 MISS_ODDS: Final = 1000
 """A defect that is there is missed in less than one of so many experiments."""
-CONTROL_HITS: Final = 24
-"""Forbidden executions from which a finding's rate is estimated, if that is possible."""
+CONTROL_RUNS: Final = 12
+"""Runs that show a finding, from which its rate is estimated, if that is possible."""
 
 
 class Verdict(StrEnum):
@@ -113,6 +114,10 @@ def executions_needed(hits: int, executions: int) -> float:
 
     The rate is itself an estimate. Half of the risk is that it is below its bound, the other half
     that executions at that bound show nothing. Infinite without hits.
+
+    Hits must be independent. Executions of one run are not: they share its order and padding, and
+    the load of that moment, so that a race shows in half of one run and in none of the next ten.
+    `compare` therefore takes a run that shows a finding for one hit, and runs of one length.
 
     Parameters
     ----------
@@ -201,18 +206,21 @@ class Trial:
         Its configuration, noise and model; not its test.
     symptoms : tuple of str
         Forbidden outcomes with one of these count.
-    hits : int
-        How many of them are enough.
+    enough : int
+        Runs that show one of them after which the trial ends.
     needed : float
         Executions after which none is an answer; infinite if no number is.
+    length : int
+        Executions of each run. If 0, runs are longer the more executions are needed.
     """
 
     reason: Reason
     test: LitmusTest
     case: Case
     symptoms: tuple[str, ...]
-    hits: int
+    enough: int
     needed: float
+    length: int = 0
 
     def counts(self, outcome_symptom: str) -> bool:
         """True if an outcome with that symptom counts."""
@@ -224,12 +232,15 @@ class Tally:
     """What the executions of a trial showed; `problem` says why they ended early, if they did.
 
     Blocked executions count only if a trial is about these: one that did not end says nothing
-    about its values.
+    about its values. `showing` is the number of runs that showed a symptom, `length` the number of
+    executions in the longest run.
     """
 
     executions: int
     seen: int
     problem: str = ""
+    showing: int = 0
+    length: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +259,10 @@ class Experiment:
     executions, seen : int
     problem : str
         Why it ended early.
+    showing : int
+        Runs that showed it; 0 if nobody counted them.
+    length : int
+        Executions in the longest run.
     """
 
     reason: Reason
@@ -258,6 +273,8 @@ class Experiment:
     executions: int
     seen: int
     problem: str = ""
+    showing: int = 0
+    length: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: what an event keeps of it, and what ``--json`` prints."""
@@ -269,6 +286,7 @@ class Experiment:
             "needed": self.needed,
             "executions": self.executions,
             "seen": self.seen,
+            "runs_showing": self.showing,
             "shows": self.shows,
             "problem": self.problem,
         }
@@ -329,7 +347,7 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
         return Comparison(Verdict.NEW, f"{needs} only in large tensors", tuple(done))
     if finding.minimal_needs and cause.minimal_needs and not _comparable(finding, cause):
         return Comparison(Verdict.NEW, "needs other settings than the cause", tuple(done))
-    needed = executions_needed(control.seen, control.executions)
+    needed, length = executions_needed(control.showing, control.executions), control.length
     symptoms = finding.symptoms[:1]
     undecided = []
 
@@ -337,7 +355,7 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     if ordered is None:
         undecided.append("the races of the cause cannot be ordered")
     elif ordered != finding.test:
-        trial = Trial(Reason.TRIGGER, ordered, finding, symptoms, 1, needed)
+        trial = Trial(Reason.TRIGGER, ordered, finding, symptoms, 1, needed, length)
         done.append((yield from _run(trial)))
         if done[-1].shows:
             return Comparison(Verdict.NEW, BEHIND, tuple(done))
@@ -346,7 +364,7 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
 
     if cause.needs != finding.needs:
         there = replace(finding, config=cause.config)
-        trial = Trial(Reason.SETTINGS, finding.test, there, symptoms, 1, needed)
+        trial = Trial(Reason.SETTINGS, finding.test, there, symptoms, 1, needed, length)
         done.append((yield from _run(trial)))
         if done[-1].shows is False:
             return Comparison(Verdict.NEW, "does not show in the cause's settings", tuple(done))
@@ -356,13 +374,18 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     same = symptoms[0] in cause.symptoms
     if not same and (wide := next(widened(finding.test), None)) is not None:
         # In a test with one lane, a torn value shows as a wrong one.
-        trial = Trial(Reason.TEST, wide, finding, cause.symptoms, 1, needed)
+        trial = Trial(Reason.TEST, wide, finding, cause.symptoms, 1, needed, length)
         done.append((yield from _run(trial)))
         same = bool(done[-1].shows)
     if not (same and cause.needs <= finding.needs):
         there = replace(cause, config=finding.config)
         wanted = cause.symptoms if same else symptoms
-        trial = Trial(Reason.TEST, cause.test, there, wanted, 1, needed)
+        if same:  # how often the cause shows is asked of its own test
+            own = yield from _run(control_trial(cause, cause.symptoms))
+            done.append(own)
+            needed, length = executions_needed(own.showing, own.executions), own.length
+        test = cause.test if same else next(widened(cause.test), cause.test)
+        trial = Trial(Reason.TEST, test, there, wanted, 1, needed, length)
         done.append((yield from _run(trial)))
         if done[-1].shows is False:
             why = "the cause's test does not show " + ("it there" if same else "this symptom")
@@ -444,7 +467,7 @@ def _in_fewer_settings(
 def control_trial(case: Case, symptoms: tuple[str, ...] = ()) -> Trial:
     """How often a case shows its first symptom, or one of `symptoms`, in its own settings."""
     wanted = symptoms or case.symptoms[:1]
-    return Trial(Reason.CONTROL, case.test, case, wanted, CONTROL_HITS, math.inf)
+    return Trial(Reason.CONTROL, case.test, case, wanted, CONTROL_RUNS, math.inf)
 
 
 def _run(trial: Trial) -> Generator[Trial, Tally, Experiment]:
@@ -463,6 +486,8 @@ def result_of(trial: Trial, tally: Tally) -> Experiment:
         tally.executions,
         tally.seen,
         tally.problem,
+        tally.showing,
+        tally.length,
     )
 
 
@@ -528,28 +553,39 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     wanted = min(trial.needed, budget.executions)
     blocks = str(Status.BLOCKED) in trial.symptoms
     most = BLOCKED_STEP if blocks else MAX_STEP
-    step = min(most, max(MIN_STEP, math.ceil(wanted / MIN_RUNS)))
-    runs = executions = seen = deaths = 0
-    while seen < trial.hits and (runs < MIN_RUNS or executions < wanted):
+    measures = math.isinf(trial.needed)  # how often the symptom shows, in runs of one length
+    step = trial.length or (MIN_STEP if measures else math.ceil(wanted / MIN_RUNS))
+    step = min(most, max(1 if blocks else MIN_STEP, step))
+    runs = executions = seen = showing = length = deaths = 0
+
+    def tally(problem: str = "") -> Tally:
+        return Tally(executions, seen, problem, showing, length)
+
+    while showing < trial.enough and (runs < MIN_RUNS or executions < wanted):
         if (start := time.monotonic()) >= end:
-            return Tally(executions, seen, "" if seen else TIME_IS_UP)
+            return tally("" if seen else TIME_IS_UP)
         shown = await run(trial.case, trial.test, step)
         if shown == DIED and deaths < MAX_DEATHS:
             deaths += 1
             continue
         if isinstance(shown, str):
-            return Tally(executions, seen, shown)
+            return tally(shown)
         runs += 1
         judged = judge(oracle, shown)
-        seen += sum(n for outcome, n in judged.forbidden if trial.counts(symptom(outcome)))
+        hits = sum(n for outcome, n in judged.forbidden if trial.counts(symptom(outcome)))
+        seen += hits
+        showing += hits > 0
+        length = max(length, step)
         ended = sum(n for outcome, n in shown.items() if outcome.status is Status.COMPLETED)
         executions += judged.executions if blocks else ended
         if not (executions or runs < MIN_RUNS):
             return Tally(0, 0, "no execution ends")
         pace = judged.executions / max(time.monotonic() - start, 1e-3)
-        each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
-        step = max(1 if blocks else MIN_STEP, min(most, 2 * step, each, int(pace * STEP_S)))
-    return Tally(executions, seen)
+        if not (trial.length or (measures and showing)):
+            each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
+            step = min(most, 2 * step, each)
+        step = max(1 if blocks else MIN_STEP, min(step, int(pace * STEP_S)))
+    return tally()
 
 
 def on_worker(worker: Worker, rng: random.Random) -> RunTest:

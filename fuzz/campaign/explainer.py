@@ -223,7 +223,7 @@ class Explainer:
         found = known.finding
         needed = OTHER_LOAD * executions_needed(found.count, found.executions)
         needed = max(MIN_UNSEEN, needed)
-        trial = replace(control_trial(case, case.symptoms), hits=1, needed=needed)
+        trial = replace(control_trial(case, case.symptoms), enough=1, needed=needed)
         budget = TrialBudget(CHECK_S, oracle=self.settings.budget)
         return result_of(trial, await tally_of(trial, _OnSlot(slot, rng), budget))
 

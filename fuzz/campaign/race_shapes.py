@@ -11,8 +11,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import LoopAttrs, MalformedTest, Node, bodies
-from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.model import (
+    Body,
+    LoopAttrs,
+    MalformedTest,
+    Node,
+    bodies,
+    captures_of,
+    head,
+)
+from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
@@ -123,7 +131,32 @@ class Races:
                 break
             if here != there:  # branches exclude each other; a condition comes before its body
                 return "unordered" if _has_wide_window(one) else "ordered"
+        if self._may_outlive(a, b) or self._may_outlive(b, a):
+            return "unordered"
         return self.relations.relation(a, b)
+
+    def _may_outlive(self, first: Node, second: Node) -> bool:
+        """True if `first` is in a loop or conditional before `second`, and may come after it."""
+        left, right = self.relations.paths[first.name], self.relations.paths[second.name]
+        if left[0] != right[0] or left == right[: len(left)] or right == left[: len(right)]:
+            return False
+        one, other = next((x, y) for x, y in zip(left, right, strict=False) if x != y)
+        return one in self.relations.above[other] and self.may_outlive_results(first, one)
+
+    def may_outlive_results(self, node: Node, around: str) -> bool:
+        """True if no result of the loop or conditional `around` needs a node inside of it.
+
+        What follows a loop or conditional follows its results. Other ops of its bodies may still
+        run then. False if `around` is the node itself.
+        """
+        path, above = self.relations.paths[node.name], self.relations.above
+        inner = path[path.index(around) + 1 :]
+        places = self.places[node.name][len(self.places[node.name]) - len(inner) :]
+        for name, (outer, field) in zip(inner, places, strict=True):
+            results = set(map(head, dict(bodies(outer))[field].results))
+            if name not in results and not any(name in above.get(each, ()) for each in results):
+                return True
+        return False
 
     def pairs(self) -> Iterator[tuple[Node, Node]]:
         """Ops that race on a resource that one of them changes; a node may race with itself."""
@@ -155,7 +188,8 @@ def without_races(test: LitmusTest, *causes: LitmusTest) -> LitmusTest | None:
 
     Every pair of `test` that races, and whose kernel classes race in a cause, is ordered: by a
     control edge, by an order of their runs, or by one iteration at a time. The first in the file
-    comes first, so that there is no cycle.
+    comes first, so that there is no cycle. Only what may outlive the results of its loop or
+    conditional comes last: no edge makes another op wait for it.
 
     Returns
     -------
@@ -178,6 +212,8 @@ def without_races(test: LitmusTest, *causes: LitmusTest) -> LitmusTest | None:
         if left[0] == right[0] and a is not b and found.relation(a, b) == "unordered":
             one, other = next((x, y) for x, y in zip(left, right, strict=False) if x != y)
             if _level(found, one) == _level(found, other):
+                if found.may_outlive_results(a, one):
+                    one, other = other, one
                 after.setdefault(other, set()).add(one)
     try:
         made = _ordered(test, after, graphs, loops)
@@ -207,7 +243,7 @@ def _ordered(
             node = replace(node, attrs=replace(node.attrs, parallel_iterations=1))
         return node
 
-    rewriter = Rewriter.of(test).each_node(edited)
+    rewriter = Rewriter.of(test).each_node(edited).each_level(_in_topological_order)
     client: list[Run] = []
     for run in rewriter.client:
         earlier = [
@@ -217,3 +253,24 @@ def _ordered(
         ]
         client.append(replace(run, after=(*run.after, *earlier)))
     return replace(rewriter, client=tuple(client)).build()
+
+
+def _in_topological_order(body: Body) -> Body:
+    """The body with nodes moved below those that they follow; the same on a cycle."""
+    names = {node.name for node in body.nodes}
+    left, nodes = list(body.nodes), list[Node]()
+    while left:
+        above = {node.name for node in nodes}
+        ready = next((node for node in left if names & _follows(node) <= above), None)
+        if ready is None:
+            return body
+        left.remove(ready)
+        nodes.append(ready)
+    return replace(body, nodes=tuple(nodes))
+
+
+def _follows(node: Node) -> set[str]:
+    """Names of nodes that stand above a node of the same level."""
+    members = node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
+    captured = (outside for _, outside in captures_of(node))
+    return {*map(head, (*node.inputs, *node.after, *captured)), *members}

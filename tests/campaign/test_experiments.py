@@ -13,8 +13,9 @@ from helpers import allowed_values
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.experiments import (
-    CONTROL_HITS,
+    CONTROL_RUNS,
     DIED,
     MISS_ODDS,
     Case,
@@ -34,6 +35,7 @@ from litmusfuzz.fuzz.campaign.experiments import (
     tally_of,
 )
 from litmusfuzz.fuzz.campaign.race_shapes import contains, without_races
+from litmusfuzz.fuzz.campaign.reduction_passes import width
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -125,6 +127,48 @@ def test_the_races_of_a_cause_are_ordered_and_nothing_else(
     assert without_races(made, litmus(cause)) == made
 
 
+# The conditional's result needs no update, so that the read may come before that.
+OUTLIVED = """
+litmusfuzz: 2
+name: outlived
+variables:
+  X: {dtype: int32, shape: [1, 2], init: 0}
+graphs:
+  main:
+    p: {op: Const, dtype: bool, shape: [], value: 1}
+    branch0:
+      op: If
+      inputs: [p]
+      results: [y0]
+      then:
+        nodes:
+          c0: {op: Const, dtype: int32, shape: [1, 2], value: 1}
+          w0: {op: ResourceScatterUpdate, resources: [X], inputs: [c0], indices: [0]}
+          c1: {op: Const, dtype: int32, shape: [], value: 1}
+        results: [c1]
+      else:
+        nodes:
+          c2: {op: Const, dtype: int32, shape: [], value: 2}
+        results: [c2]
+    r0: {op: ReadVariableOp, resources: [X]AFTER}
+observe: [r0]
+"""
+
+
+def test_an_edge_out_of_a_conditional_orders_only_what_its_results_need() -> None:
+    after = loads(OUTLIVED.replace("AFTER", ", after: [branch0]"), "after").test
+    assert allowed_values(after, EXECUTOR, "r0") == {(0,), (1,)}
+    assert contains(BESIDE, after, strict=True)
+    beside = loads(OUTLIVED.replace("AFTER", ""), "beside").test
+    made = without_races(beside, BESIDE)
+    assert made is not None
+    assert allowed_values(made, EXECUTOR, "r0") == {(0,)}
+    assert without_races(after, BESIDE) is None
+    needed = OUTLIVED.replace("AFTER", ", after: [branch0]")
+    needed = needed.replace("c1: {op: Const,", "c1: {op: Const, after: [w0],")
+    assert not contains(BESIDE, loads(needed, "needed").test, strict=True)
+
+
 def test_iterations_that_race_run_one_at_a_time() -> None:
     test = litmus("loop[2] 3 free {X+=1; r0=X}")
     made = without_races(test, litmus("X+=1 || r0=X"))
@@ -149,7 +193,9 @@ def decided(finding: Case, cause: Case, **seen: int) -> tuple[Comparison, list[R
     while True:
         asked.append(trial.reason)
         hits = seen[trial.reason]
-        tally = Tally(10_000, hits) if hits >= 0 else Tally(10, 0, "the time was up")
+        tally = Tally(10, 0, "the time was up")
+        if hits >= 0:
+            tally = Tally(10_000, hits, showing=hits, length=64)
         try:
             trial = comparing.send(tally)
         except StopIteration as stop:
@@ -228,6 +274,21 @@ def test_another_symptom_is_explained_only_if_the_causes_test_shows_it() -> None
         assert found.verdict is verdict
 
 
+def test_a_torn_value_is_asked_of_a_cause_with_one_lane_in_more_lanes() -> None:
+    """One lane shows no torn value: its test could never explain one."""
+    one_lane = replace(
+        case("X[0]=1 || r0=X", symptoms=("wrong",)), test=litmus("X[0]=1 || r0=X", shape=(1,))
+    )
+    comparing = compare(case("X[0]=1 || r0=X"), one_lane)
+    next(comparing)
+    comparing.send(Tally(10_000, 24, showing=24, length=64))
+    widened = comparing.send(Tally(10_000, 0))
+    assert (widened.case.symptoms, widened.symptoms) == (("torn",), ("wrong",))
+    trial = comparing.send(Tally(10_000, 0))
+    assert (trial.reason, trial.symptoms) == (Reason.TEST, ("torn",))
+    assert width(trial.test) > width(one_lane.test) == 1
+
+
 def test_what_cannot_be_decided_is_undecided_unless_another_experiment_decides() -> None:
     here, plain = case("X[0]=1 || r0=X", early=True), case("X[0]=1 || r0=X")
     assert decided(here, plain, control=0)[0].verdict is Verdict.UNDECIDED
@@ -255,7 +316,7 @@ def test_a_tear_after_the_update_is_not_the_tear_beside_it() -> None:
     assert on_mutant(case("X[0]+=1 || r0=X[0]"), beside).verdict is Verdict.EXPLAINED
     found = on_mutant(after, beside)
     assert (found.verdict, len(found.experiments)) == (Verdict.NEW, 1)
-    assert found.experiments[0].seen >= CONTROL_HITS
+    assert found.experiments[0].showing >= CONTROL_RUNS
     # In one test, with both: an order takes the known one away, and the other stays.
     for both in (case("X[0]=1; r0=X || r1=X", early=True), case("X[0]=1 || r0=X", early=True)):
         found = on_mutant(both, beside)
@@ -296,3 +357,51 @@ def test_a_process_that_keeps_dying_and_a_refusal_end_a_trial() -> None:
     trial = control_trial(case("X[0]=1 || r0=X"))
     assert asyncio.run(tally_of(trial, dies, BUDGET)) == Tally(0, 0, DIED)
     assert asyncio.run(tally_of(trial, refuses, BUDGET)) == Tally(0, 0, "loops")
+
+
+def test_executions_of_one_run_are_not_independent() -> None:
+    """Every fourth run shows a tear, in half of its executions: a miss must still be rare."""
+    lengths, number = [], 0
+
+    async def bursts(case: Case, test, count: int):
+        nonlocal number
+        number += 1
+        lengths.append(count)
+        torn = count // 2 if number % 4 == 0 else 0
+        shown = Outcome.of(test, {"r0": TORN, "X": (1,)})
+        return {shown: torn, Outcome.of(test, {"r0": (1,), "X": (1,)}): count - torn}
+
+    one = case("X[0]=1 || r0=X")
+    control = asyncio.run(tally_of(control_trial(one), bursts, TrialBudget(seconds=600)))
+    # Longer runs until one shows it, then runs of that length.
+    assert lengths[:4] == [64, 128, 256, 512]
+    assert set(lengths[4:]) == {control.length} == {512}
+    assert control.showing == CONTROL_RUNS
+    assert control.seen == CONTROL_RUNS * 256
+    # If every fourth run shows it, none of so many runs does so less than once in 1,000 times.
+    comparing = compare(one, one)
+    next(comparing)
+    trial = comparing.send(control)
+    assert (trial.reason, trial.length) == (Reason.TRIGGER, 512)
+    assert (1 - 1 / 4) ** (trial.needed / trial.length) < 1 / MISS_ODDS
+    # If its executions were independent, four runs, of which none may show it, were enough.
+    assert executions_needed(control.seen, control.executions) < 4 * 512
+
+
+def test_the_test_of_a_cause_is_run_as_often_as_its_own_rate_asks_for() -> None:
+    frequent, rare = case("X[0]=1 || r0=X"), case("X[0]=1 || r0=X", early=True)
+    comparing = compare(frequent, rare)
+    next(comparing)
+    trial = comparing.send(Tally(1000, 500, showing=10, length=64))
+    assert trial.reason is Reason.TRIGGER
+    trial = comparing.send(Tally(10_000, 0))
+    assert trial.reason is Reason.SETTINGS
+    trial = comparing.send(Tally(64, 1, showing=1, length=64))
+    assert (trial.reason, trial.test, trial.case.config) == (
+        Reason.CONTROL,
+        rare.test,
+        rare.config,
+    )
+    trial = comparing.send(Tally(1_000_000, 10, showing=10, length=3072))
+    assert (trial.reason, trial.length) == (Reason.TEST, 3072)
+    assert trial.needed > 1_000_000

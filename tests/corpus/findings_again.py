@@ -60,23 +60,35 @@ PIPELINE_S: Final = 1200.0
 """Seconds for confirming, reducing and confirming it; the reducer of tests takes a quarter at most,
 and that of configurations another one."""
 EXECUTIONS: Final = 1 << 22
+SHOWING_RUNS: Final = 3
+"""Runs that show a finding after which it has shown often enough."""
 
 CLUSTERS: Final[Mapping[str, Setting]] = MappingProxyType({"compiled": "clusters"})
 
 
 NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-around-a-message": CLUSTERS,
+    "cluster-optimizer-beside-scatter": CLUSTERS,
     "cluster-optimizer-beside-scatter-nd": CLUSTERS,
     "cluster-reads-beside-scatter": CLUSTERS,
+    "cluster-spans-read-and-write": CLUSTERS,
     "cluster-spans-two-sections": CLUSTERS,
+    "cluster-spans-update-and-write": CLUSTERS,
     "cluster-update-beside-scatter": CLUSTERS,
+    "cluster-update-beside-scatter-nd": CLUSTERS,
+    "cluster-waits-for-a-section": CLUSTERS,
+    "cluster-waits-for-a-writing-section": CLUSTERS,
     "cluster-writes-late": CLUSTERS,
     "scatter-beside-read": {},
     "scatter-beside-scatter": {},
+    "scatter-rows-beside-read": {},
+    "scatter-rows-beside-scatter": {},
     "slice-assign-beside-add": {},
+    "slice-assign-beside-assign": {},
     "slice-assign-beside-optimizer": {},
     "slice-assign-beside-read": {},
     "slice-assign-beside-scatter": {},
+    "slice-assign-beside-scatter-nd": {},
 }
 """The settings without which a finding does not show."""
 RARE: Final = 1 / 100
@@ -160,8 +172,9 @@ async def _shown(entry: Entry) -> tuple[int, int, str]:
     assert found is not None
     case = Case.of(entry.test, found)
     budget = TrialBudget(seconds=RUN_S, executions=EXECUTIONS)
+    trial = replace(control_trial(case), enough=SHOWING_RUNS)
     with closing(Worker(case.executor)) as worker:
-        tally = await tally_of(control_trial(case), on_worker(worker, random.Random(1)), budget)
+        tally = await tally_of(trial, on_worker(worker, random.Random(1)), budget)
     return tally.executions, tally.seen, "" if tally.seen else tally.problem
 
 

@@ -27,10 +27,13 @@ CRASHES = {"async-compilation-close", "slice-assign-writes-freed-memory"}
 # that ran four other processes, each test showed in at least 1 of 4,096 executions, of which some
 # 100,000 fit into two minutes: a test misses with (1 - 1/4096)**100_000 < 1e-10.
 SHOWS_QUICKLY = {
+    "cluster-spans-read-and-write",
     "cluster-spans-two-sections",
     "cluster-writes-late",
     "scatter-beside-read",
     "scatter-beside-scatter",
+    "scatter-rows-beside-read",
+    "scatter-rows-beside-scatter",
     "slice-assign-beside-add",
     "slice-assign-beside-optimizer",
     "slice-assign-beside-read",
@@ -39,10 +42,17 @@ LIMIT = "120s"
 RARE = "shows in less than 1 of 5,000 executions on busy cores"
 LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-around-a-message": "tests/executors/test_tensorflow_clusters.py runs it",
+    "cluster-optimizer-beside-scatter": RARE,
     "cluster-optimizer-beside-scatter-nd": RARE,
     "cluster-reads-beside-scatter": "showed in 3 of 32,768 executions, and then in 0 of 65,536",
+    "cluster-spans-update-and-write": "blocks as cluster-spans-read-and-write does",
     "cluster-update-beside-scatter": RARE,
+    "cluster-update-beside-scatter-nd": RARE,
+    "cluster-waits-for-a-section": "blocks as cluster-spans-two-sections does",
+    "cluster-waits-for-a-writing-section": "blocks as cluster-spans-two-sections does",
+    "slice-assign-beside-assign": "the process may end of a corrupted heap first",
     "slice-assign-beside-scatter": RARE,
+    "slice-assign-beside-scatter-nd": RARE,
     "slice-assign-writes-freed-memory": "some processes survive for minutes",
 }
 SHOWN_BY_ITS_SCRIPT = {
@@ -55,7 +65,7 @@ needs_tensorflow = pytest.mark.skipif(not find_spec("tensorflow"), reason="needs
 
 def test_each_finding_is_replayed_or_left_out_for_a_reason() -> None:
     parts = [SHOWS_QUICKLY, set(LEFT_TO_THE_NIGHTLY_RUN), set(SHOWN_BY_ITS_SCRIPT)]
-    assert sorted(name for part in parts for name in part) == list(FILES)
+    assert sorted(name for part in parts for name in part) == sorted(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
