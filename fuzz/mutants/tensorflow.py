@@ -137,6 +137,12 @@ class _Unchanged(TensorFlowMutant):
         return test
 
 
+class _UnchangedInAll(_Unchanged):
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        return TensorFlowExecutor.configurations()
+
+
 def _with_levels(test: LitmusTest, change: Callable[[Nodes], Nodes]) -> LitmusTest:
     """The test with the nodes of each graph and body changed, innermost first."""
 
@@ -360,6 +366,11 @@ class OnePairOfSettings(CopiedVariables):
     def configurations(cls) -> tuple[Config, ...]:
         """All presets: the space is that of the executor."""
         return TensorFlowExecutor.configurations()
+
+    @classmethod
+    def control(cls) -> type[TensorFlowExecutor]:
+        """The executor with unchanged tests, in all presets."""
+        return _UnchangedInAll
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Lower the changed test only if the configuration has both settings."""

@@ -33,7 +33,11 @@ def prepared(executor: str, out: Path) -> Run:
 
 
 def run(executor: str, out: Path) -> Run:
-    return prepared(executor, out).run()
+    """With eight tests that wait before anything runs: what waits later is a matter of time."""
+    made = prepared(executor, out)
+    for _ in range(8):
+        assert made.campaign.dispatcher.dispatch_next()
+    return made.run()
 
 
 def shown(ended: Run) -> dict[int, tuple[object, ...]]:
@@ -60,8 +64,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_packs_show_and_find_the_same(alone: Run, tmp_path: Path) -> None:
     ended = run(Packs.name, tmp_path)
-    # How many tests wait, and so can share a pack, is a matter of time; the first one runs alone.
-    assert 0 < packed(ended) < TESTS
+    # Of the eight that wait at first, at least three may share a pack.
+    assert 3 <= packed(ended) <= TESTS
     assert packed(alone) == 0
     assert shown(ended) == shown(alone)
     assert len(shown(ended)) == TESTS
