@@ -13,7 +13,9 @@ from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Queue, Variable
+from litmusfuzz.corpus.ops import CountAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor, lowering, session
@@ -252,3 +254,40 @@ def test_absent_values_dropped_and_failed_executions() -> None:
         "_status=blocked X=2 Q=[]": 1,
         "_status=failed": 1,
     }
+
+
+def test_a_failed_dequeue_puts_back_more_than_the_queue_has_room_for() -> None:
+    """TensorFlow gives back what a dequeue of many has taken when the queue is closed too early."""
+    queues = (Queue("Q", "int32", (), 1),)
+    many = Node("m", "QueueDequeueManyV2", (), ("Q",), attrs=CountAttrs(3))
+    test = LitmusTest("test", (), (Graph("main", (many,)),), ("m",), queues=queues)
+    elements = np.array([5, 6, 7, 8], np.int32)
+    sizes = np.array([2, 1, 1], np.int32)
+    values = {"m": np.zeros((3, 3), np.int32)}
+    status = np.array([2, DROPPED, 1])
+    batch = Batch(values, {"Q": (sizes, elements)}, status, {"m": np.array([True] * 3)})
+    assert counted(test, batch) == {"_status=failed": 1, "_status=blocked Q=[8]": 1}
+
+
+def test_a_queue_that_is_closed_too_early_for_a_dequeue_of_many() -> None:
+    """The element in the queue, and the one that is put, are given back into one place."""
+    test = loads(
+        """
+litmusfuzz: 2
+name: too-few
+queues:
+  Q: {dtype: int32, shape: [], capacity: 1, init: [5]}
+graphs:
+  p:
+    c: {op: Const, dtype: int32, shape: [], value: 6}
+    w: {op: QueueEnqueueV2, resources: [Q], inputs: [c]}
+    e: {op: QueueCloseV2, resources: [Q], after: [w]}
+  c:
+    m: {op: QueueDequeueManyV2, resources: [Q], count: 3}
+observe: [c.m]
+"""
+    ).test
+    for noise in (Noise(copies=1, steps=16), Noise(copies=4, steps=4)):
+        seen = execute(test, 16, noise)
+        assert set(map(str, seen)) == {"_status=failed"}
+        assert not judge(Explorer(test, EXECUTOR), seen).forbidden

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from litmusfuzz.corpus.ops import CountAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value
 
 if TYPE_CHECKING:
@@ -110,8 +111,8 @@ class HistogramBuilder:
     """Counts the outcomes of one test.
 
     Each execution is encoded as a row of ints: the status; for each name a flag (torn,
-    absent) and its number of elements; then all elements, a queue's padded to its
-    capacity.
+    absent) and its number of elements; then all elements, a queue's padded to what it
+    can hold.
 
     Parameters
     ----------
@@ -125,10 +126,13 @@ class HistogramBuilder:
 
     def __init__(self, test: LitmusTest) -> None:
         self._test = test
-        self._capacity = {queue.name: queue.capacity for queue in test.queues}
+        # A dequeue of many that fails puts back what it has taken, above the capacity.
+        self._room = {queue.name: queue.capacity for queue in test.queues}
+        for node in test.effects:
+            if isinstance(node.attrs, CountAttrs) and node.resources[0] in self._room:
+                self._room[node.resources[0]] += node.attrs.count
         self._widths = [
-            test.size_of(test.type_of(name).shape) * self._capacity.get(name, 1)
-            for name in test.names
+            test.size_of(test.type_of(name).shape) * self._room.get(name, 1) for name in test.names
         ]
         self._row = 1 + 2 * len(test.names) + sum(self._widths)
         self._buffer: dict[str, npt.NDArray[Any]] = {}
@@ -175,10 +179,17 @@ class HistogramBuilder:
     def _encode(self, batch: Batch) -> int:
         """Encode a batch as rows; the number of rows."""
         whole, names = self._test.whole, self._test.names
+        status = batch.status
+        if status is None:
+            arrays = (*batch.values.values(), *(sizes for sizes, _ in batch.contents.values()))
+            status = np.zeros(len(arrays[0]), np.int64)
+        failed = status == STATUSES.index(Status.FAILED)
+        # A failure cancels ops: of what failed or is dropped, queues may hold anything.
+        compared = ~failed & (status != DROPPED)
         flags, lengths, columns = [], [], []
         for name in names:
-            if name in self._capacity:
-                flag, length, column = self._queue(name, *batch.contents[name])
+            if name in self._room:
+                flag, length, column = self._queue(name, *batch.contents[name], compared)
             else:
                 column, torn = one_lane(batch.values[name], whole=whole)
                 flag = torn.astype(np.int64)
@@ -190,13 +201,9 @@ class HistogramBuilder:
             flags.append(flag)
             lengths.append(length)
             columns.append(column)
-        status = batch.status
-        if status is None:
-            status = np.zeros_like(flags[0])
         rows = np.concatenate(
             [status[:, None], np.stack(flags, axis=1), np.stack(lengths, axis=1), *columns], axis=1
         )
-        failed = status == STATUSES.index(Status.FAILED)
         rows[failed, 1:] = 0  # values of a failed execution are not compared
         rows = np.ascontiguousarray(rows[status != DROPPED])
         self._pending.append(rows)
@@ -206,9 +213,16 @@ class HistogramBuilder:
         return len(rows)
 
     def _queue(
-        self, name: str, sizes: npt.NDArray[Any], elements: npt.NDArray[Any]
+        self,
+        name: str,
+        sizes: npt.NDArray[Any],
+        elements: npt.NDArray[Any],
+        compared: npt.NDArray[np.bool_],
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Flags (torn), numbers of elements, and elements padded to the capacity."""
+        """Flags (torn), numbers of elements, and padded elements, of executions that are compared.
+
+        The others count as empty.
+        """
         size = self._test.size_of(self._test.type_of(name).shape)
         lane, torn = np.zeros((0, size), np.int64), np.zeros(0, bool)
         if len(elements):
@@ -216,7 +230,13 @@ class HistogramBuilder:
         lengths = sizes.astype(np.int64)
         owner = np.repeat(np.arange(len(sizes)), lengths)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        column = np.zeros((len(sizes), self._capacity[name], size), np.int64)
+        kept = compared[owner]
+        owner, place, lane, torn = owner[kept], place[kept], lane[kept], torn[kept]
+        lengths[~compared] = 0
+        most = self._room[name]
+        if lengths.max(initial=0) > most:
+            raise RuntimeError(f"queue {name} holds {lengths.max()} elements, more than {most}")
+        column = np.zeros((len(sizes), most, size), np.int64)
         column[owner, place] = lane
         flag = np.zeros(len(sizes), np.int64)
         flag[owner[torn]] = _TORN
@@ -250,8 +270,8 @@ class HistogramBuilder:
             if flag == _TORN:
                 values[name] = TORN
             elif flag != _ABSENT:
-                size = width // self._capacity.get(name, 1)
+                size = width // self._room.get(name, 1)
                 parts = [tuple(rest[i * size : (i + 1) * size]) for i in range(length)]
-                values[name] = tuple(parts) if name in self._capacity else parts[0]
+                values[name] = tuple(parts) if name in self._room else parts[0]
             rest = rest[width:]
         return Outcome.of(self._test, values, status)
