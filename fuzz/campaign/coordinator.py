@@ -39,7 +39,7 @@ from litmusfuzz.fuzz.campaign.pools import PoolError, is_worker_lost
 from litmusfuzz.fuzz.campaign.pruning import prune
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
 from litmusfuzz.fuzz.campaign.scripts import script_of
-from litmusfuzz.fuzz.campaign.settings import EXTRA_MINIMIZING_SHARE
+from litmusfuzz.fuzz.campaign.settings import extra_minimizing_s
 from litmusfuzz.fuzz.campaign.shard import Shard, run_shard, run_watched
 from litmusfuzz.fuzz.campaign.shard_log import is_writing, kill_writer, request_stop
 from litmusfuzz.fuzz.campaign.store import StoreError
@@ -323,7 +323,7 @@ class SingleShard(Coordinator):
     store, known, show
         As of `Coordinator`.
     time_s : float
-        For new tests; as much again times `EXTRA_MINIMIZING_SHARE` is for findings.
+        For new tests; `extra_minimizing_s` more are for findings.
     tests : int, optional
         Limit on new tests. A run that was limited by a number of tests from its start also runs
         those that were generated and not run, and the same new ones as if it had not been
@@ -356,7 +356,7 @@ class SingleShard(Coordinator):
                 {} if self._earlier() is not None else generated(report),
             ),
             time_s=self.time_s,
-            extra_minimizing_s=EXTRA_MINIMIZING_SHARE * self.time_s,
+            extra_minimizing_s=extra_minimizing_s(self.time_s),
             tests=self.tests,
         )
         earlier = self._earlier()

@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 MAX_REDUCTION_S: Final = 20.0
 MINIMIZING_SHARE: Final = 0.2
 """Share of the time in which findings are minimized while new graphs run."""
-EXTRA_MINIMIZING_SHARE: Final = 0.2
-"""Share of the time that `run` adds at its end, to minimize what it has found."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """Of the oracle, for each question: a tenth of a second. A verdict takes some microseconds."""
+
+
+def extra_minimizing_s(time_s: float) -> float:
+    """Seconds, at most, that `run` adds at its end to minimize what it has found.
+
+    A fifth of a short campaign's time; a worker that has nothing to minimize does nothing then.
+    """
+    return min(0.2 * time_s, 30.0 + 0.05 * time_s)
 
 
 @dataclass(frozen=True, slots=True)

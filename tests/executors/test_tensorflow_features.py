@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
@@ -167,6 +168,34 @@ def test_a_session_goes_on_after_a_step_that_ends_in_any_way(
         assert list(map(str, builder.histogram())) == [shown]
         assert live.usable
         assert live.hindered == shown.startswith("_status")
+    live.close()
+
+
+@pytest.mark.parametrize("text", ["Q!1; close Q", "close Q"])
+def test_a_queue_that_an_op_still_holds_is_made_again(text: str) -> None:
+    """A real error of the session, at a moment of our choice: the queue is gone after `INIT`."""
+    test = litmus(text, queues={"Q": 2})
+    template, noise = lowering.lower(test), Noise(1, padding=0)
+    graph = lowering.build(template, noise, np.random.default_rng(0))
+    live = session.LiveSession(template, graph, Settings.of(PLAIN), noise.copies)
+    first = [live.step(), live.step()]
+    initialize, missing = live.initialize, [tf.errors.NotFoundError(None, None, "Q does not exist")]
+
+    def fails_once() -> None:
+        initialize()
+        if missing:
+            raise missing.pop()
+
+    live.initialize = fails_once
+    after = [live.step(), live.step()]
+    assert not missing
+    assert [counted(test, each) for each in after] == [counted(test, each) for each in first]
+    live.close()
+    live = session.LiveSession(template, graph, Settings.of(PLAIN), noise.copies)
+    missing.append(tf.errors.NotFoundError(None, None, "Q does not exist"))
+    initialize, live.initialize = live.initialize, fails_once
+    with pytest.raises(tf.errors.NotFoundError):  # no earlier queue can be held
+        live.step()
     live.close()
 
 

@@ -127,12 +127,13 @@ class HistogramBuilder:
     def __init__(self, test: LitmusTest) -> None:
         self._test = test
         # A dequeue of many that fails puts back what it has taken, above the capacity.
-        self._room = {queue.name: queue.capacity for queue in test.queues}
+        self._padded_to = {queue.name: queue.capacity for queue in test.queues}
         for node in test.effects:
-            if isinstance(node.attrs, CountAttrs) and node.resources[0] in self._room:
-                self._room[node.resources[0]] += node.attrs.count
+            if isinstance(node.attrs, CountAttrs) and node.resources[0] in self._padded_to:
+                self._padded_to[node.resources[0]] += node.attrs.count
         self._widths = [
-            test.size_of(test.type_of(name).shape) * self._room.get(name, 1) for name in test.names
+            test.size_of(test.type_of(name).shape) * self._padded_to.get(name, 1)
+            for name in test.names
         ]
         self._row = 1 + 2 * len(test.names) + sum(self._widths)
         self._buffer: dict[str, npt.NDArray[Any]] = {}
@@ -188,7 +189,7 @@ class HistogramBuilder:
         compared = ~failed & (status != DROPPED)
         flags, lengths, columns = [], [], []
         for name in names:
-            if name in self._room:
+            if name in self._padded_to:
                 flag, length, column = self._queue(name, *batch.contents[name], compared)
             else:
                 column, torn = one_lane(batch.values[name], whole=whole)
@@ -233,7 +234,7 @@ class HistogramBuilder:
         kept = compared[owner]
         owner, place, lane, torn = owner[kept], place[kept], lane[kept], torn[kept]
         lengths[~compared] = 0
-        most = self._room[name]
+        most = self._padded_to[name]
         if lengths.max(initial=0) > most:
             raise RuntimeError(f"queue {name} holds {lengths.max()} elements, more than {most}")
         column = np.zeros((len(sizes), most, size), np.int64)
@@ -270,8 +271,8 @@ class HistogramBuilder:
             if flag == _TORN:
                 values[name] = TORN
             elif flag != _ABSENT:
-                size = width // self._room.get(name, 1)
+                size = width // self._padded_to.get(name, 1)
                 parts = [tuple(rest[i * size : (i + 1) * size]) for i in range(length)]
-                values[name] = tuple(parts) if name in self._room else parts[0]
+                values[name] = tuple(parts) if name in self._padded_to else parts[0]
             rest = rest[width:]
         return Outcome.of(self._test, values, status)

@@ -552,6 +552,8 @@ class _State:
             value = self._constant(f"init/{queue.name}", np.stack(elements))
             put = typed("QueueEnqueueManyV2", queue.dtype)
             last = emit.helper(f"{name}/set", put, [filled, value, f"^{last}"])
+        elif self.renews_queues:  # fails, as the enqueue does, if the new queue is not there
+            last = emit.helper(f"{name}/there", typed("QueueSizeV2", queue.dtype), [filled])
         self.sets.append(f"^{last}")
         size = emit.helper(f"{name}/size", typed("QueueSizeV2", queue.dtype), [handle])
         if not self.may_block:

@@ -89,6 +89,7 @@ _PATIENCE_S: Final = 0.001
 """Seconds between two checks of a race that may block."""
 _BUSY_S: Final = 0.0001
 """Processor time of other threads between two checks that shows that some can go on."""
+_INIT_ATTEMPTS: Final = 4
 _ABORT_S: Final = 1.0
 """Seconds that blocked runs have to end after one of their ops has failed."""
 
@@ -147,6 +148,7 @@ class LiveSession:
         self._put = {n.resources[0] for n in nodes if n.definition.puts}
         self.usable = True
         self.hindered = False
+        self._began = False
         self._in_background = settings.in_background
         config, options = session_config(settings, template.devices), run_options(settings)
         self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
@@ -184,7 +186,7 @@ class LiveSession:
         tensorflow.errors.OpError
             If an op fails in a test that cannot block.
         """
-        self.initialize()
+        self._initialize()
         race = _Race(self._test, self._runs, self._threads)
         race.go(watched=self._may_block, stuck=stuck)
         values: dict[str, npt.NDArray[Any]] = {}
@@ -213,6 +215,23 @@ class LiveSession:
         if race.blocked or race.failure:
             self._cancel(race)
         return Batch(values, contents, status, absent)
+
+    def _initialize(self) -> None:
+        """Set all resources.
+
+        A queue's op makes another queue only once the one that it made before is released, and a
+        cancelled op of the last step may hold that for a moment longer. Then `INIT`, which is alone
+        in the session, finds no queue under the name, and is run again.
+        """
+        for left in reversed(range(_INIT_ATTEMPTS)):
+            try:
+                self.initialize()
+            except tf.errors.NotFoundError:
+                if not (left and self._began):
+                    raise
+            else:
+                break
+        self._began = True
 
     def _crowded(self) -> bool:
         """True if enqueues of one copy may be blocked on several full queues."""
