@@ -285,7 +285,7 @@ def test_absent_values_dropped_and_failed_executions() -> None:
     }
 
 
-def test_a_failed_dequeue_puts_back_more_than_the_queue_has_room_for() -> None:
+def test_a_failed_dequeue_puts_back_more_than_the_queue_may_hold() -> None:
     """TensorFlow gives back what a dequeue of many has taken when the queue is closed too early."""
     queues = (Queue("Q", "int32", (), 1),)
     many = Node("m", "QueueDequeueManyV2", (), ("Q",), attrs=CountAttrs(3))
