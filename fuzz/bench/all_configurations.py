@@ -14,6 +14,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.bench.campaign import WORKERS
+from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.bench import BenchReport, Figure
 
@@ -27,7 +28,6 @@ PRESET_RUNS_S: Final = 60 / 600
 """Of each preset."""
 ALL_PAIRS_S: Final = 3600.0
 """Length of a campaign that runs every pair of settings."""
-KNOWN_SHARE: Final = 0.05
 
 
 def report(progress: Callable[[str], None], seconds: float, known: str | None) -> BenchReport:
@@ -49,15 +49,7 @@ def report(progress: Callable[[str], None], seconds: float, known: str | None) -
     """
     progress(f"all configurations of tf, {seconds:.0f} s")
     with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "litmusfuzz",
-            "run",
-            "--executors",
-            "tf:*",
-        ]
+        command = [sys.executable, "-P", "-m", "litmusfuzz", "run", "--executors", "tf:*"]
         command += ["--time", f"{seconds}s", "--workers", str(WORKERS), "--seed", str(SEED)]
         command += ["--out", os.path.join(folder, "run"), "--json"]
         command += [] if known is None else ["--known", known]

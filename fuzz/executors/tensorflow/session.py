@@ -90,6 +90,7 @@ _PATIENCE_S: Final = 0.001
 _BUSY_S: Final = 0.0001
 """Processor time of other threads between two checks that shows that some can go on."""
 _INIT_ATTEMPTS: Final = 4
+"""Runs of `INIT` before a step fails because a queue is not there."""
 _ABORT_S: Final = 1.0
 """Seconds that blocked runs have to end after one of their ops has failed."""
 
