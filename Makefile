@@ -26,8 +26,8 @@ test: setup
 # must agree (a quarter of an hour on two free cores), some of full size, then ten
 # thousand graphs of which each permitted clustering must be sound, then every
 # known defect put into them, one after another (an hour and a half: each is a build),
-# fifty thousand mutated files of every kind, each valid or refused in one line, and the
-# findings of corpus/findings through the whole pipeline (half an hour).
+# fifty thousand mutated files of every kind, each valid or refused in one line, the
+# findings of corpus/findings through the whole pipeline (half an hour), and all attacks.
 nightly: setup
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 1600 --workers 2 --seed $${SEED:-1}
@@ -35,6 +35,7 @@ nightly: setup
 	$(VENV)/bin/python tests/kills/oracle_defects.py
 	$(VENV)/bin/python -m tests.mutated_files --mutations 50000 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.corpus.findings_again
+	$(VENV)/bin/python -m tests.attacks
 
 lint: setup
 	$(VENV)/bin/ruff check .
