@@ -1,11 +1,11 @@
-"""An attack: a hostile file, folder, process or message, and what the project's commands make of it.
+"""An attack: a hostile file, folder, process or message, and what our commands make of it.
 
 An attack is a function with the decorator `attack`. It prepares what an attacker would, runs
 commands with `Place.run`, says what happened, and fails by an assertion if the attacker got what
 he wanted. The following holds for all commands of all attacks and is checked here:
 
 - Each ends within its time, with an exit code of a documented meaning, and by no signal.
-- No traceback appears, and an error (exit code 2) has a line of a readable length on standard error.
+- No traceback appears, and an error (exit code 2) has a line of readable length on standard error.
 - Nothing that is written to a terminal holds a control character or one that reverses direction.
 - No process is left, and the decoy, a process of the same session that is none of ours, lives on.
 - The files beside the attack's folder (`Place.outside`) are as they were, byte for byte.
@@ -74,7 +74,7 @@ class Place:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
-    def run(  # noqa: PLR0913 - each has its default
+    def run(
         self,
         *arguments: str | Path,
         within_s: float = 30.0,
@@ -190,7 +190,7 @@ def carry_out(each: Attack, folder: Path) -> tuple[Place, str]:
     place.outside.mkdir()
     (place.outside / "precious").write_text("as it was\n")
     before = _state(place.outside)
-    decoy = subprocess.Popen(["sleep", "1000"])
+    decoy = psutil.Popen(["sleep", "1000"])
     try:
         happened = each.function(place)
         deadline = time.monotonic() + LEFT_S
