@@ -247,7 +247,8 @@ class _Plain(yaml.CSafeDumper):
 
 def yaml_tree(rng: random.Random, raw: bytes, texts: Sequence[bytes]) -> bytes:
     try:
-        data, other = yaml.safe_load(raw), yaml.safe_load(rng.choice(texts))
+        data = yaml.load(raw, Loader=yaml.CSafeLoader)
+        other = yaml.load(rng.choice(texts), Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return flip(rng, raw, texts)
     if not isinstance(data, dict) or not isinstance(other, dict):

@@ -8,7 +8,6 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.bench import all_configurations, campaign
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.executors.tensorflow.baselines import run_naively
 from litmusfuzz.fuzz.generators import generate
 
 
@@ -38,6 +37,9 @@ def test_no_graph_of_these_families_blocks(family: str) -> None:
 
 
 def test_a_naive_loop_refuses_a_test_that_may_block() -> None:
+    # TensorFlow takes seconds to import, in each process that collects tests.
+    from litmusfuzz.fuzz.executors.tensorflow.baselines import run_naively
+
     noise = Noise(copies=1, steps=2)
     run_naively(litmus("X=1; r0=Y || Y=1; r1=X"), configuration("tf"), noise, 0)
     with pytest.raises(Refused, match="block"):

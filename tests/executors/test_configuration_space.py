@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,12 @@ from litmusfuzz.fuzz.executors.tensorflow.space import SPACE, configuration_at, 
 if TYPE_CHECKING:
     from conftest import Command
 
-GENERATED = [configuration_at(point) for point in islice(points(SPACE, "1"), 150)]
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+
+@cache
+def generated() -> list[Config]:
+    return [configuration_at(point) for point in islice(points(SPACE, "1"), 150)]
 
 
 def test_every_preset_is_a_point_and_keeps_its_name() -> None:
@@ -38,7 +44,7 @@ def test_every_preset_is_a_point_and_keeps_its_name() -> None:
 
 
 def test_names_of_generated_configurations_are_parsed_back() -> None:
-    for config in GENERATED:
+    for config in generated():
         assert configuration("tf", config.name) == config
         assert "," not in config.name  # separates executors on the command line
     # In any order, with plain values too.
@@ -48,7 +54,7 @@ def test_names_of_generated_configurations_are_parsed_back() -> None:
 
 
 def test_settings_determine_guarantee_and_environment() -> None:
-    for config in (*CONFIGURATIONS, *GENERATED):
+    for config in (*CONFIGURATIONS, *generated()):
         settings = Settings.of(config)
         environment = dict(config.environment)
         assert wrong_setting("tf", dict(config.settings)) is None
@@ -67,7 +73,7 @@ def test_a_generated_configuration_has_the_settings_of_its_point() -> None:
     assert Settings.of(config) == Settings(
         rewrites="loop_optimization=ON,memory_optimization=HEURISTICS", intra_op_threads=8
     )
-    for each in GENERATED:
+    for each in generated():
         point = point_of(each)
         assert point is not None
         assert configuration_at(point) == each
@@ -144,7 +150,7 @@ def test_putting_a_setting_back_takes_along_what_needs_it() -> None:
     assert SPACE.name(SPACE.without(point, "lazy")) == "compiled=clusters;min_cluster_size=2"
     both = SPACE.parsed("arithmetic_optimizer=true;elimination_optimizer=true")
     assert SPACE.without(both, "arithmetic_optimizer") == SPACE.plain
-    for config in GENERATED:
+    for config in generated():
         point = point_of(config) or {}
         for setting in SPACE.differing(point):
             for simpler in SPACE.simpler(point, setting):

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from itertools import combinations
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.html.layout import PAD, Box, Line, place, svg
 from litmusfuzz.reports.html.picture import MOST_EFFECTS, boxes, picture
 
-TESTS = {path.stem: load(path).test for path in LITMUS}
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest
+
+
+def named() -> dict[str, LitmusTest]:
+    return {path.stem: corpus_entry(path).test for path in LITMUS}
 
 
 def parsed(drawing: str) -> ElementTree.Element:
@@ -41,7 +46,7 @@ def racing(drawing: str) -> set[str]:
 @pytest.mark.parametrize("name", ["litmus", *FAMILIES])
 def test_boxes_do_not_collide_and_orders_lead_downwards(name: str) -> None:
     """The whole corpus, and generated tests of each family."""
-    tests = TESTS.values() if name == "litmus" else [generate(name, 5, i) for i in range(20)]
+    tests = named().values() if name == "litmus" else [generate(name, 5, i) for i in range(20)]
     for test in tests:
         top = boxes(test)
         place(top)
@@ -63,7 +68,7 @@ def test_boxes_do_not_collide_and_orders_lead_downwards(name: str) -> None:
 
 
 def test_every_test_of_the_corpus_has_a_drawing_or_is_too_large() -> None:
-    for test in TESTS.values():
+    for test in named().values():
         made = picture(test)
         if len(test.effects) > MOST_EFFECTS:
             assert made is None
@@ -74,12 +79,12 @@ def test_every_test_of_the_corpus_has_a_drawing_or_is_too_large() -> None:
         for _, way in lines_of(made.svg):
             assert "nan" not in way
             assert "inf" not in way
-    assert picture(TESTS["MP"]) is not None
+    assert picture(named()["MP"]) is not None
 
 
 def test_the_cycle_of_mp_is_numbered() -> None:
     """X=1; Y=1 || r0=Y; r1=X with r0=1 and r1=0: two orders of the graph, two of the values."""
-    test = TESTS["MP"]
+    test = named()["MP"]
     reason = explain(test, RFC, {"r0": (1,), "r1": (0,)})
     assert reason.arcs == (("w0", "w1"), ("w1", "r0"), ("r0", "r1"), ("r1", "w0"))
     assert len(reason.arcs) == len(reason.cycle)
@@ -93,7 +98,7 @@ def test_the_cycle_of_mp_is_numbered() -> None:
 
 
 def test_without_a_cycle_the_edges_of_the_reason_are_marked() -> None:
-    made = picture(TESTS["MP"], [("w0", "w1")])
+    made = picture(named()["MP"], [("w0", "w1")])
     assert sorted(kind for kind, _ in lines_of(made.svg)) == ["control", "control blamed"]
 
 
@@ -111,15 +116,15 @@ def test_ordered_effects_and_two_reads_do_not_race() -> None:
 
 
 def test_runs_race_unless_the_client_orders_them() -> None:
-    test = TESTS["runs-ordered"]
+    test = named()["runs-ordered"]
     assert racing(picture(test).svg) == set()
     # Two runs of one graph, concurrent: each op meets its own kind.
-    section = TESTS["section-rfc-order"]
+    section = named()["section-rfc-order"]
     assert racing(picture(section).svg) == {"n0 = X", "w: X = (n0 + 10)", "n1 = X"}
 
 
 def test_branches_of_one_conditional_do_not_race() -> None:
-    made = picture(TESTS["cl-if-two-branches"])
+    made = picture(named()["cl-if-two-branches"])
     root = parsed(made.svg)
     kinds = {group.get("class") for group in root.iter("g")}
     assert {"body", "nest"} <= kinds
