@@ -122,13 +122,14 @@ class Coordinator(ABC):
         self.problem = ""
         """The first problem; it is stored as well, unless the disk is full."""
         self.before_s = store.fold.report(str(store.folder)).spent_s
-        self.begun = time.monotonic()
+        self.begun: float | None = None
+        """Since when time counts, on the monotonic clock; None if it does not yet."""
         self.shown_at = self.stats_at = self.progress_at = self.building_s = 0.0
 
     @property
     def spent_s(self) -> float:
         """Seconds that the campaign has run, over all its processes."""
-        return self.before_s + time.monotonic() - self.begun
+        return self.before_s + (time.monotonic() - self.begun if self.begun is not None else 0.0)
 
     def run(self) -> Report:
         """Run until the time is over or a signal comes; return the final report."""
@@ -465,6 +466,7 @@ class Nightly(Coordinator):
         keep: int = 0,
     ) -> None:
         super().__init__(store, known, show)
+        self.begun = time.monotonic()
         self.keep = keep
         self.planner = ShardPlanner(store, known)
         self.pool = pool

@@ -38,6 +38,7 @@ from litmusfuzz.reports.events import (
     Executed,
     FindingAdded,
     Generated,
+    Progress,
     ScriptRun,
     ShardPlanned,
     ShardStarted,
@@ -241,6 +242,22 @@ def test_every_figure_of_its_report_a_second_way(
         report = store.fold.report(str(folder))
     for each in fields(report):
         assert getattr(report, each.name) == figures.of(each.name), each.name
+
+
+def test_the_time_of_a_run_stands_still_until_its_shard_has_started(run: Path) -> None:
+    """Starting the frameworks does not count; so what was spent never decreases."""
+    with Store(run, write=False) as store:
+        stream = [event for _, event in store.events()]
+    spent, started, waiting = 0.0, 0, True
+    for event in stream:
+        if isinstance(event, CampaignStarted | CampaignResumed):
+            waiting = True
+        elif isinstance(event, ShardStarted):
+            waiting, started = False, started + 1
+        elif isinstance(event, Progress | CampaignEnded):
+            assert event.spent_s == spent if waiting else event.spent_s >= spent
+            spent = event.spent_s
+    assert started == 3
 
 
 @pytest.mark.parametrize("command", ["nightly", "run"])
