@@ -35,6 +35,8 @@ CLUSTERED_COPIES: Final = 8
 """Compiling a cluster takes some 10 ms."""
 LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions; allowed: 0")
 """How a script ends."""
+FIRST_SEEN: Final = "FORBIDDEN  "
+"""With this begins the line that a script prints when it sees a forbidden outcome first."""
 _WIDTH: Final = 92
 _WORD: Final = re.compile("[A-Za-z_]+")
 _INDIVISIBLE: Final = (

@@ -51,6 +51,9 @@ probability about exp(-3), and continues until it sees one."""
 PROBE_DEATHS: Final = 1
 """Crashes allowed while a smaller test is probed: memory that an op has corrupted says nothing
 about the race."""
+CONFIRM_DEATHS: Final = 4
+"""Crashes allowed while a finding is confirmed, each followed by fewer executions: where an op
+corrupts memory, most long runs end before they say what they saw."""
 CONFIRM_COUNT: Final = 1024
 CONFIRM_S: Final = 6.0
 """Seconds in which a fresh process must show a minimized finding again. While the machine's other
@@ -293,9 +296,10 @@ class Minimizer:
             fresh=True,
         )
         first = await _run(slot, job)
-        if not isinstance(first, dict):
+        if not (isinstance(first, dict) or _crashed(first)):
             return None
-        shown = best.with_same_cause(judge(best.judgement.oracle, first))
+        ended = first if isinstance(first, dict) else {}
+        shown = best.with_same_cause(judge(best.judgement.oracle, ended))
         if shown.forbidden:
             best.run_seed = unreduced.seed
             best.measured(shown, shown.executions)
@@ -345,11 +349,14 @@ class Minimizer:
                 best.schedule = None
             fresh = False
         wanted = best.count if best.is_large else max(CONFIRM_COUNT, best.count)
-        step = best.step(wanted)
+        step, deaths = best.step(wanted), 0
         first_run_ended: float | None = None
         while True:
             seed, start = rng.getrandbits(31), time.monotonic()
             result = await _run(slot, Job(best.test, step, best.noise, seed, fresh=fresh))
+            if _crashed(result) and deaths < CONFIRM_DEATHS:
+                step, deaths = max(MIN_STEP, step // 4), deaths + 1
+                continue
             if not isinstance(result, dict):
                 return None
             total.update(result)
@@ -364,7 +371,7 @@ class Minimizer:
             ):
                 return None
             best.ran(step, now - start)
-            step = best.step(4 * step)
+            step = best.step(step if deaths else 4 * step)
             fresh = False
 
     async def probe(
@@ -400,7 +407,7 @@ class Minimizer:
                     return None
                 result = await slot.run(Job(test, count, best.noise, rng.getrandbits(31)))
                 best.ran(count, time.monotonic() - start)
-                if isinstance(result, Died) and not result.timed_out and deaths < PROBE_DEATHS:
+                if _crashed(result) and deaths < PROBE_DEATHS:
                     deaths += 1
                     continue
                 if not isinstance(result, dict):
@@ -433,9 +440,14 @@ def _has_other_kernels(candidate: LitmusTest, best: Best) -> bool:
 async def _run(slot: Slot, job: Job) -> Result:
     """Run a job; if its process crashes, once more: the job need not be the reason."""
     result = await slot.run(job)
-    if isinstance(result, Died) and not result.timed_out:
+    if _crashed(result):
         result = await slot.run(job)
     return result
+
+
+def _crashed(result: Result) -> bool:
+    """True if a process has ended by itself."""
+    return isinstance(result, Died) and not result.timed_out
 
 
 def _probe_count(rate: float, least: int = MIN_PROBE_COUNT) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge, listed
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.oracles.model import ACD, RFC
-from litmusfuzz.reports.script import LAST_LINE, NoScript, script
+from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +73,9 @@ def _without_front_end(entry: Entry) -> Entry:
 async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> bool:
     """Run a script in an isolated interpreter, which cannot import LitmusFuzz.
 
-    True if a forbidden outcome showed. The process ends with this call, even a cancelled one.
+    True if a forbidden outcome showed. Where an op corrupts memory, the interpreter may crash
+    after that, or before: then another one tries in the time that is left. The process ends with
+    this call, even a cancelled one.
 
     Parameters
     ----------
@@ -82,6 +85,21 @@ async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = N
     python : str, optional
         Another interpreter than this one.
     """
+    end = time.monotonic() + seconds
+    while True:
+        code, output = await _run(path, max(0.0, end - time.monotonic()), python)
+        if code is None or code >= 0:
+            break
+        if any(line.startswith(FIRST_SEEN) for line in output.splitlines()):
+            return True
+        if time.monotonic() > end:
+            return False
+    match = LAST_LINE.fullmatch(output.strip().rpartition("\n")[2])
+    return code == 1 and match is not None and int(match[1]) > 0
+
+
+async def _run(path: Path, seconds: float, python: str | None) -> tuple[int | None, str]:
+    """Run a script once: the exit code of its interpreter, None if it hung, and its output."""
     process = await asyncio.create_subprocess_exec(
         *(python or sys.executable, "-I", "-c", _WATCHED),
         *(str(os.getpid()), str(path), str(seconds)),
@@ -93,11 +111,9 @@ async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = N
         async with asyncio.timeout(seconds + START_S):
             output, _ = await process.communicate()
     except TimeoutError:
-        return False
+        return None, ""
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    last = output.decode(errors="replace").strip().rpartition("\n")[2]
-    match = LAST_LINE.fullmatch(last)
-    return process.returncode == 1 and match is not None and int(match[1]) > 0
+    return process.returncode, output.decode(errors="replace")

@@ -407,6 +407,32 @@ class _InOneOf:
         """Nothing is held."""
 
 
+class CrashesInLongRuns(StaleReads):
+    """A mutant whose process crashes in a run of more than 100 executions."""
+
+    name: ClassVar[str] = "double/crashes-in-long-runs"
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Stale reads, in runs that are short enough."""
+        return _NotForLong(super().prepare(test, config))
+
+
+@dataclass(frozen=True)
+class _NotForLong:
+    """A prepared test of it."""
+
+    stale: Prepared
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Nothing is left of a long run."""
+        if count > 100:
+            os.abort()
+        return self.stale.run(count, noise, seed)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 class WeakerGuarantee(Spaced):
     """Updates are in two parts; only with a large cache it guarantees that they are not."""
 
@@ -531,7 +557,7 @@ DOUBLES = (
     *(TornCompiler,),
     *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, DeepStale, Raising),
-    *(Spaced, EitherSetting, RarelyPlain, WeakerGuarantee, Tearing),
+    *(CrashesInLongRuns, Spaced, EitherSetting, RarelyPlain, WeakerGuarantee, Tearing),
 )
 
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
-from campaign.doubles import EitherSetting, RarelyPlain, Spaced, Tearing, WeakerGuarantee
+from campaign.doubles import (
+    CrashesInLongRuns,
+    EitherSetting,
+    RarelyPlain,
+    Spaced,
+    Tearing,
+    WeakerGuarantee,
+)
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
@@ -286,6 +293,18 @@ def test_a_finding_that_shows_more_rarely_now_than_when_it_was_seen_is_still_red
     assert reported.entry.finding is not None
     assert reported.entry.finding.minimized
     assert len(reported.entry.test.effects) == 2
+
+
+def test_what_crashes_in_long_runs_is_confirmed_in_short_ones(tmp_path: Path) -> None:
+    """It was seen in a run of 1,024 executions, of which nothing would be left now."""
+    test = litmus("X=1; r0=Y || Y=1; r1=X")
+    outcome = Outcome.of(test, {"r0": (0,), "r1": (0,), "X": (1,), "Y": (1,)})
+    run = left_by_another_shard(tmp_path, CrashesInLongRuns, test, outcome)
+    (reported,) = run.report.findings
+    assert reported.entry.finding is not None
+    assert reported.entry.finding.confirmed
+    assert reported.entry.finding.executions <= 100
+    assert not run.report.unconfirmed
 
 
 def test_what_no_fresh_process_shows_in_a_simpler_configuration_stays_in_its_own(

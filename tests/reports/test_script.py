@@ -38,7 +38,7 @@ from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
-from litmusfuzz.reports.script import LAST_LINE, NoScript, script
+from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,8 +148,12 @@ def run(tmp_path: Path, entries: list[Entry], seconds: float) -> list[tuple[int,
 
 def outcomes(test: LitmusTest, shown: str) -> Iterator[tuple[Outcome, int, str]]:
     """What a script printed: each outcome, how often, and its verdict."""
-    _, *lines, last = shown.splitlines()
+    first, _, rest = shown.partition("TensorFlow ")
+    _, *lines, last = rest.splitlines()
     assert LAST_LINE.fullmatch(last), shown
+    early = [line.partition(" ")[2].strip() for line in first.splitlines()]
+    wrong = [line.partition("FORBIDDEN")[2].strip() for line in lines if "FORBIDDEN" in line]
+    assert sorted(early) == sorted(wrong)
     for line in lines:
         count, verdict, values = re.split(r"  +", line.strip(), maxsplit=2)
         plain: dict[str, Any] = {}
@@ -215,6 +219,28 @@ def test_a_script_counts_only_if_it_says_so_to_the_end(
     """One that dies, or gets no further than its imports, proves nothing."""
     (tmp_path / "script.py").write_text(f"import sys\n{code}\n", encoding="utf-8")
     assert asyncio.run(shows_it(tmp_path / "script.py")) is shown
+
+
+def test_what_a_script_saw_before_it_crashed_counts(tmp_path: Path) -> None:
+    code = f"import os\nprint({FIRST_SEEN + 'X=torn'!r}, flush=True)\nos.abort()\n"
+    (tmp_path / "script.py").write_text(code, encoding="utf-8")
+    assert asyncio.run(shows_it(tmp_path / "script.py"))
+
+
+def test_a_script_that_crashes_is_run_again(tmp_path: Path) -> None:
+    """An op that corrupts memory may end it before it says what it saw."""
+    code = f"""
+import os, sys
+from pathlib import Path
+crashed = Path({str(tmp_path / "crashed")!r})
+if not crashed.exists():
+    crashed.touch()
+    os.abort()
+print("forbidden outcomes in 3 of 9 executions; allowed: 0")
+sys.exit(1)
+"""
+    (tmp_path / "script.py").write_text(code, encoding="utf-8")
+    assert asyncio.run(shows_it(tmp_path / "script.py"))
 
 
 def test_a_script_ends_with_its_campaign(tmp_path: Path) -> None:
