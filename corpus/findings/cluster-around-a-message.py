@@ -1,63 +1,276 @@
-"""A cluster that XLA compiles waits for an element that it holds up itself, for ever.
+"""TensorFlow 2.21.0 shows what its memory model forbids.
 
-Needs TensorFlow only (auto-clustering on the CPU, with its safety checks on). One graph, X = 1
-and Y = 0 at first, and an empty queue:
+The memory model (RFC 20190610, resource variables): a graph's operations behave as if
+executed one by one, in some order that its edges allow; reads and writes of a whole
+variable are atomic.
 
-    a = X, then put a into the queue
-    b = an element of the queue
-    Y = a + b
+The test; ops in different columns have no edge between them unless it is said:
 
-Nothing in it waits in a circle: a is read, put and taken, and Y becomes 2. TensorFlow puts
-"a = X" and "Y = a + b" into one cluster. The cluster waits for b, b waits for the element, and the
-element waits for the cluster. Without clusters (say "off") no run waits. Exits 1 if one does.
+  A cluster takes an op before an enqueue and an op after the dequeue of that element. It waits for
+  the dequeue, which waits for the enqueue, which waits for the cluster.
+  X: int32[] = 0
+  Q: queue of 1 int32[] = []
 
-A run is called waiting when it is not over after two seconds; it takes milliseconds.
+  | chain 0                         | chain 1
+  | q0 = Q.Dequeue()                | r0 = X
+  | w0: X = (r0 + q0)   (after r0)  | q1: Q.Enqueue(r0)
+
+  observed: the final value of every variable and queue
+
+Seen       _status=blocked X=0 Q=[], in 121 of 121 executions
+
+Allowed    X=0 Q=[] is the nearest
+
+Forbidden  r0 would still happen: all that it waits for is done; w0 would still happen: all
+           that it waits for is done; q1 would still happen: Q is not full
+
+Needs TensorFlow and NumPy only. Racing ops have to meet, so that chance has a part: on busy
+cores it takes longer. Ends when a forbidden outcome has shown (exit code 1), or after a
+minute, or as many seconds as the first argument says (exit code 0).
 """
 
+
 import os
+import random
 import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 
-if "off" not in sys.argv:
-    os.environ["TF_XLA_FLAGS"] = (
-        "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1"
-    )
+import numpy as np
 
+os.environ['TF_XLA_FLAGS'] = '--tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1 --tf_xla_enable_lazy_compilation=false'
 import tensorflow as tf
 
-RUNS = 4
+
 raw = tf.raw_ops
+COPIES, STEPS, SECONDS = 1, 384, 60
+PADDING = 1024  # elements, at most, of work before an op
+BLOCKED_S = 2  # what is not done by then waits for ever
+
+# Type, shape and what it holds at first.
+VARIABLES = {'X': (tf.int32, [], 0)}
+# Type, shape, capacity, and the elements at first.
+QUEUES = {'Q': (tf.int32, [], 1, [])}
+
+NAMES = ['ended', 'X', 'Q']
+ALLOWED = {('completed', 0, ())}
 
 
-def one_run(run):
-    with tf.Graph().as_default():
-        x, y = (
-            raw.VarHandleOp(dtype=tf.int32, shape=[], shared_name=f"{name}{run}") for name in "XY"
+class Copy:
+    """One copy of the test: resources of its own, and its own timing."""
+
+    def __init__(self, number):
+        self.number = number
+        self.handles = {}
+        # None lets ops collide; some spreads them out, which gives rare orders.
+        self.padding = random.choice((0, PADDING))
+
+    def resource(self, name):
+        if name in VARIABLES:
+            dtype, shape, _ = VARIABLES[name]
+            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
+
+        if name in QUEUES:
+            dtype, shape, capacity, _ = QUEUES[name]
+            return raw.FIFOQueueV2(
+                component_types=[dtype],
+                shapes=[shape],
+                capacity=capacity,
+                shared_name=f"{name}{self.number}",
+            )
+
+    def start(self):
+        """Set everything to what it holds at first."""
+        done = []
+        for name, (dtype, shape, value) in VARIABLES.items():
+            value = tf.constant(value, dtype, shape)
+            if random.random() < 0.5:  # a buffer of the variable's own, not the constant's
+                value = raw.Maximum(x=value, y=value)
+            done.append(raw.AssignVariableOp(resource=self.resource(name), value=value))
+        for name, (dtype, _, _, elements) in QUEUES.items():
+            if elements:
+                held = tf.constant(np.stack(elements), dtype)
+                done.append(raw.QueueEnqueueManyV2(handle=self.resource(name), components=[held]))
+        return tf.group(*done)
+
+    def final(self, name):
+        """What a variable holds in the end."""
+        return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
+
+    def handle(self, name, begin, *before):
+        """One handle for all ops on a variable: XLA takes no variable twice."""
+        key = name, begin.name
+        if key not in self.handles:
+            with tf.control_dependencies([begin]):
+                self.handles[key] = self.resource(name)
+        return self.handles[key]
+
+
+def main_graph(copy, begin):
+    """Graph main of a copy: what is observed, and what else is to be done."""
+    q0 = raw.QueueDequeueV2(
+        handle=copy.handle("Q", begin), component_types=[tf.int32], name="q0"
+    )[0]
+    r0 = raw.ReadVariableOp(resource=copy.handle("X", begin), dtype=tf.int32, name="r0")
+    t0 = raw.AddV2(x=r0, y=q0, name="t0")
+    w0 = raw.AssignVariableOp(resource=copy.handle("X", begin, t0), value=t0, name="w0")
+    q1 = raw.QueueEnqueueV2(handle=copy.handle("Q", begin, r0), components=[r0], name="q1")
+    return [], [w0, q1]
+
+
+GRAPHS = {'main': main_graph}
+# Nodes that XLA may take into clusters.
+COMPILED = {'q0', 'r0', 't0', 'w0', 'q1'}
+# Of which graph, and after which runs.
+RUNS = {'main': ('main', [])}
+# Of which run, and which value of its graph.
+OBSERVED = []
+
+
+def build():
+    """A graph of all copies, one after the other; the names of what is run and shown."""
+    with tf.Graph().as_default() as graph:
+        starts, finals = [], []
+        seen, done = {name: [] for name in GRAPHS}, {name: [] for name in GRAPHS}
+        for number in range(COPIES):
+            copy = Copy(number)
+            starts.append(copy.start())
+            finals.append([copy.final(name) for name in VARIABLES])
+            for name, write in GRAPHS.items():
+                with tf.control_dependencies(done[name]):
+                    begin = tf.no_op()
+                with tf.name_scope(f"c{number}/"):
+                    values, rest = write(copy, begin)
+                seen[name].append(values)
+                done[name] = [begin, *rest]
+        run = {
+            "start": tf.group(*starts).name,
+            "final": [*(tf.stack(each).name for each in zip(*finals)), tf.no_op().name],
+        }
+        for name in GRAPHS:
+            values = [tf.stack(each).name for each in zip(*seen[name])]
+            run[f"graph {name}"] = [*values, tf.group(*done[name]).name]
+        for name, (dtype, *_) in QUEUES.items():
+            queue, count = copy.resource(name), tf.compat.v1.placeholder(tf.int32, [])
+            (held,) = raw.QueueDequeueManyV2(handle=queue, n=count, component_types=[dtype])
+            size = raw.QueueSizeV2(handle=queue)
+            halt = raw.QueueCloseV2(handle=queue, cancel_pending_enqueues=True)
+            run[f"queue {name}"] = size.name, held.name, count.name, halt.name
+    nodes = graph.as_graph_def()
+    for node in nodes.node:
+        if not COMPILED.intersection(node.name.split("/")[1:2]):
+            node.attr["_XlaCompile"].b = False  # helpers stay out of clusters
+    # The order of nodes has a part in the order in which what is ready is taken.
+    mixed = random.sample(list(nodes.node), len(nodes.node))
+    with tf.Graph().as_default() as graph:
+        nodes = tf.compat.v1.GraphDef(node=mixed, versions=nodes.versions)
+        tf.import_graph_def(nodes, name="")
+    return graph, run
+
+
+def config():
+    """Of a session."""
+    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
+    made.device_count["CPU"], made.device_count["GPU"] = 1, 0
+    made.session_inter_op_thread_pool.add(num_threads=4)
+    rewrites = made.graph_options.rewrite_options
+    rewrites.disable_meta_optimizer = True
+    made.graph_options.optimizer_options.opt_level = -1
+    made.graph_options.optimizer_options.global_jit_level = 2
+    return made
+
+
+def columns(array):
+    """Of each copy: its value, if all lanes are alike; else it is torn."""
+    array = np.asarray(array, np.float64)
+    lanes = array.reshape(len(array), array.shape[1] if array.ndim > 1 else 1, -1)
+    whole = (lanes == lanes[..., :1]) & (np.abs(lanes) < 2**62) & (lanes == np.trunc(lanes))
+    torn = ~whole.all((1, 2))
+    values = np.where(torn[:, None], 0, lanes[..., 0]).astype(np.int64).tolist()
+    values = [value[0] if len(value) == 1 else tuple(value) for value in values]
+    return ["torn" if bad else value for bad, value in zip(torn, values)]
+
+
+def execute(session, run, end):
+    """Execute the test, each run on a thread of its own, until one is blocked."""
+    start, final = map(session.make_callable, (run["start"], run["final"]))
+    calls = {name: session.make_callable(run[f"graph {name}"]) for name in GRAPHS}
+
+    queues = [
+        (session.make_callable(size), session.make_callable(held, [count]), halt, capacity)
+        for (size, held, count, halt), (_, _, capacity, _) in (
+            (run[f"queue {name}"], QUEUES[name]) for name in QUEUES
         )
-        queue = raw.FIFOQueueV2(component_types=[tf.int32], shapes=[[]], capacity=1)
-        begin = [
-            raw.AssignVariableOp(resource=x, value=1),
-            raw.AssignVariableOp(resource=y, value=0),
-        ]
-        a = raw.ReadVariableOp(resource=x, dtype=tf.int32)
-        put = raw.QueueEnqueueV2(handle=queue, components=[a])
-        (b,) = raw.QueueDequeueV2(handle=queue, component_types=[tf.int32])
-        write = raw.AssignVariableOp(resource=y, value=raw.AddV2(x=a, y=b))
-        see_y = raw.ReadVariableOp(resource=y, dtype=tf.int32)
-        with tf.compat.v1.Session() as session:
-            session.run(begin)
-            try:
-                session.run([put, write], options=tf.compat.v1.RunOptions(timeout_in_ms=2000))
-                how = "ends"
-            except tf.errors.DeadlineExceededError:
-                how = "waits"
-            return how, int(session.run(see_y))
+    ]
+
+    def call(graph, earlier):
+        for each in earlier:
+            each.result()
+        return calls[graph]()
+
+    # To close the session cancels what is blocked.
+    with ThreadPoolExecutor(len(RUNS)) as pool, closing(session):
+        for _ in range(STEPS):
+            start()
+            runs = {}
+            for name, (graph, after) in RUNS.items():
+                runs[name] = pool.submit(call, graph, [runs[each] for each in after])
+            done, waiting = wait(runs.values(), BLOCKED_S)
+            if any(each.exception() for each in done):
+                yield ("failed", *(None for _ in NAMES[1:]))
+                return
+            values = []
+            for name, i in OBSERVED:
+                values += [None] if runs[name] in waiting else columns(runs[name].result()[i])
+            # What there is in the end is read before anything is cancelled.
+            values += [columns(array)[0] for array in final()[:-1]]
+            # To take lets an op go on that waits to put something, and what comes after it. So
+            # what is full comes last; if several are, such ops are ended before.
+            counts = [int(size()) for size, *_ in queues]
+            full = [count == capacity for count, (*_, capacity) in zip(counts, queues)]
+            if waiting and sum(full) > 1:
+                for i in range(len(queues)):
+                    session.run([queues[i][2]] * full[i])
+            held = {}
+            for i in sorted(range(len(queues)), key=full.__getitem__):
+                held[i] = tuple(columns(queues[i][1](counts[i]))) if counts[i] else ()
+            values += [held[i] for i in range(len(queues))]
+            yield ("blocked" if waiting else "completed", *values)
+            if waiting or time.monotonic() > end:
+                return
 
 
-counts = {}
-for run in range(RUNS):
-    outcome = one_run(run)
-    counts[outcome] = counts.get(outcome, 0) + 1
-for (how, seen), count in sorted(counts.items()):
-    note = "  FORBIDDEN" if how == "waits" else ""
-    print(f"{count:3} of {RUNS}: {how}, Y={seen}{note}")
-sys.exit(any(how == "waits" for how, _ in counts))
+def forbidden(outcome):
+    """Whether no order of the ops gives it."""
+    return outcome not in ALLOWED
+
+
+def text(outcome):
+    """An outcome, for people."""
+    shown = zip(NAMES, outcome)
+    return " ".join(f"{n}={str(v).replace(' ', '')}" for n, v in shown if v is not None)
+
+
+def main():
+    """Run until a forbidden outcome has shown, or the time is up; then tell."""
+    end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS)
+    counts = Counter()
+    while not counts or (time.monotonic() < end and not any(map(forbidden, counts))):
+        graph, run = build()
+        with tf.compat.v1.Session(graph=graph, config=config()) as session:
+            for outcome in execute(session, run, end):
+                if forbidden(outcome) and outcome not in counts:
+                    print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
+                counts[outcome] += 1
+    print(f"TensorFlow {tf.__version__}")
+    for outcome, count in counts.most_common():
+        verdict = "FORBIDDEN" if forbidden(outcome) else "allowed"
+        print(f"{count:8}  {verdict:10}  {text(outcome)}")
+    bad = sum(count for outcome, count in counts.items() if forbidden(outcome))
+    print(f"forbidden outcomes in {bad} of {counts.total()} executions; allowed: 0")
+    sys.exit(1 if bad else 0)
+
+
+main()

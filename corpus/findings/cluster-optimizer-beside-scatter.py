@@ -184,6 +184,12 @@ def forbidden(outcome):
     return outcome not in ALLOWED
 
 
+def text(outcome):
+    """An outcome, for people."""
+    shown = zip(NAMES, outcome)
+    return " ".join(f"{n}={str(v).replace(' ', '')}" for n, v in shown if v is not None)
+
+
 def main():
     """Run until a forbidden outcome has shown, or the time is up; then tell."""
     end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS)
@@ -191,12 +197,14 @@ def main():
     while not counts or (time.monotonic() < end and not any(map(forbidden, counts))):
         graph, run = build()
         with tf.compat.v1.Session(graph=graph, config=config()) as session:
-            counts.update(execute(session, run, end))
+            for outcome in execute(session, run, end):
+                if forbidden(outcome) and outcome not in counts:
+                    print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
+                counts[outcome] += 1
     print(f"TensorFlow {tf.__version__}")
     for outcome, count in counts.most_common():
-        shown = [f"{n}={str(v).replace(' ', '')}" for n, v in zip(NAMES, outcome) if v is not None]
         verdict = "FORBIDDEN" if forbidden(outcome) else "allowed"
-        print(f"{count:8}  {verdict:10}  {' '.join(shown)}")
+        print(f"{count:8}  {verdict:10}  {text(outcome)}")
     bad = sum(count for outcome, count in counts.items() if forbidden(outcome))
     print(f"forbidden outcomes in {bad} of {counts.total()} executions; allowed: 0")
     sys.exit(1 if bad else 0)

@@ -1,76 +1,227 @@
-"""A cluster that XLA compiles lets others see a read of x before the write that it read.
+"""TensorFlow 2.21.0: AssignVariableOp and ReadVariableOp show what the memory model forbids.
 
-Needs TensorFlow only (auto-clustering on the CPU, with its safety checks on). One
-graph, X = Y = Z = 0 at first; "before" is a control edge:
+The memory model (RFC 20190610, resource variables): a graph's operations behave as if
+executed one by one, in some order that its edges allow; reads and writes of a whole
+variable are atomic.
 
-    a: X = 1        b = X, before c = Y        a and b, before d: Z = b
-    e: Y = 1, before f = X
+The test; ops in different columns have no edge between them unless it is said:
 
-If b is 1 then a came before b. If c is 0 then c came before e. So if b is 1 and c
-is 0, then a, b, c, e, f came in this order, and f is 1: "operations behave as if
-they were executed in some total order". Exits 1 if some copy shows b=1, c=0, f=0.
+  A cluster of n0, r0, r2 and w2 shows its write of X to other ops only after it has read Y.
+  r2=0, r1=0, X=1 is forbidden: X is 1, so r0 saw n0's write; r2 came before w1, and r1 after w1 but
+  before n0. XLA orders n0 and r0 by name, so that renamed nodes may not show it.
+  X: int32[] = 0
+  Y: int32[] = 0
 
-TensorFlow puts a, b, c and d into one cluster: no write precedes a read there, so
-that its analysis finds nothing unsafe. But nothing orders a and b, and XLA takes
-the names' order: b reads what a wrote inside the cluster, c what Y was when the
-cluster began, and f what X was before the cluster has written it back.
+  | chain 0                  | chain 1  | chain 2
+  | n0: X = 1                | r0 = X   | w2: Y = 1
+  | w1: X = r0   (after r0)  | r1 = Y   | r2 = X
+
+  observed: reads r1, r2 and the final value of every variable
+
+Seen       r1=0 r2=0 X=1 Y=1, in 382 of 1024 executions
+
+Allowed    r1=0 r2=0 X=0 Y=1 is the nearest
+
+Forbidden  r1 waits for r0; r2 waits for w2; w1 waits for n0
+
+Needs TensorFlow and NumPy only. Racing ops have to meet, so that chance has a part: on busy
+cores it takes longer. Ends when a forbidden outcome has shown (exit code 1), or after a
+minute, or as many seconds as the first argument says (exit code 0).
 """
 
+
 import os
+import random
 import sys
+import time
+from collections import Counter
 
-os.environ["TF_XLA_FLAGS"] = (
-    "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1"
-)
+import numpy as np
 
+os.environ['TF_XLA_FLAGS'] = '--tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1 --tf_xla_enable_lazy_compilation=false'
 import tensorflow as tf
 
-COPIES, STEPS = 16, 1500
+
 raw = tf.raw_ops
-# What separates copies stays out of clusters: else it would join the two chains.
-outside = tf.xla.experimental.jit_scope
+COPIES, STEPS, SECONDS = 8, 384, 60
+PADDING = 1024  # elements, at most, of work before an op
+
+# Type, shape and what it holds at first.
+VARIABLES = {'X': (tf.int32, [], 0), 'Y': (tf.int32, [], 0)}
+
+NAMES = ['r1', 'r2', 'X', 'Y']
+ALLOWED = {
+    (0, 0, 0, 1),
+    (0, 1, 0, 1),
+    (0, 1, 1, 1),
+    (1, 0, 0, 1),
+    (1, 0, 1, 1),
+    (1, 1, 0, 1),
+    (1, 1, 1, 1),
+}
 
 
-def handle(name):
-    return raw.VarHandleOp(dtype=tf.int32, shape=[], shared_name=name)
+class Copy:
+    """One copy of the test: resources of its own, and its own timing."""
+
+    def __init__(self, number):
+        self.number = number
+        self.handles = {}
+        # None lets ops collide; some spreads them out, which gives rare orders.
+        self.padding = random.choice((0, PADDING))
+
+    def resource(self, name):
+        if name in VARIABLES:
+            dtype, shape, _ = VARIABLES[name]
+            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
+
+    def start(self):
+        """Set everything to what it holds at first."""
+        done = []
+        for name, (dtype, shape, value) in VARIABLES.items():
+            value = tf.constant(value, dtype, shape)
+            if random.random() < 0.5:  # a buffer of the variable's own, not the constant's
+                value = raw.Maximum(x=value, y=value)
+            done.append(raw.AssignVariableOp(resource=self.resource(name), value=value))
+        return tf.group(*done)
+
+    def final(self, name):
+        """What a variable holds in the end."""
+        return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
+
+    def handle(self, name, begin, *before):
+        """One handle for all ops on a variable: XLA takes no variable twice."""
+        key = name, begin.name
+        if key not in self.handles:
+            with tf.control_dependencies([begin]):
+                self.handles[key] = self.resource(name)
+        return self.handles[key]
 
 
-graph = tf.Graph()
-with graph.as_default():
-    starts, seen, before = [], [], []
-    for copy in range(COPIES):
-        # One copy after the other; the two chains of a copy race.
-        with outside(compile_ops=False), tf.control_dependencies(before):
-            begin = tf.no_op()
-        names = [f"{name}{copy}" for name in "XYZ"]
-        starts += [raw.AssignVariableOp(resource=handle(name), value=0) for name in names]
-        with tf.control_dependencies([begin]):
-            x, y, z = map(handle, names)
-        with tf.name_scope(f"copy{copy}"):
-            a = raw.AssignVariableOp(resource=x, value=1, name="a")
-            b = raw.ReadVariableOp(resource=x, dtype=tf.int32, name="b")
-            with tf.control_dependencies([b]):
-                c = raw.ReadVariableOp(resource=y, dtype=tf.int32, name="c")
-            with tf.control_dependencies([a]):
-                d = raw.AssignVariableOp(resource=z, value=b, name="d")
-            e = raw.AssignVariableOp(resource=y, value=1, name="e")
-            with tf.control_dependencies([e]):
-                f = raw.ReadVariableOp(resource=x, dtype=tf.int32, name="f")
-        seen += [b, c, f]
-        before = [c, d, f]
-    with outside(compile_ops=False):
-        race = tf.group(*before)
-    start = tf.group(*starts)
+def main_graph(copy, begin):
+    """Graph main of a copy: what is observed, and what else is to be done."""
+    c0 = tf.constant(1, tf.int32, [], name="c0")
+    c1 = tf.constant(1, tf.int32, [], name="c1")
+    n0 = raw.AssignVariableOp(resource=copy.handle("X", begin, c0), value=c0, name="n0")
+    r0 = raw.ReadVariableOp(resource=copy.handle("X", begin), dtype=tf.int32, name="r0")
+    h0 = copy.handle("Y", begin, r0)
+    with tf.control_dependencies([r0]):
+        r1 = raw.ReadVariableOp(resource=h0, dtype=tf.int32, name="r1")
+    h0 = copy.handle("X", begin, r0, n0)
+    with tf.control_dependencies([n0]):
+        w1 = raw.AssignVariableOp(resource=h0, value=r0, name="w1")
+    w2 = raw.AssignVariableOp(resource=copy.handle("Y", begin, c1), value=c1, name="w2")
+    h0 = copy.handle("X", begin, w2)
+    with tf.control_dependencies([w2]):
+        r2 = raw.ReadVariableOp(resource=h0, dtype=tf.int32, name="r2")
+    return [r1, r2], [r1, w1, r2]
 
-config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=4, use_per_session_threads=True)
-forbidden = 0
-with tf.compat.v1.Session(graph=graph, config=config) as session:
-    run_start = session.make_callable(start)
-    run_race = session.make_callable([race, *seen])
+
+GRAPHS = {'main': main_graph}
+# Nodes that XLA may take into clusters.
+COMPILED = {'c0', 'c1', 'n0', 'r0', 'r1', 'w1', 'w2', 'r2'}
+
+
+def build():
+    """A graph of all copies, one after the other; the names of what is run and shown."""
+    with tf.Graph().as_default() as graph:
+        starts, finals = [], []
+        seen, done = {name: [] for name in GRAPHS}, {name: [] for name in GRAPHS}
+        for number in range(COPIES):
+            copy = Copy(number)
+            starts.append(copy.start())
+            finals.append([copy.final(name) for name in VARIABLES])
+            for name, write in GRAPHS.items():
+                with tf.control_dependencies(done[name]):
+                    begin = tf.no_op()
+                with tf.name_scope(f"c{number}/"):
+                    values, rest = write(copy, begin)
+                seen[name].append(values)
+                done[name] = [begin, *rest]
+        run = {
+            "start": tf.group(*starts).name,
+            "final": [*(tf.stack(each).name for each in zip(*finals)), tf.no_op().name],
+        }
+        for name in GRAPHS:
+            values = [tf.stack(each).name for each in zip(*seen[name])]
+            run[f"graph {name}"] = [*values, tf.group(*done[name]).name]
+    nodes = graph.as_graph_def()
+    for node in nodes.node:
+        if not COMPILED.intersection(node.name.split("/")[1:2]):
+            node.attr["_XlaCompile"].b = False  # helpers stay out of clusters
+    # The order of nodes has a part in the order in which what is ready is taken.
+    mixed = random.sample(list(nodes.node), len(nodes.node))
+    with tf.Graph().as_default() as graph:
+        nodes = tf.compat.v1.GraphDef(node=mixed, versions=nodes.versions)
+        tf.import_graph_def(nodes, name="")
+    return graph, run
+
+
+def config():
+    """Of a session."""
+    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1)
+    made.device_count["CPU"], made.device_count["GPU"] = 1, 0
+    made.session_inter_op_thread_pool.add(num_threads=4)
+    rewrites = made.graph_options.rewrite_options
+    rewrites.disable_meta_optimizer = True
+    made.graph_options.optimizer_options.opt_level = -1
+    made.graph_options.optimizer_options.global_jit_level = 2
+    return made
+
+
+def columns(array):
+    """Of each copy: its value, if all lanes are alike; else it is torn."""
+    array = np.asarray(array, np.float64)
+    lanes = array.reshape(len(array), array.shape[1] if array.ndim > 1 else 1, -1)
+    whole = (lanes == lanes[..., :1]) & (np.abs(lanes) < 2**62) & (lanes == np.trunc(lanes))
+    torn = ~whole.all((1, 2))
+    values = np.where(torn[:, None], 0, lanes[..., 0]).astype(np.int64).tolist()
+    values = [value[0] if len(value) == 1 else tuple(value) for value in values]
+    return ["torn" if bad else value for bad, value in zip(torn, values)]
+
+
+def execute(session, run, end):
+    """Execute all copies, again and again: their outcomes."""
+    start, final = map(session.make_callable, (run["start"], run["final"]))
+    calls = {name: session.make_callable(run[f"graph {name}"]) for name in GRAPHS}
+    (race,) = calls.values()
     for _ in range(STEPS):
-        run_start()
-        values = run_race()[1:]
-        copies = zip(values[::3], values[1::3], values[2::3], strict=True)
-        forbidden += sum((b, c, f) == (1, 0, 0) for b, c, f in copies)
-print(f"TensorFlow {tf.__version__}: b=1, c=0, f=0 in {forbidden} of {COPIES * STEPS}; allowed: 0")
-sys.exit(1 if forbidden else 0)
+        start()
+        arrays = [*race()[:-1], *final()[:-1]]
+        yield from zip(*map(columns, arrays))
+        if time.monotonic() > end:
+            return
+
+
+def forbidden(outcome):
+    """Whether no order of the ops gives it."""
+    return outcome not in ALLOWED
+
+
+def text(outcome):
+    """An outcome, for people."""
+    shown = zip(NAMES, outcome)
+    return " ".join(f"{n}={str(v).replace(' ', '')}" for n, v in shown if v is not None)
+
+
+def main():
+    """Run until a forbidden outcome has shown, or the time is up; then tell."""
+    end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS)
+    counts = Counter()
+    while not counts or (time.monotonic() < end and not any(map(forbidden, counts))):
+        graph, run = build()
+        with tf.compat.v1.Session(graph=graph, config=config()) as session:
+            for outcome in execute(session, run, end):
+                if forbidden(outcome) and outcome not in counts:
+                    print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
+                counts[outcome] += 1
+    print(f"TensorFlow {tf.__version__}")
+    for outcome, count in counts.most_common():
+        verdict = "FORBIDDEN" if forbidden(outcome) else "allowed"
+        print(f"{count:8}  {verdict:10}  {text(outcome)}")
+    bad = sum(count for outcome, count in counts.items() if forbidden(outcome))
+    print(f"forbidden outcomes in {bad} of {counts.total()} executions; allowed: 0")
+    sys.exit(1 if bad else 0)
+
+
+main()

@@ -8,14 +8,14 @@ dense update (AssignAdd, AssignSub, ResourceApply*), which is thus one operation
 The test; ops in different columns have no edge between them unless it is said:
 
   A slice assignment beside ResourceScatterNdAdd: the final value is a mixture of both orders.
-  X: float32[1, 4096] = 0
+  X: int32[1, 4096] = 0
 
   | chain 0             | chain 1
   | w0: X[0] += 1 (Nd)  | w1: X[0:1:1] = 1
 
   observed: the final value of every variable
 
-Seen       X=torn, in 80 of 1024 executions
+Seen       X=torn, in 1 of 5120 executions
 
 Allowed    X=1 is the nearest
 
@@ -41,7 +41,7 @@ COPIES, STEPS, SECONDS = 32, 96, 60
 PADDING = 1024  # elements, at most, of work before an op
 
 # Type, shape and what it holds at first.
-VARIABLES = {'X': (tf.float32, [1, 4096], 0)}
+VARIABLES = {'X': (tf.int32, [1, 4096], 0)}
 
 NAMES = ['X']
 ALLOWED = {(1,), (2,)}
@@ -88,11 +88,11 @@ class Copy:
 
 def main_graph(copy, begin):
     """Graph main of a copy: what is observed, and what else is to be done."""
-    c0 = tf.constant(1, tf.float32, [1, 4096], name="c0")
+    c0 = tf.constant(1, tf.int32, [1, 4096], name="c0")
     w0 = raw.ResourceScatterNdAdd(
         ref=copy.handle("X", begin, c0), indices=[[0]], updates=c0, name="w0"
     )
-    c1 = tf.constant(1, tf.float32, [1, 4096], name="c1")
+    c1 = tf.constant(1, tf.int32, [1, 4096], name="c1")
     w1 = raw.ResourceStridedSliceAssign(
         ref=copy.handle("X", begin, c1), begin=[0], end=[1], strides=[1], value=c1, name="w1"
     )
@@ -140,14 +140,7 @@ def config():
     made.device_count["CPU"], made.device_count["GPU"] = 1, 0
     made.session_inter_op_thread_pool.add(num_threads=4)
     rewrites = made.graph_options.rewrite_options
-    rewrites.min_graph_nodes = -1
-    rewrites.meta_optimizer_iterations = rewrites.ONE
-    for field in rewrites.DESCRIPTOR.fields:
-        if field.enum_type is not None and field.enum_type.name == 'Toggle':
-            setattr(rewrites, field.name, rewrites.OFF)
-    rewrites.disable_model_pruning = rewrites.disable_tfg_optimizer = True
-    rewrites.memory_optimization = rewrites.NO_MEM_OPT
-    rewrites.constant_folding = rewrites.ON
+    rewrites.disable_meta_optimizer = True
     made.graph_options.optimizer_options.opt_level = -1
     return made
 
@@ -181,6 +174,12 @@ def forbidden(outcome):
     return outcome not in ALLOWED
 
 
+def text(outcome):
+    """An outcome, for people."""
+    shown = zip(NAMES, outcome)
+    return " ".join(f"{n}={str(v).replace(' ', '')}" for n, v in shown if v is not None)
+
+
 def main():
     """Run until a forbidden outcome has shown, or the time is up; then tell."""
     end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS)
@@ -188,12 +187,14 @@ def main():
     while not counts or (time.monotonic() < end and not any(map(forbidden, counts))):
         graph, run = build()
         with tf.compat.v1.Session(graph=graph, config=config()) as session:
-            counts.update(execute(session, run, end))
+            for outcome in execute(session, run, end):
+                if forbidden(outcome) and outcome not in counts:
+                    print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
+                counts[outcome] += 1
     print(f"TensorFlow {tf.__version__}")
     for outcome, count in counts.most_common():
-        shown = [f"{n}={str(v).replace(' ', '')}" for n, v in zip(NAMES, outcome) if v is not None]
         verdict = "FORBIDDEN" if forbidden(outcome) else "allowed"
-        print(f"{count:8}  {verdict:10}  {' '.join(shown)}")
+        print(f"{count:8}  {verdict:10}  {text(outcome)}")
     bad = sum(count for outcome, count in counts.items() if forbidden(outcome))
     print(f"forbidden outcomes in {bad} of {counts.total()} executions; allowed: 0")
     sys.exit(1 if bad else 0)
