@@ -596,6 +596,10 @@ class _Reader(Document):
             text = getattr(raw, name)
             if text is not None and (not text or "\n" in text):
                 raise self.error(("finding", name), "must be one line, not empty")
+        versions = self.mapping(raw.versions, str, ("finding", "versions"))
+        for name, text in versions.items():
+            if not (name.isprintable() and text.isprintable()):
+                raise self.error(("finding", "versions", name), "must be one line")
         self.check_model(raw.model, ("finding", "model"), "acd")
         if raw.cause is not None and not is_cause_name(raw.cause):
             text = f"a cause is lower-case words joined by hyphens, got {raw.cause[:80]!r}"
@@ -631,7 +635,7 @@ class _Reader(Document):
             executions=raw.executions,
             noise=self.mapping(raw.noise, int | bool, ("finding", "noise")),
             settings=self.mapping(raw.settings, Setting, ("finding", "settings")),
-            versions=self.mapping(raw.versions, str, ("finding", "versions")),
+            versions=versions,
             seed=raw.seed,
             index=raw.index,
             family=raw.family,

@@ -99,12 +99,12 @@ class Litmus:
         time: str,
         budget: int | None,
         known: str | None,
-        typed: str | None,
+        typed: frozenset[str] | None,
     ) -> Litmus:
         """The options of the command line or of a project's settings.
 
-        Code outside LitmusFuzz runs only if it is named in `typed`, the user's own words; None in a
-        worker of pytest-xdist, whose controller has looked.
+        Code outside LitmusFuzz runs only if the executor with its configuration is one of `typed`,
+        which the user has named; None in a worker of pytest-xdist, whose controller has looked.
 
         Raises
         ------
@@ -117,8 +117,9 @@ class Litmus:
             try:
                 executors.append((name, configuration(name, config or None)))
             except UnknownExecutor as error:
-                raise pytest.UsageError(f"--litmus-executors: {error}") from None
-            wants = "" if typed is None or config in typed else outside_code(name, config)
+                raise pytest.UsageError(harmless(f"--litmus-executors: {error}")) from None
+            trusted = typed is None or part.strip() in typed
+            wants = "" if trusted else outside_code(name, config)
             if wants:
                 raise pytest.UsageError(
                     f"litmus_executors: the project's settings want to run {wants}; if you trust "
@@ -136,7 +137,7 @@ class Litmus:
         try:
             findings = known_file.load(known) if known else known_file.KnownFindings()
         except FileError as error:
-            raise pytest.UsageError(f"--litmus-known: {error}") from None
+            raise pytest.UsageError(harmless(f"--litmus-known: {error}")) from None
         options = ReplayOptions(time_s, count, seed=0, schedule=False)
         judged_by = GUARANTEES[model] if model else None
         states = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
@@ -173,7 +174,7 @@ class LitmusFile(pytest.File):
         try:
             entry = load(self.path)
         except FileError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(harmless(str(error))) from None
         for name, config in self.litmus.executors:
             item: LitmusItem = LitmusItem.from_parent(self, name=f"{name}/{config.name}")
             item.set_up(entry, name, config, self.litmus)
@@ -328,7 +329,8 @@ class LitmusItem(pytest.Item):
     def known(self, judgement: Judgement, why: str) -> NoReturn:
         """Report a known finding as an expected failure."""
         outcome, times = judgement.forbidden[0]
-        pytest.xfail(f"known: {outcome}, {times} times in {judgement.executions}: {why}")
+        times_in = f"{times} times in {judgement.executions}"
+        pytest.xfail(harmless(f"known: {outcome}, {times_in}: {why}"))
         raise Failed(self.failure_text(judgement))  # with --runxfail
 
     def note(self, text: str) -> None:

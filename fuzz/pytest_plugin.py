@@ -11,6 +11,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shlex
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,10 @@ _LACKING: Final[pytest.StashKey[list[str]]] = pytest.StashKey()
 _LITMUS_HEADER: Final = re.compile(
     rb"^(?:\xef\xbb\xbf)?[\"']?litmusfuzz[\"']?[ \t]*:", re.MULTILINE
 )
+_NAMED: Final = re.compile(
+    r"(?:--litmus-executors[=\0]|(?:-o|--override-ini)[=\0]?litmus_executors=)([^\0]*)"
+)
+"""An argument, and the one after it, that name executors: an option, or a project's setting."""
 _MOST_BYTES: Final = 4 << 20
 """Of a litmus file (`litmusfuzz.corpus.document.MAX_BYTES`)."""
 
@@ -108,10 +113,19 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-def _typed(config: pytest.Config) -> str:
-    """What the user has typed, without the options and settings of a project's files."""
-    arguments = map(str, config.invocation_params.args)
-    return "\n".join((*arguments, os.environ.get("PYTEST_ADDOPTS", "")))
+def _typed(config: pytest.Config) -> frozenset[str]:
+    """The executors that the user has named, not the options and settings of a project's files."""
+    arguments = [*map(str, config.invocation_params.args)]
+    return named_executors([*arguments, *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))])
+
+
+def named_executors(arguments: list[str]) -> frozenset[str]:
+    """The executors, each with its configuration, that a command line names."""
+    named: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if match := _NAMED.match(f"{argument}\0{following}"):
+            named += match[1].split(",")
+    return frozenset(part.strip() for part in named)
 
 
 def _refuse_shadowed_dependencies() -> None:

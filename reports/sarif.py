@@ -69,7 +69,7 @@ def _notifications(report: Report) -> list[dict[str, Any]]:
         for names, level in ((each.not_reached, "warning"), (each.unavailable, "note")):
             for name, why in names.items():
                 found.append((level, f"{each.executor}/{name} did not run: {why}"))
-    return [{"level": level, "message": {"text": text}} for level, text in found]
+    return [{"level": level, "message": {"text": _unlinked(text)}} for level, text in found]
 
 
 def _unlinked(text: str) -> str:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH: Final = 40
 MAX_DIGITS: Final = 18
+MAX_ATOMS: Final = 2_000
+"""Comparisons of a condition, which each final state is compared with."""
 FINAL: Final = frozenset({"exists", "forall", "locations", "~", "final"})
 """Words that end the threads."""
 
@@ -219,6 +221,7 @@ class _Props:
         self.scanner = scanner
         self.known = known
         self.depth = 0
+        self.atoms = 0
 
     def disjunction(self) -> Prop:
         return self.joined("\\/", self.conjunction)
@@ -261,6 +264,9 @@ class _Props:
             inside = self.disjunction()
             scanner.expect(")")
             return inside
+        self.atoms += 1
+        if self.atoms > MAX_ATOMS:
+            raise scanner.error(f"more than {MAX_ATOMS} comparisons")
         left = _known(scanner, self.known)
         relation = scanner.peek()
         if relation not in ("=", "==", "!="):

@@ -283,6 +283,8 @@ class _Reader(Document):
         why = "; ".join(" ".join(each.split()) for each in (raw.why, raw.link) if each.strip())
         if not why:
             raise self.error((*path, "why"), "an entry says why, or has a link")
+        if not raw.name.isprintable():
+            raise self.error((*path, "name"), f"must be one line, got {raw.name[:80]!r}")
         if not raw.key and not is_cause_name(raw.name):
             text = f"a cause's name is lower-case words joined by hyphens, got {raw.name[:80]!r}"
             raise self.error((*path, "name"), text)

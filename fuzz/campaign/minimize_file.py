@@ -7,6 +7,7 @@ reduced, and confirmed in a fresh process. No test is generated.
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -133,7 +134,12 @@ def _unreduced_entry(
 def _moved(found: FindingAdded, folder: Path, out: Path) -> FindingAdded:
     """The finding, with its file and its script moved to the requested folder."""
     path = folder / found.file
-    for file in (path.with_suffix(".py"), path):
+    name, number = path.stem, 1
+    while any(os.path.lexists(out / f"{name}{suffix}") for suffix in (".py", ".yaml")):
+        number += 1  # somebody may have worked on the one that is there
+        name = f"{path.stem}-{number}"
+    for suffix in (".py", ".yaml"):
+        file = path.with_suffix(suffix)
         if file.exists():
-            file.replace(out / file.name)
-    return msgspec.structs.replace(found, file=path.name)
+            file.replace(out / f"{name}{suffix}")
+    return msgspec.structs.replace(found, file=f"{name}.yaml")

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.bench import BenchReport
 
 from litmusfuzz.fuzz.cli.campaigns import known_findings, known_option
-from litmusfuzz.fuzz.cli.common import Duration, fail, json_option, print_report, progress_line
+from litmusfuzz.fuzz.cli.common import (
+    MAX_NUMBER,
+    Duration,
+    fail,
+    json_option,
+    print_report,
+    progress_line,
+)
 
 
 @click.group(epilog="Example: litmusfuzz bench oracle --no-compare")
@@ -102,8 +109,8 @@ def bench_campaign(seconds: float | None, known_file: str | None, as_json: bool)
 
 
 @bench.command("depth", epilog="Example: litmusfuzz bench depth --graphs 100 --seeds 3")
-@click.option("--graphs", type=click.IntRange(min=1), default=500, show_default=True)
-@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--graphs", type=click.IntRange(1, MAX_NUMBER), default=500, show_default=True)
+@click.option("--seeds", type=click.IntRange(1, MAX_NUMBER), default=5, show_default=True)
 @json_option
 def bench_depth(graphs: int, seeds: int, as_json: bool) -> None:
     """Measure how much campaigns reach by few executions first, against many of each graph.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from litmusfuzz.fuzz.cli.common import (
+    MAX_NUMBER,
     complain,
     fail,
     print_json,
@@ -47,7 +48,7 @@ spawn_option = click.option(
 
 min_graphs_option = click.option(
     "--min-graphs",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MAX_NUMBER),
     default=1,
     help="Graphs that each configuration has to run, if it can run here; with fewer in one, and "
     "nothing new, the exit code is 3.",

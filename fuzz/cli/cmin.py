@@ -5,8 +5,12 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
@@ -42,7 +46,7 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     for folder in folders:
         if not Path(folder).is_dir():
             fail(f"{folder}: is not a folder")
-        for file in sorted(Path(folder).rglob("*.yaml")):
+        for file in sorted(_tests_below(Path(folder))):
             if file.name in files:
                 fail(
                     f"{files[file.name]} and {file} have one name, and --out holds one: rename one"
@@ -69,3 +73,17 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
         shutil.copyfile(files[name], target / name)
     print_report(cover, as_json=as_json)
     sys.exit(CLEAN)
+
+
+def _tests_below(folder: Path) -> Iterator[Path]:
+    """Files of tests in a folder and those below it, however deep; links to folders are left out.
+
+    `Path.rglob` recurses, and a folder from a stranger may be a thousand deep.
+    """
+    folders = [folder]
+    while folders:
+        for path in folders.pop().iterdir():
+            if path.is_dir() and not path.is_symlink():
+                folders.append(path)
+            elif path.suffix == ".yaml":
+                yield path

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 CLEAN, FORBIDDEN, USAGE, UNKNOWN = 0, 1, 2, 3
 MAX_SEED = (1 << 63) - 1  # of a finding's file
+MAX_NUMBER = 10**15
+"""Of executions, tests or states: more than any run has, and still more takes no 64 bits."""
+MAX_COMPLAINT = 2_000
+"""Characters of a line on standard error: a name in it may be as long as arguments may be."""
 MAX_LOG_BYTES = 12 << 20
 SUFFIXES = (".yaml", ".litmus")
 
@@ -153,7 +157,9 @@ def unescaped(stream: TextIO) -> TextIO:
 
 def complain(message: str) -> None:
     """One line on standard error, whatever the names in it."""
-    click.echo(f"litmusfuzz: {one_line(message)}", err=True)
+    line = one_line(message)
+    cut = line if len(line) <= MAX_COMPLAINT else f"{line[:MAX_COMPLAINT]} [...]"
+    click.echo(f"litmusfuzz: {cut}", err=True)
 
 
 def fail(message: str) -> NoReturn:
@@ -220,6 +226,23 @@ def explorer_for(path: str, test: LitmusTest, model: Model, budget: int | None) 
         return Explorer(test, model, chosen)
     except NoAllowedSet as error:
         fail(f"{path}: {error}")
+
+
+def refuse_allowed(file: str, entry: Entry, budget: int | None = None) -> None:
+    """Refuse a finding that shows only what its model allows; a file may say anything."""
+    found = entry.finding
+    if found is None:
+        return
+    from litmusfuzz.corpus.outcome import Verdict
+    from litmusfuzz.oracles.errors import NoAllowedSet
+
+    try:
+        explorer = explorer_for(file, entry.test, model_of(found.model), budget)
+        wrong = [o for o, _ in found.forbidden if explorer.judge(o) is Verdict.ALLOWED]
+    except NoAllowedSet as error:
+        fail(f"{file}: {error}")
+    if wrong:
+        fail(f"{file}: is no finding: {found.model} allows {wrong[0]}, which it calls forbidden")
 
 
 def print_json(data: Any) -> None:
@@ -318,7 +341,7 @@ trust_option = click.option(
 )
 budget_option = click.option(
     "--budget",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_NUMBER),
     default=None,
     help="Limit on the states of the search; beyond it the verdict is unknown.",
 )

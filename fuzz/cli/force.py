@@ -26,6 +26,7 @@ from litmusfuzz.fuzz.cli.common import (
     CLEAN,
     EXECUTORS,
     FORBIDDEN,
+    MAX_NUMBER,
     UNKNOWN,
     Duration,
     budget_option,
@@ -66,11 +67,14 @@ from litmusfuzz.fuzz.cli.run import executors_of
 @configuration_option
 @click.option("--time", "time_s", type=Duration(), default="60s", help="Limit for each order.")
 @click.option(
-    "--events", type=click.IntRange(min=1), default=40, help="Limit on the events of a test."
+    "--events",
+    type=click.IntRange(1, MAX_NUMBER),
+    default=40,
+    help="Limit on the events of a test.",
 )
 @click.option(
     "--outcomes",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_NUMBER),
     default=10_000,
     help="Limit on the allowed outcomes of a test.",
 )

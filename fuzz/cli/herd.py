@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from litmusfuzz.corpus.textfile import Entry, FileError, dumps, read_text
+from litmusfuzz.corpus.textfile import Entry, FileError, dumps, read_text, write_text
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.herd import Condition
@@ -182,11 +183,18 @@ def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | 
             click.echo(text, nl=False)
         return None
     target = Path(folder) / name
-    if target.exists() and target.read_bytes() != text.encode():
+    if os.path.lexists(target) and not _holds(target, text):
         fail(f"{target}: exists already, and differs: move it away first")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    write_text(text, target)
     return str(target)
+
+
+def _holds(path: Path, text: str) -> bool:
+    """True if a file, which may be a link or a pipe as well, has this text."""
+    try:
+        return read_text(path) == text
+    except FileError:
+        return False
 
 
 def _count(number: int, noun: str) -> str:

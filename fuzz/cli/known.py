@@ -18,6 +18,7 @@ from litmusfuzz.fuzz.cli.common import (
     json_option,
     load_or_fail,
     print_json,
+    refuse_allowed,
 )
 from litmusfuzz.fuzz.cli.experiments import compare
 from litmusfuzz.fuzz.executors.entries import loads
@@ -187,6 +188,7 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
         else:
             for file, entry in _entries([path]):
                 assert entry.finding is not None
+                refuse_allowed(file, entry)
                 if not entry.finding.minimized:
                     fail(f"{file}: is not minimized, so that its key recurs in no other run")
                 yield file, key_of(entry), entry.test.name
@@ -194,6 +196,7 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
 
 def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
     """Findings that a campaign reported as new, from its JSON report."""
+    from litmusfuzz.fuzz.campaign.canonical import key_of
     from litmusfuzz.fuzz.campaign.known_findings import is_key
     from litmusfuzz.reports.outputs import MAX_JSON_BYTES
 
@@ -201,12 +204,19 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
         findings = json.loads(read_text(path, MAX_JSON_BYTES))["findings"]
         for each in findings:
             if not each["known"]:
-                test = loads(each["entry"], path).test
-                # Of a crash the test has only a number for a name.
-                name = test.name if each["kind"] == "forbidden" else each["cause"]
-                for key in (each["key"], *each.get("also", ())):
+                keys = (each["key"], *each.get("also", ()))
+                for key in keys:
                     if not is_key(key):
-                        raise ValueError(f"{key!r} is no key")
+                        raise ValueError(f"{key!r:.80} is no key")
+                entry = loads(each["entry"], path)
+                forbidden = each["kind"] == "forbidden"
+                # Of a crash the test has only a number for a name.
+                name = entry.test.name if forbidden else each["cause"]
+                if forbidden:
+                    refuse_allowed(f"{path}: {name}", entry)
+                    if entry.finding is None or key_of(entry) != each["key"]:
+                        raise ValueError(f"{name} has not the key {each['key']!r:.80}")
+                for key in keys:
                     yield str(Path(path).parent / each["file"]), key, name
     except FileError as error:
         fail(str(error))

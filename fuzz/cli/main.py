@@ -168,12 +168,26 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
+def _refuse_files_as_options(arguments: list[str]) -> None:
+    """Stop if an option is the name of a file here: a shell makes one of it for ``*``.
+
+    In a folder from a stranger, ``replay *`` would be ``replay --trust x.yaml``.
+    """
+    for argument in arguments:
+        if argument == "--":
+            return
+        if argument.startswith("-") and os.path.lexists(argument):
+            message = f"{argument}: is an option, and a file here: write ./{argument} for the file"
+            raise click.UsageError(f"{message}, or run this in another folder for the option")
+
+
 def run_command() -> NoReturn:
     """Run the command line; every end of it is one of the exit codes."""
     _open_closed_streams()
     sys.stdout = cast("TextIO", _Output(_in_utf8(sys.stdout)))
     sys.stderr = cast("TextIO", _Output(_in_utf8(sys.stderr)))
     try:
+        _refuse_files_as_options(sys.argv[1:])
         code = main.main(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()

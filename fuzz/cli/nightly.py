@@ -35,6 +35,7 @@ from litmusfuzz.fuzz.cli.campaigns import (
 from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     FAMILIES,
+    MAX_NUMBER,
     MAX_SEED,
     Duration,
     complain,
@@ -92,7 +93,7 @@ class Size(click.ParamType[int]):
 @click.option("--families", type=FAMILIES, default=None, help="As for run.")
 @click.option(
     "--count",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_NUMBER),
     default=None,
     help="Executions per graph, instead of few at first.",
 )
@@ -117,7 +118,7 @@ class Size(click.ParamType[int]):
 @click.option("--disk", type=Size(), default="2GB", help="Limit on the size of the folder.")
 @click.option(
     "--keep",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MAX_NUMBER),
     default=30,
     help="Nightly runs beside this one, and itself, that stay; older ones are pruned. 0: all stay.",
 )
@@ -262,7 +263,7 @@ def status(folders: tuple[str, ...], as_json: bool) -> None:
 @click.argument("folder", type=click.Path())
 @click.option(
     "--tests",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_NUMBER),
     default=1000,
     help="Limit on the tests that are generated again.",
 )

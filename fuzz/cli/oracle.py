@@ -110,7 +110,8 @@ def _models(name: str | None) -> tuple[Model, ...]:
 
 _VALUE = re.compile(
     r"\s*(?P<name>[\w.]+)\s*=\s*"
-    r"(?P<value>-?\d{1,18}|[a-z]+|\[[-\d,\s]*\]|\[(?:\s*\[[-\d,\s]*\]\s*,?)*\s*\])"
+    # One way to match each text: `json.loads` finds the mistakes inside of brackets.
+    r"(?P<value>-?\d{1,18}|[a-z]+|\[[-\d,\s]*\]|\[\s*(?:\[[-\d,\s]*\][\s,]*)*\])"
     r"\s*(?:,\s*|\s|$)",
     re.ASCII,
 )

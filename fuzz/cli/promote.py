@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from litmusfuzz import corpus
-from litmusfuzz.corpus.textfile import Digest, dumps
+from litmusfuzz.corpus.textfile import Digest, FileError, dumps, read_text
 from litmusfuzz.fuzz.cli.common import (
     budget_option,
     complain,
@@ -19,12 +20,19 @@ from litmusfuzz.fuzz.cli.common import (
     json_option,
     load_or_fail,
     print_json,
+    refuse_allowed,
     resolve_test,
     test_argument,
 )
+from litmusfuzz.fuzz.executors.entries import loads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from litmusfuzz.corpus.outcome import Outcome
+
+MAX_PAIRS: Final = 4_000_000
+"""Of lines that a diff compares, at most: a second."""
 
 
 @click.command(epilog="Example: litmusfuzz promote findings/run-1/findings/NAME.yaml --write")
@@ -45,6 +53,7 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
 
     entry = load_or_fail(file)
     target = Path(resolve_test(file))
+    refuse_allowed(file, entry, budget)
     if entry.finding is not None:
         if not (entry.finding.minimized and entry.finding.confirmed):
             complain(
@@ -65,19 +74,7 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         if outcomes != sets.get("rfc"):
             sets[model.name] = outcomes
     new = dumps(replace(entry, allowed=sets))
-    old = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
-    diff = list(
-        difflib.unified_diff(
-            old.splitlines(),
-            new.splitlines(),
-            f"{target} (now)",
-            f"{target} (promoted)",
-            "",
-            "",
-            3,
-            "",
-        )
-    )
+    diff = list(_difference(_old(target), new, str(target)))
     if write and diff:
         save(replace(entry, allowed=sets), target)
     if as_json:
@@ -89,3 +86,42 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         click.echo(f"{target}: nothing to change")
     elif not write:
         click.echo(f"\n{target} is not written; --write does")
+
+
+def _old(target: Path) -> str:
+    """The text of the test that is there already; "" if there is none.
+
+    What is no test, a link to a private file for example, is neither shown nor replaced.
+    """
+    if not os.path.lexists(target):
+        return ""
+    try:
+        text = read_text(target)
+        loads(text)
+    except FileError:
+        fail(f"{target}: exists already, and is no test: move it away first")
+    return text
+
+
+def _difference(old: str, new: str, name: str) -> Iterator[str]:
+    """A diff in lines, found in bounded time: `difflib` takes quadratic time.
+
+    Of two long texts all lines from the first to the last that differ are one change.
+    """
+    ours, theirs = old.splitlines(), new.splitlines()
+    names = (f"{name} (now)", f"{name} (promoted)")
+    if len(ours) * len(theirs) <= MAX_PAIRS:
+        yield from difflib.unified_diff(ours, theirs, *names, "", "", 3, "")
+        return
+    if ours == theirs:
+        return
+    pairs = zip(ours, theirs, strict=False)
+    first = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(ours), len(theirs)))
+    last = 0  # from the end
+    while last < min(len(ours), len(theirs)) - first and ours[-1 - last] == theirs[-1 - last]:
+        last += 1
+    gone, come = ours[first : len(ours) - last], theirs[first : len(theirs) - last]
+    yield from (f"--- {names[0]}", f"+++ {names[1]}")
+    yield f"@@ -{first + 1},{len(gone)} +{first + 1},{len(come)} @@"
+    yield from (f"-{line}" for line in gone)
+    yield from (f"+{line}" for line in come)

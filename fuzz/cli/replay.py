@@ -29,6 +29,7 @@ from litmusfuzz.fuzz.cli.common import (
     CLEAN,
     EXECUTORS,
     FORBIDDEN,
+    MAX_NUMBER,
     MAX_SEED,
     UNKNOWN,
     Duration,
@@ -68,7 +69,9 @@ from litmusfuzz.fuzz.cli.run import executors_of
 @python_option
 @trust_option
 @click.option("--time", "time_s", type=Duration(), default="50s", help="Limit for each test.")
-@click.option("--count", type=click.IntRange(min=1), default=None, help="Executions of each test.")
+@click.option(
+    "--count", type=click.IntRange(1, MAX_NUMBER), default=None, help="Executions of each test."
+)
 @click.option(
     "--seed", type=click.IntRange(0, MAX_SEED), default=None, help="The finding's if not given."
 )

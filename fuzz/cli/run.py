@@ -32,6 +32,7 @@ from litmusfuzz.fuzz.cli.campaigns import (
 from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     FAMILIES,
+    MAX_NUMBER,
     MAX_SEED,
     Duration,
     engine_option,
@@ -66,7 +67,7 @@ MIN_LEFT_S = 1.0
 )
 @click.option(
     "--tests",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, MAX_NUMBER),
     default=None,
     help="Limit on the number of graphs; with --resume, on that of new ones: 0 only completes what "
     "is left.",
@@ -114,7 +115,7 @@ MIN_LEFT_S = 1.0
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes per executor.")
 @click.option(
     "--count",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MAX_NUMBER),
     default=None,
     help="Executions per graph, instead of few at first.",
 )

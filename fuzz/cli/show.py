@@ -8,11 +8,13 @@ import click
 
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.cli.common import (
+    explore_or_fail,
     fail,
     json_option,
     load_or_fail,
     model_of,
     print_json,
+    refuse_allowed,
     tests_argument,
 )
 
@@ -71,6 +73,8 @@ def _script(file: str, entry: Entry) -> str:
     from litmusfuzz.reports.script import NoScript
 
     found = entry.finding
+    refuse_allowed(file, entry)
+    _refuse_other_sets(file, entry)
     reason = ""
     if found is not None and not found.forbidden[0][0].torn:
         reason = str(explain(entry.test, model_of(found.model), found.forbidden[0][0]) or "")
@@ -78,3 +82,18 @@ def _script(file: str, entry: Entry) -> str:
         return script_of(entry, reason)
     except NoScript as error:
         fail(f"{file}: {error}")
+
+
+def _refuse_other_sets(file: str, entry: Entry) -> None:
+    """Refuse an allowed set that is not the oracle's: a script calls all else forbidden."""
+    from litmusfuzz.corpus.textfile import Digest
+
+    for name, there in entry.allowed.items():
+        _, found = explore_or_fail(file, entry.test, model_of(name), None)
+        outcomes = frozenset(found.witnesses)
+        same = there.matches(outcomes) if isinstance(there, Digest) else there == outcomes
+        if found.complete and not same:
+            fail(
+                f"{file}: allowed.{name}: is not what the oracle finds; `litmusfuzz promote` shows"
+                " the difference"
+            )

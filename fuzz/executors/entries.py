@@ -11,7 +11,12 @@ from litmusfuzz.corpus import textfile
 from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.fuzz.executors.protocol import noise_from
 from litmusfuzz.fuzz.executors.setting_types import HasSettings, check_scalars, check_table
-from litmusfuzz.fuzz.executors.table import executor_class, is_ours
+from litmusfuzz.fuzz.executors.table import (
+    UnknownExecutor,
+    configuration,
+    executor_class,
+    is_ours,
+)
 
 if TYPE_CHECKING:
     import os
@@ -47,6 +52,9 @@ def check_finding(found: Finding) -> None:
     if wrong := wrong_setting(found.executor, found.settings):
         name, problem = wrong
         raise MalformedTest(problem, ("settings", name))
+    if other := _other_setting(found):
+        name, there = other
+        raise MalformedTest(f"the configuration has {there!r}", ("settings", name))
     for name, value in found.noise.items():
         try:
             noise_from({name: value})
@@ -66,3 +74,20 @@ def wrong_setting(executor: str, settings: Mapping[str, Setting]) -> tuple[str, 
     if isinstance(made, HasSettings):
         return check_table(settings, made.setting_types)
     return check_scalars(settings)
+
+
+def _other_setting(found: Finding) -> tuple[str, Setting | None] | None:
+    """The first setting of a finding that its configuration has not, and what that has.
+
+    The configuration is what runs; the settings are what people, scripts and keys go by.
+    """
+    if not (found.settings and is_ours(found.executor)):
+        return None
+    try:
+        there = dict(configuration(found.executor, found.configuration).settings)
+    except (UnknownExecutor, ImportError):  # nothing runs
+        return None
+    for name, value in found.settings.items():
+        if there.get(name) != value or type(there.get(name)) is not type(value):
+            return name, there.get(name)
+    return None

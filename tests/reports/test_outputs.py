@@ -26,6 +26,7 @@ from example_reports import (
 from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.known_findings import load as known_findings
 from litmusfuzz.reports.events import FindingKind, Kill
 from litmusfuzz.reports.html import page
@@ -466,7 +467,8 @@ def test_one_command_makes_all_findings_of_a_run_known(
     """By the keys in its report.json, a crash as well; what was known is left out."""
     made = nightly_run(6)
     found = tuple(
-        replace(each, key=f"v3-{number:016x}") for number, each in enumerate(made.findings)
+        replace(each, key=key_of(each.entry) if each.entry.finding else f"v3-{number:016x}")
+        for number, each in enumerate(made.findings)
     )
     write_all(replace(made, findings=found), tmp_path / "n")
     output = litmusfuzz_here("known", "add", "k.yaml", "n/report.json", "--why", "seen", "--json")
