@@ -74,7 +74,7 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         if outcomes != sets.get("rfc"):
             sets[model.name] = outcomes
     new = dumps(replace(entry, allowed=sets))
-    diff = list(_difference(_old(target), new, str(target)))
+    diff = list(difference(_old(target), new, str(target)))
     if write and diff:
         save(replace(entry, allowed=sets), target)
     if as_json:
@@ -103,7 +103,7 @@ def _old(target: Path) -> str:
     return text
 
 
-def _difference(old: str, new: str, name: str) -> Iterator[str]:
+def difference(old: str, new: str, name: str) -> Iterator[str]:
     """A diff in lines, found in bounded time: `difflib` takes quadratic time.
 
     Of two long texts all lines from the first to the last that differ are one change.

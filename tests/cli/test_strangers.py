@@ -18,7 +18,7 @@ from helpers import LITMUS
 from litmusfuzz.corpus.textfile import FileError, loads
 from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
 from litmusfuzz.fuzz.cli.common import MAX_COMPLAINT, MAX_NUMBER
-from litmusfuzz.fuzz.cli.promote import _difference
+from litmusfuzz.fuzz.cli.promote import difference
 from litmusfuzz.fuzz.executors.entries import loads as loads_checked
 from litmusfuzz.fuzz.pytest_plugin import named_executors
 
@@ -119,15 +119,15 @@ def test_a_diff_takes_no_quadratic_time() -> None:
     new = [f"line {n}" for n in range(60_000)]
     old = [each for n, line in enumerate(new) for each in (line, f"other {n}")]
     start = time.monotonic()
-    rows = list(_difference("\n".join(["same", *old]), "\n".join(["same", *new]), "x"))
+    rows = list(difference("\n".join(["same", *old]), "\n".join(["same", *new]), "x"))
     assert time.monotonic() - start < 10
     assert rows[2] == "@@ -3,119999 +3,59999 @@"
     assert "-same" not in rows
     assert rows.count("-other 7") == 1
-    short = list(_difference("a\nb\n", "a\nc\n", "x"))
+    short = list(difference("a\nb\n", "a\nc\n", "x"))
     assert short == ["--- x (now)", "+++ x (promoted)", "@@ -1,2 +1,2 @@", " a", "-b", "+c"]
     same = "\n".join(old)
-    assert not list(_difference(same, same, "x"))
+    assert not list(difference(same, same, "x"))
 
 
 def test_blanks_in_an_outcome_take_no_exponential_time(litmusfuzz: Command) -> None:
