@@ -19,6 +19,7 @@ _MOST_UNCONFIRMED: Final = 20
 """Unconfirmed tests that are listed; the JSON file has all of them."""
 _NOTHING: Final = ("", "-", "0")
 _MOST_NAMED: Final = 8
+_MOST_LISTED: Final = 20
 """Configurations that were left out for one reason, or pairs of values, that are named."""
 
 
@@ -211,7 +212,7 @@ def _notes(share: Share) -> Iterator[str]:
     if share.unknown:
         yield f"unknown: {_listed(share.unknown)}"
     if share.refused_for:
-        yield f"refused for lack of: {_listed(share.refused_for)}"
+        yield f"refused for lack of: {_listed(share.refused_for, _MOST_LISTED)}"
     if share.clusterings:
         yield (
             f"clustered {_listed(share.clusterings)}, in {share.racing} a cluster of several"
@@ -222,7 +223,8 @@ def _notes(share: Share) -> Iterator[str]:
         new, cached, seconds = (counters.pop(n, 0) for n in ("compiled", "found", "seconds"))
         yield f"compiled {new:.0f} structures in {seconds:.1f} s, {cached:.0f} were cached"
     if counters:
-        yield ", ".join(f"{name.replace('_', ' ')} {n:.10g}" for name, n in counters.items())
+        listed = [f"{name.replace('_', ' ')} {n:.10g}" for name, n in counters.items()]
+        yield ", ".join(_first(listed))
     if share.model != share.guarantees:
         yield f"judged by {share.model}, guarantees {share.guarantees} (see --model)"
 
@@ -358,7 +360,14 @@ def _resumption(report: Report) -> str:
     return f"litmusfuzz run --resume {folder} --tests 0 --time 5m"
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    """Names with their counts, the largest first."""
+def _listed(counts: Mapping[str, int], most: int | None = None) -> str:
+    """Names with their counts, the largest first, and how many more than `most` there are."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    return ", ".join(f"{name} {count:,}" for name, count in ordered) or "none"
+    listed = [f"{name} {count:,}" for name, count in ordered]
+    return ", ".join(_first(listed, most)) or "none"
+
+
+def _first(texts: Sequence[str], most: int | None = _MOST_LISTED) -> list[str]:
+    """The first texts, and how many more there are."""
+    more = len(texts) - len(texts[:most])
+    return [*texts[:most], *([f"and {more:,} more"] if more else [])]

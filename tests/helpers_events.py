@@ -231,6 +231,7 @@ class RandomCampaign:
         self.happened: set[tuple[str, int]] = set()
         """Titles of configurations that have chosen clusters for a test; "compared"."""
         self.spent = 0.0
+        self._mutants = 0
         self._log(
             0,
             CampaignStarted(
@@ -767,7 +768,9 @@ class RandomCampaign:
             canary = CanaryRun(at=self._tick(), reported=self.rng.random() < 0.9)
             self._log(shard.number, canary)
         elif kind < 0.9:
-            mutant = f"mutant/{self.rng.randrange(4)}-{shard.number if self.apart else ''}"
+            self._mutants += 1  # a mutant runs once
+            name = f"{self.rng.randrange(4)}-{self._mutants}"
+            mutant = f"mutant/{name}-{shard.number if self.apart else ''}"
             seconds = self.rng.choice((None, self._seconds()))
             self._log(
                 shard.number,

@@ -100,6 +100,21 @@ def _candidate(
     return found
 
 
+def is_generated(executor: str, name: str) -> bool:
+    """True if an executor's space has a configuration of that name, or if there is no executor."""
+    try:
+        made = executor_class(executor)
+    except UnknownExecutor:
+        return True
+    if not isinstance(made, HasConfigurationSpace):
+        return False
+    try:
+        made.space.parsed(name)
+    except ValueError:
+        return False
+    return True
+
+
 def listed(executor: str, name: str, skipped: int = 0, presets: Iterable[str] = ()) -> Config:
     """A configuration by name; `PRODUCT` stands for all that are generated.
 

@@ -410,7 +410,8 @@ class SingleShard(Coordinator):
             return None
         made: dict[int, set[str]] = {e.index: set() for _, e in self.store.events_of(Generated)}
         for index, executor, config in self.store.fold.not_run:
-            made[index].add(f"{executor}/{config}")
+            if index in made:
+                made[index].add(f"{executor}/{config}")
         return made
 
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.report import Report
 
 MAX_NUMBER: Final = 1 << 40
+MAX_RUNS: Final = 5_000
+"""Earlier campaigns in a report, at most, the last ones: those of thirteen years."""
+MAX_SEEN: Final = 50_000
+"""Findings that all of them have seen, at most."""
+MAX_NAME: Final = 255
+"""Length of the name of a campaign's folder, at most."""
 _Time = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799)]
 """Seconds since 1970, to the end of the year 9999."""
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -56,8 +62,8 @@ class _Listed(msgspec.Struct, frozen=True):
     new: _Count
     mutation_score: _Score
     mutants: _Count
-    campaign: str = ""
-    name: str = ""
+    campaign: Annotated[str, msgspec.Meta(max_length=2 * MAX_NAME)] = ""
+    name: Annotated[str, msgspec.Meta(max_length=MAX_NAME)] = ""
     number: _Number = 0
     seen: dict[str, tuple[_Count, _Time]] = {}
 
@@ -73,10 +79,10 @@ class Ended(msgspec.Struct, frozen=True):
     mutation_score: _Score
     kills: list[Any]
     findings: list[Seen]
-    campaign: str = ""
+    campaign: Annotated[str, msgspec.Meta(max_length=2 * MAX_NAME)] = ""
     number: _Number = 0
     unattended: bool = False
-    earlier: list[_Listed] = []
+    earlier: Annotated[list[_Listed], msgspec.Meta(max_length=MAX_RUNS)] = []
 
     def line(self, name: str) -> Earlier:
         """The campaign as later reports list it."""
@@ -116,7 +122,7 @@ class History:
     beside : dict of Path to (Ended, Earlier)
         The ended campaigns by their folders beside this one, in their order.
     earlier : tuple of Earlier
-        All campaigns before this one, in their order.
+        The last `MAX_RUNS` campaigns before this one, in their order.
     damaged : tuple of str
         Errors of the reports that are damaged.
     """
@@ -135,7 +141,7 @@ class History:
         lines |= {line.campaign: line for _, _, line in read}
         lines.pop(self.campaign, None)
         before = (each for each in lines.values() if order(each) < own)
-        self.earlier = tuple(sorted(before, key=order))
+        self.earlier = _last(sorted(before, key=order))
         self._seen: dict[str, list[tuple[int, int, int]]] = {}
         """By key: place of a campaign, graphs that showed it there, and when it was first seen."""
         for place, each in enumerate(self.earlier):
@@ -152,6 +158,15 @@ class History:
         """True if no campaign has seen a finding before this earlier one."""
         seen = self._seen.get(key)
         return not seen or self.earlier[seen[0][0]].campaign == campaign
+
+
+def _last(runs: list[Earlier]) -> tuple[Earlier, ...]:
+    """The last campaigns, as many as a report lists."""
+    first, seen = len(runs), 0
+    while first and len(runs) - first < MAX_RUNS and seen <= MAX_SEEN:
+        first -= 1
+        seen += len(runs[first].seen)
+    return tuple(runs[first + (seen > MAX_SEEN) :])
 
 
 def order(each: Earlier) -> tuple[int, int, str]:

@@ -26,11 +26,12 @@ from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
 from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE, MIN_SLICE
 from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, MINIMIZING_SHARE, Settings
-from litmusfuzz.fuzz.campaign.shard import SELFTEST, Shard, ShardFinding
+from litmusfuzz.fuzz.campaign.shard import Shard, ShardFinding
 from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
+from litmusfuzz.fuzz.executors.table import SELFTEST
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
@@ -216,7 +217,11 @@ class ShardPlanner:
                 if executor != SELFTEST:
                     running = shard.state == "running"
                     seconds = max(shard.seconds, self.shard_s) if running else shard.seconds
-                    spent[self.of[executor, configs[0]]] += seconds
+                    group = self.of.get((executor, configs[0])) if configs else None
+                    if group is None:  # of a damaged campaign that is resumed
+                        named = f"shard {shard.number} ran {executor}:{','.join(configs)}"
+                        raise StoreError(f"{self.store.path}: {named}, which nobody asked for")
+                    spent[group] += seconds
         return spent
 
     @staticmethod

@@ -1,8 +1,9 @@
 """Removes old nightly runs beside one that has ended, by one rule.
 
 Of the nightly runs in the folders beside each other the last N stay. Of an older one the file
-`stats` stays, and the file of each finding that no run before it had, with its script: so of each
-finding one file is left, and trends are in the later reports (`litmusfuzz.fuzz.campaign.history`).
+`stats` stays, and the file of each finding that no run before it had, or of which none has left a
+file, with its script: so of each finding one file is left, and trends are in the later reports
+(`litmusfuzz.fuzz.campaign.history`).
 
 Notes
 -----
@@ -16,12 +17,14 @@ the next: its report goes last.
 from __future__ import annotations
 
 import os
+import re
 import stat
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from litmusfuzz.fuzz.campaign.history import OtherVersion, read
+from litmusfuzz.fuzz.campaign.history import OtherVersion, order, read
 from litmusfuzz.fuzz.campaign.store import (
     DATABASE,
     DELETABLE,
@@ -76,7 +79,7 @@ def prune(history: History, keep: int) -> Pruned:
     for path in before[: max(0, len(before) - stay)]:
         found, line = runs[path]
         try:
-            freed += _empty(path, found, _firsts(found, line, history))
+            freed += _empty(path, found, _firsts(path, found, line, history))
             folders.append(path.name)
         except _Left as why:
             left[path.name] = str(why)
@@ -87,10 +90,32 @@ def prune(history: History, keep: int) -> Pruned:
     return Pruned(tuple(folders), freed, left)
 
 
-def _firsts(found: Ended, line: Earlier, history: History) -> set[str]:
-    """The files of the findings that no run before this one had."""
-    first = [each for each in found.findings if history.saw_first(line.campaign, each.key)]
-    return {file for each in first for file in (each.file, each.script) if file}
+def _firsts(folder: Path, found: Ended, line: Earlier, history: History) -> set[str]:
+    """The files of the findings of which no run before this one has left a file.
+
+    A run that has seen a finding may have been deleted since, or its report may be made up. Files
+    of minimized findings have equal names if their tests are equal; all others are the campaign's
+    to make again.
+    """
+    before = {each.name for each in history.earlier if order(each) < order(line)}
+    left = {
+        _test(file.name)
+        for name in before & set(os.listdir(folder.parent))
+        for file in (folder.parent / name / "findings").glob("*.yaml")
+        if file.is_file()
+    }
+    kept = [
+        each
+        for each in found.findings
+        if history.saw_first(line.campaign, each.key)
+        or (each.file.startswith("findings/") and _test(PurePath(each.file).name) not in left)
+    ]
+    return {file for each in kept for file in (each.file, each.script) if file}
+
+
+def _test(name: str) -> str:
+    """The name of a finding's file without the number of the shard that wrote it."""
+    return re.sub(r"(-shard\d+)?\.yaml\Z", "", name)
 
 
 def _empty(folder: Path, found: Ended, kept: set[str]) -> int:

@@ -24,6 +24,7 @@ from litmusfuzz.fuzz.campaign.selftest import selftest
 from litmusfuzz.fuzz.campaign.shard_log import EVENTS, ShardLog
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
+from litmusfuzz.fuzz.executors.table import SELFTEST
 from litmusfuzz.reports.events import MutantRun, ShardEnded, ShardStarted
 
 if TYPE_CHECKING:
@@ -114,8 +115,6 @@ class Shard:
         return Campaign(self.settings, log, known, pending, suspects, again, self.earlier)
 
 
-SELFTEST: Final = "selftest"
-"""Stands in place of an executor: the shard runs the mutants."""
 SELFTEST_WORKERS: Final = 2
 POLL_S: Final = 0.25
 """Seconds between two looks at the stop request and the deadline."""

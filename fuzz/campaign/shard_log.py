@@ -76,6 +76,14 @@ def open_lock(path: Path) -> IO[bytes]:
     return open_at_once(path, "ab", links=False)
 
 
+def remove_log(folder: Path) -> None:
+    """Remove a shard's log; a folder that holds anything else stays, with that."""
+    with suppress(OSError):
+        for name in (EVENTS, STOP, _LOCK):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+
+
 def request_stop(folder: Path) -> None:
     """Ask the shard of a folder to end; it may not have started yet."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,6 +119,8 @@ def _holds(lock: Path, pid: int) -> bool:
     """True if a process holds the lock on a file."""
     with suppress(OSError):
         wanted = lock.lstat()  # what a link leads to is held by others
+        if wanted.st_nlink != 1:  # and so may be what has another name
+            return False
         for link in Path(f"/proc/{pid}/fd").iterdir():
             with suppress(OSError):  # closed by now
                 if os.path.samestat(link.stat(), wanted):

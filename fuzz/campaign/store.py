@@ -23,8 +23,9 @@ from __future__ import annotations
 import fcntl
 import math
 import os
-import shutil
+import re
 import sqlite3
+import stat
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path, PurePath
@@ -33,21 +34,26 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 from litmusfuzz.corpus.document import FileError, open_at_once
 from litmusfuzz.corpus.ops import MAX_MESSAGE
 from litmusfuzz.corpus.textfile import write_text
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS, open_lock
+from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, is_generated
+from litmusfuzz.fuzz.campaign.shard_log import EVENTS, open_lock, remove_log
 from litmusfuzz.fuzz.executors.entries import loads
+from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.reports import events
 from litmusfuzz.reports.events import (
     CampaignStarted,
+    Configured,
     Event,
     ScriptRun,
     ShardEnded,
     ShardPlanned,
 )
 from litmusfuzz.reports.fold import Fold
+from litmusfuzz.reports.outputs import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.events import AnyEvent
 
 DATABASE: Final = "campaign.sqlite"
@@ -56,11 +62,17 @@ MAX_SHARD: Final = 1 << 32
 """Highest number of a shard."""
 MAX_INGEST_BYTES: Final = 1 << 22
 """Bytes of one shard log that are ingested at once."""
+MAX_EVENT_BYTES: Final = 32 << 20
+"""Length of an event, at most: twice a worker's longest reply."""
 _SCHEMA: Final = """
 CREATE TABLE events (
   number INTEGER PRIMARY KEY, shard INTEGER NOT NULL, position INTEGER NOT NULL,
   data TEXT NOT NULL, UNIQUE (shard, position))
 """
+_SCHEMA_STEPS: Final = 100_000
+"""Instructions of SQLite's machine in which the schema is read, at most; ours takes a hundred."""
+_TEMPORARY: Final = re.compile(rf"\.({'|'.join(map(re.escape, FILES))})\.\d+\.tmp")
+"""A report that a killed process has written in part (`corpus.textfile.write_text`)."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 DELETABLE: Final = ("unreduced", "unconfirmed", "crashed", "timed-out")
 """Folders of files that the campaign's seed, or its findings, can replace."""
@@ -96,7 +108,7 @@ class Store:
         self.path = folder / DATABASE
         self._lock: IO[bytes] | None = None
         _refuse_old(folder)
-        _refuse_links(folder, write=write)
+        _refuse_strange(folder, write=write)
         if not write and not self.path.is_file():
             raise StoreError(f"{folder}: is no folder of a campaign: has no {DATABASE}")
         if write:
@@ -113,6 +125,7 @@ class Store:
         uri = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
             self.db = sqlite3.connect(uri, uri=True, isolation_level=None)
+            self.db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_EVENT_BYTES)
             try:
                 self._open(write=write)
             except BaseException:
@@ -127,22 +140,24 @@ class Store:
 
     def _open(self, *, write: bool) -> None:
         """Create the table if there is none, check the version, and fold what is there."""
-        if write:
-            self.db.execute("PRAGMA journal_mode = WAL")
-            self.db.execute("PRAGMA synchronous = NORMAL")  # see the notes above
-            if not self._version() and not self.rows("SELECT 1 FROM sqlite_master"):
-                with self._transaction():
-                    self.db.execute(_SCHEMA)
-                    self.db.execute(f"PRAGMA user_version = {VERSION}")
+        is_new = not self._schema() and not self._version()
+        if write and is_new:
+            with self._transaction():
+                self.db.execute(_SCHEMA)
+                self.db.execute(f"PRAGMA user_version = {VERSION}")
         if (version := self._version()) != VERSION:
             raise StoreError(
                 f"{self.path}: is version {version} of a store, this program reads version"
                 f" {VERSION}: begin a campaign in another folder"
             )
         # A view or a trigger of somebody's making would run when the events are read or added.
-        for (sql,) in self.rows("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"):
-            if sql.split() != _SCHEMA.split():
-                raise StoreError(f"{self.path}: has another table than events")
+        if any(sql.split() != _SCHEMA.split() for sql in self._schema()):
+            raise StoreError(f"{self.path}: has another table than events")
+        if self.rows("SELECT 1 FROM events WHERE number < 1 LIMIT 1"):
+            raise StoreError(f"{self.path}: has events before the first")
+        if write:  # not before: the database of another program stays as it is
+            self.db.execute("PRAGMA journal_mode = WAL")
+            self.db.execute("PRAGMA synchronous = NORMAL")  # see the notes above
         self._identity = _identity(self.path)
         self._catch_up()
 
@@ -166,6 +181,22 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self.path)) as copy:
             self.db.backup(copy)
+
+    def _schema(self) -> list[str]:
+        """Statements that have made what is in the database.
+
+        They are few, but the pages of a small file can name each other so that reading them never
+        ends.
+        """
+        self.db.set_progress_handler(lambda: 1, _SCHEMA_STEPS)
+        try:
+            return [sql for (sql,) in self.rows("SELECT sql FROM sqlite_master") if sql is not None]
+        except sqlite3.OperationalError as error:
+            if str(error) != "interrupted":
+                raise
+            raise StoreError(f"{self.path}: has more tables than events") from None
+        finally:
+            self.db.set_progress_handler(None, 0)
 
     def _version(self) -> int:
         return int(self.rows("PRAGMA user_version")[0][0])
@@ -205,18 +236,28 @@ class Store:
 
     def events(self) -> Iterator[tuple[int, Event]]:
         """All events in the order in which they were stored, each with its shard's number."""
-        query = "SELECT number, shard, position, data FROM events ORDER BY number"
-        for number, shard, position, data in self.db.execute(query):
+        for number, shard, position, data in self._read(0):
             yield shard, self._decoded(number, shard, position, data)
 
     def events_of(self, kind: type[E]) -> Iterator[tuple[int, E]]:
         """All events of one type."""
-        query = "SELECT number, shard, position, data FROM events WHERE data GLOB ? ORDER BY number"
-        wanted = (f'{{"event":"{kind.__name__}"[,}}]*',)
-        for number, shard, position, data in self.db.execute(query, wanted):
-            event = self._decoded(number, shard, position, data)
-            assert isinstance(event, kind)
-            yield shard, event
+        # By what they say, as the fold takes them: JSON has many ways to write the same.
+        for shard, event in self.events():
+            if isinstance(event, kind):
+                yield shard, event
+
+    def _read(self, after: int) -> Iterator[tuple[Any, ...]]:
+        """The rows of the events after that number.
+
+        No row comes twice, whatever the pages of the database name: those of a small file can name
+        each other so that a query of its rows never ends.
+        """
+        query = "SELECT number, shard, position, data FROM events WHERE number > ? ORDER BY number"
+        for row in self.db.execute(query, (after,)):
+            if row[0] <= after:
+                raise StoreError(f"{self.path}: event {row[0]}: stands after event {after}")
+            after = row[0]
+            yield row
 
     @property
     def started(self) -> CampaignStarted | None:
@@ -244,10 +285,36 @@ class Store:
         except ValueError as error:
             raise StoreError(f"{self.path}: event {number}: {error}") from None
 
+    def _load_entry(self, text: str, source: str) -> Entry:
+        """The entry of a finding; its configuration is none of code that only it names."""
+        entry = loads(text, source)
+        if (found := entry.finding) is not None:
+            self._refuse_outside(found.executor, found.configuration)
+        return entry
+
+    def _refuse_outside(self, executor: str, configuration: str) -> None:
+        """Raise if a configuration loads code that the settings of the campaign do not name.
+
+        The settings are what a user trusts who resumes a campaign, and all its other events can
+        only have those configurations and generated ones, which load no code.
+        """
+        if (executor, configuration) in self._trusted:
+            return
+        if wants := outside_code(executor, configuration):
+            settings = self._started.configurations if self._started else ()
+            named = {(each.executor, each.name) for each in settings}
+            if (executor, configuration) not in named and not (
+                (executor, PRODUCT) in named and is_generated(executor, configuration)
+            ):
+                raise ValueError(f"names {wants}, which the campaign's settings do not")
+        self._trusted.add((executor, configuration))
+
     def _forget(self) -> None:
         """Begin the fold anew; `_catch_up` folds what is stored."""
-        self._fold = Fold(loads)
+        self._fold = Fold(self._load_entry)
         self._started: CampaignStarted | None = None
+        self._trusted: set[tuple[str, str]] = set()
+        """Executors and configurations that load no code that the settings do not name."""
         self._folded = 0
         """Number of the last event that is folded."""
         self._positions: dict[int, int] = {}
@@ -257,14 +324,15 @@ class Store:
 
     def _catch_up(self) -> None:
         """Fold the events that another process has stored since."""
-        query = "SELECT number, shard, position, data FROM events WHERE number > ? ORDER BY number"
-        for number, shard, position, data in self.db.execute(query, (self._folded,)):
+        for number, shard, position, data in self._read(self._folded):
             event = self._decoded(number, shard, position, data)
             self._apply(number, shard, position, event)
 
     def _apply(self, number: int, shard: int, position: int, event: Event) -> None:
         """Fold a stored event, of this process or another."""
         try:
+            for each in _configurations(event):
+                self._refuse_outside(*each)
             self._fold.apply(shard, cast("AnyEvent", event))
         except FileError as error:  # the entry of a finding
             raise StoreError(f"{self.path}: event {number}: {error}") from None
@@ -312,6 +380,8 @@ class Store:
                 data = file.read(MAX_INGEST_BYTES)
                 while b"\n" not in data and (more := file.read(MAX_INGEST_BYTES)):
                     data += more
+                    if len(data) > MAX_EVENT_BYTES:
+                        raise StoreError(f"{path}: has a line of more than {MAX_EVENT_BYTES} bytes")
         except FileNotFoundError:
             return False
         placed = []
@@ -391,7 +461,7 @@ class Store:
         folder = self.log_folder(number)
         if folder.is_dir():
             os.sync()  # the events are on the disk before their log is deleted
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_log(folder)
 
     @property
     def unfinished_since(self) -> float:
@@ -409,7 +479,8 @@ class Store:
             somebody's own, and stay.
         """
         for folder in (self.folder / "shards").glob("*"):
-            shutil.rmtree(folder, ignore_errors=True)
+            if re.fullmatch(r"[1-9]\d{0,9}", folder.name, re.ASCII):
+                remove_log(folder)
         named = {file for _, event in self.events() for file in files_of(event)}
         for name in ("findings", *DELETABLE):
             for path in (self.folder / name).glob("*"):
@@ -417,7 +488,8 @@ class Store:
                 if is_unnamed and path.stat().st_mtime >= since:
                     path.unlink()
         for path in self.folder.glob(".*.tmp"):
-            path.unlink()
+            if _TEMPORARY.fullmatch(path.name) and path.is_file():
+                path.unlink()
 
     def add_files(self, number: int, files: Mapping[str, str]) -> None:
         """Add the files of a shard from another machine; the events last, as on that machine."""
@@ -502,18 +574,42 @@ def _with_our_files(event: Event) -> Event:
     return event
 
 
-def _refuse_links(folder: Path, *, write: bool) -> None:
+def _configurations(event: Event) -> Iterator[tuple[str, str]]:
+    """Executors and configurations that an event names, if tests may run in them."""
+    if (name := getattr(event, "configuration", None)) is not None:
+        made = isinstance(name, Configured)
+        yield (name.executor, name.name) if made else (getattr(event, "executor", ""), name)
+
+
+def _refuse_strange(folder: Path, *, write: bool) -> None:
     """Raise if a part of a campaign's folder that is written or emptied stands elsewhere.
 
-    A reader writes, too: SQLite makes two files beside the database.
+    A reader writes, too: SQLite makes two files beside the database. And it waits for whoever may
+    write into a pipe.
     """
     parts = [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"]
-    parts += ["lock", "shards", "findings", *DELETABLE] if write else []
+    parts += ["lock"] if write else []
+    folders = ["shards", "findings", *DELETABLE] if write else []
     # A shard's process locks and writes files in its folder, and is known by its lock.
-    logs = ((folder / "shards").glob(pattern) for pattern in ("*", "*/*") if write)
-    for path in (*(folder / name for name in parts), *chain.from_iterable(logs)):
+    shards = (folder / "shards").glob("*") if write else ()
+    logs = (folder / "shards").glob("*/*") if write else ()
+    for path in chain((folder / name for name in folders), shards):
         if path.is_symlink():
             raise StoreError(f"{path}: is a link, which a campaign does not follow")
+    for path in chain((folder / name for name in parts), logs):
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from None
+        if stat.S_ISLNK(found.st_mode):
+            raise StoreError(f"{path}: is a link, which a campaign does not follow")
+        if stat.S_ISREG(found.st_mode):
+            if write and found.st_nlink > 1:
+                raise StoreError(f"{path}: has another name as well (a hard link): copy the folder")
+        elif path.parent == folder or not stat.S_ISDIR(found.st_mode):
+            raise StoreError(f"{path}: is not a file")
 
 
 def _refuse_rollback(database: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sqlite3
 import sys
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import CampaignStarted, Configured, Event
     from litmusfuzz.reports.report import Report
+
+MAX_WORKERS = 16
+"""Processes of a campaign that is continued, or two for each processor: more of them only if the
+command line names the number."""
 
 known_option = click.option(
     "--known", "known_file", type=click.Path(), default=None, help="File of known findings."
@@ -109,6 +114,9 @@ def new_store(out: str) -> Store:
     if store.started is not None:
         store.close()
         fail(f"--out: {folder}: holds a campaign; --resume {folder} continues it")
+    if any((folder / "shards").glob("*")):  # where shards write their logs, which are deleted
+        store.close()
+        fail(f"--out: {folder / 'shards'}: holds files that are of no campaign")
     return store
 
 
@@ -158,6 +166,10 @@ def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Repor
             check_numbers(store.fold.settings)
         except ValueError as error:
             fail(f"--resume: {resume}: {error}")
+        most = max(MAX_WORKERS, 2 * (os.cpu_count() or 1))
+        if started.workers > most and not (given("workers") or given("dask")):
+            many = f"wants to start {started.workers} processes"
+            fail(f"--resume: {resume}: {many}; if you want that, add --workers {started.workers}")
         return started, store.fold.report(resume)
 
 

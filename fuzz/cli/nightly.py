@@ -299,4 +299,5 @@ def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -
         click.echo(f"{made - len(different)} of {made} tests are the same, byte for byte")
         for each in different:
             click.echo(f"  differs: {each}")
-    sys.exit(2 if different else 0)
+    if different:
+        fail(f"{folder}: {len(different)} of {made} tests differ")

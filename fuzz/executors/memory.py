@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.executors.process_tree import children
+from litmusfuzz.fuzz.executors.process_tree import children, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -86,6 +87,21 @@ def with_descendants(pid: int) -> list[int]:
     return found
 
 
+def of_worker(pid: int) -> list[int]:
+    """A worker, all processes below it, and its daemons, which its fork server has adopted."""
+    found = with_descendants(pid)
+    try:
+        # After the name, which may hold anything: the state, and the parent.
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return found
+    for each in children(int(stat.rpartition(")")[2].split()[1])):
+        with suppress(ProcessLookupError):
+            ours = os.getsid(each) == pid or mark_of(each).endswith(f"/{pid}")
+            found += with_descendants(each) if ours and each != pid else []
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Excess:
     """Workers that together use more than they may.
@@ -93,7 +109,7 @@ class Excess:
     Parameters
     ----------
     pid : int
-        Of the worker that uses most, with its descendants.
+        Of the worker that uses most, with its descendants and daemons.
     largest_bytes : int
         What that worker uses.
     total_bytes, limit_bytes : int
@@ -121,7 +137,7 @@ def _default_limit() -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryCap:
-    """A limit on the private memory of several workers together, with their descendants.
+    """A limit on the private memory of several workers together, with all that they start.
 
     Parameters
     ----------
@@ -133,7 +149,7 @@ class MemoryCap:
 
     def excess(self, pids: Iterable[int]) -> Excess | None:
         """The excess of these processes; None if they are within the limit."""
-        groups = {pid: with_descendants(pid) for pid in pids}
+        groups = {pid: of_worker(pid) for pid in pids}
         quick = sum(_anonymous_bytes(each) for group in groups.values() for each in group)
         if quick <= self.limit_bytes:
             return None

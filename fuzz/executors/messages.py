@@ -37,13 +37,17 @@ MAX_CLUSTERINGS: Final = 4096
 """Clusterings in a reply, at most: one for each copy of a test (`Noise.copies`)."""
 MAX_NAMED: Final = 100
 """Versions and counters in a reply, at most: each event of a campaign may hold them."""
+MAX_NAME: Final = 256
+"""Length of such a name, and of a version, at most."""
 _LENGTH: Final = struct.Struct(">I")
 
 # What a reply may hold. JSON has numbers that no field of a record or a file can take.
 Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 Natural = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
-Text = Annotated[str, Meta(max_length=MAX_TEXT, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
+_LINE: Final = r"\A[^\x00-\x1f\x7f]*\Z"
+Text = Annotated[str, Meta(max_length=MAX_TEXT, pattern=_LINE)]
+Name = Annotated[str, Meta(max_length=MAX_NAME, pattern=_LINE)]
 Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
 
 
@@ -191,9 +195,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     diverged: Text = ""
     refused: Text = ""
     unavailable: Text = ""
-    versions: Annotated[dict[Text, Text], Meta(max_length=MAX_NAMED)] = {}
+    versions: Annotated[dict[Name, Name], Meta(max_length=MAX_NAMED)] = {}
     seconds: Number = 0.0
-    counters: Annotated[dict[Text, Number], Meta(max_length=MAX_NAMED)] = {}
+    counters: Annotated[dict[Name, Number], Meta(max_length=MAX_NAMED)] = {}
 
 
 def histogram(test: LitmusTest, reply: Reply) -> dict[Outcome, int]:

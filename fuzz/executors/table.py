@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import asdict
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
+
+from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
 from litmusfuzz.fuzz.executors.process_log import in_a_line
-from litmusfuzz.fuzz.executors.protocol import Configurable, Mutant
+from litmusfuzz.fuzz.executors.protocol import Config, Configurable, ForkAfter, Mutant
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from importlib.metadata import EntryPoint
 
-    from litmusfuzz.fuzz.executors.protocol import Config, Executor
+    from litmusfuzz.fuzz.executors.protocol import Executor
 
 GROUP: Final = "litmusfuzz.executors"
 MUTANT: Final = "mutant/"
 CANARY: Final = "mutant/canary"
+MAX_NAME: Final = 256
+"""Length of the name of an executor or of a configuration that it lists, at most."""
+SELFTEST: Final = "selftest"
+"""Stands in place of an executor: the shard runs the mutants."""
 CONTROL: Final = "control/"
 """Prefix in place of ``mutant/``: the same executor without its defect."""
 
@@ -163,17 +172,46 @@ def _loaded(point: EntryPoint) -> type[Executor]:
     """The executor of an entry point; any problem with it becomes one line."""
     try:
         found = point.load()
-        lacking = sorted(name for name in _MEMBERS if not hasattr(found, name))
-        if not lacking:
-            lacking += [] if found.configurations() else ["configurations"]
-            lacking += [] if isinstance(found.support, Support) else ["Support as its support"]
-    except Exception as error:  # noqa: BLE001 - importing theirs runs their code
+        why = next(_problems(point.name, found), "")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - importing theirs runs their code
         why = in_a_line(f"{type(error).__name__}: {error}")
-    else:
-        if not lacking:
-            return cast("type[Executor]", found)
-        why = f"it has no {', '.join(lacking)}"
+    if not why:
+        return cast("type[Executor]", found)
     raise UnknownExecutor(f"executor {point.name!r}, {_origin(point)}, cannot be used: {why}")
+
+
+def _problems(name: str, found: type[Executor]) -> Iterator[str]:
+    """What is wrong with an executor of somebody else's."""
+    if name == SELFTEST or not _is_name(name):
+        yield f"{name!r:.80} is no name for an executor"
+    lacking = sorted(member for member in _MEMBERS if not hasattr(found, member))
+    if not lacking:
+        lacking += [] if found.configurations() else ["configurations"]
+        lacking += [] if isinstance(found.support, Support) else ["Support as its support"]
+    if lacking:
+        yield f"it has no {', '.join(lacking)}"
+    configs = found.configurations()
+    for each in configs:
+        if not isinstance(each, Config):
+            yield f"its configurations have {each!r:.80}, which is no Config"
+        msgspec.convert(asdict(each), Config)  # raises if a field has another type
+        # A slash divides the executor from its configuration in reports.
+        if not _is_name(each.name) or "/" in each.name:
+            yield f"{each.name!r:.80} is no name for a configuration"
+    if len({each.name for each in configs}) < len(configs):
+        yield "two of its configurations have one name"
+    if not isinstance(after := getattr(found, "fork_after", ForkAfter(())), ForkAfter):
+        yield "its fork_after is no ForkAfter"
+    msgspec.convert(asdict(after), ForkAfter)
+    damaging: object = getattr(found, "damaging_ops", frozenset())
+    if not isinstance(damaging, frozenset) or not all(isinstance(op, str) for op in damaging):
+        yield "its damaging_ops are no frozenset of names"
+    if not isinstance(getattr(found, "space", None), ConfigurationSpace | None):
+        yield "its space is no ConfigurationSpace"
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= MAX_NAME and text.isprintable() and not set(text) & set(",:*")
 
 
 def configuration(executor: str, name: str | None = None, guarantees: str | None = None) -> Config:

@@ -74,7 +74,7 @@ class _Server:
                 if request.config and isinstance(executor, Checkable):
                     executor.check(configuration(name, request.config))
                 there = executor.versions().items()
-                versions = {name: printable(each, messages.MAX_TEXT) for name, each in there}
+                versions = {name: printable(each, messages.MAX_NAME) for name, each in there}
                 return messages.Reply(versions=versions)
             start = time.perf_counter()
             prepared = self.prepare(executor, name, request)

@@ -332,6 +332,7 @@ def test_its_tests_are_reproduced_byte_for_byte(
     done = litmusfuzz_here("reproduce", str(wrong), "--tests", "100000")
     assert done.returncode == 2
     assert f"differs: dag {event['index']}\n" in done.stdout
+    assert re.fullmatch(rf"litmusfuzz: {wrong}: 1 of \d+ tests differ\n", done.stderr)
 
 
 @pytest.mark.parametrize(

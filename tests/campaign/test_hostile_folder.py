@@ -8,19 +8,36 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from campaign.doubles import Spaced
+from campaign.looped import tree_of_one_page
 from campaign.shards import STARTED, begun
-from helpers_events import PLAIN, executed, started
+from helpers_events import PLAIN, added, executed, finding_text, shown, started
 from helpers_events import STARTED as BEGUN
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.fuzz.campaign.shard_log import ShardLog, is_writing, kill_writer
-from litmusfuzz.fuzz.campaign.store import DATABASE, MAX_SHARD, Store, StoreError
+from litmusfuzz.fuzz.campaign.store import DATABASE, MAX_EVENT_BYTES, MAX_SHARD, Store, StoreError
 from litmusfuzz.fuzz.cli.campaigns import reopened
-from litmusfuzz.reports.events import Generated, ShardPlanned, encode
+from litmusfuzz.reports.events import (
+    Configured,
+    Event,
+    Generated,
+    NotRun,
+    ShardEnded,
+    ShardPlanned,
+    encode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Command
 
 PLANNED = encode(ShardPlanned(at=BEGUN, configurations={})).decode()
 
@@ -104,10 +121,14 @@ def test_a_lock_that_became_a_link_empties_nothing(tmp_path: Path, precious: Pat
     assert intact(precious)
 
 
-def test_who_holds_another_lock_is_not_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_who_holds_another_lock_is_not_killed(
+    link: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
     code = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, 2); print(flush=True)"
     command = [sys.executable, "-S", "-c", f"{code}; input()", str(tmp_path / "theirs")]
-    (tmp_path / "lock").symlink_to(tmp_path / "theirs")
+    (tmp_path / "theirs").touch()
+    link(tmp_path / "lock", tmp_path / "theirs")
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -181,3 +202,178 @@ def test_a_process_of_ours_imports_nothing_from_the_working_directory(tmp_path: 
     )
     assert not list(tmp_path.glob("*-was-run")), done
     assert "1 of 1 tests are" in done.stdout or "0 of 1 tests are" in done.stdout, done
+
+
+@pytest.mark.parametrize("name", [DATABASE, f"{DATABASE}-wal", "lock", "shards/1/lock"])
+def test_a_file_that_has_another_name_is_not_written(
+    name: str, tmp_path: Path, precious: Path
+) -> None:
+    begun(tmp_path / "c").close()
+    path = tmp_path / "c" / name
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.hardlink_to(precious / "lock")
+    with pytest.raises(StoreError, match=f"{name}: has another name as well"):
+        Store(tmp_path / "c", write=True)
+    assert intact(precious)
+
+
+@pytest.mark.parametrize("part", ["", "-wal", "-shm", "-journal"])
+def test_nobody_waits_at_a_pipe(part: str, tmp_path: Path) -> None:
+    begun(tmp_path).close()
+    path = tmp_path / f"{DATABASE}{part}"
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    for write in (False, True):
+        with pytest.raises(StoreError, match=f"{DATABASE}{part}: is not a file"):
+            Store(tmp_path, write=write)
+
+
+def test_the_database_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+    """The first attempt to use it would change its form."""
+    path = tmp_path / DATABASE
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE letters (text)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="is version 0 of a store"):
+        Store(tmp_path, write=True)
+    assert path.read_bytes() == before
+
+
+def test_a_campaign_begins_in_no_folder_with_shards(
+    litmusfuzz_here: Command, tmp_path: Path
+) -> None:
+    """Those of a data set, for example: the logs of a campaign's own are deleted."""
+    mine = tmp_path / "data/shards/1/events.jsonl"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    done = litmusfuzz_here("run", "--executors", "native", "--time", "1s", "--out", "data")
+    assert done.returncode == 2
+    assert "data/shards: holds files that are of no campaign" in done.stderr
+    assert mine.read_text() == "mine"
+
+
+def test_only_files_of_a_campaign_are_deleted(tmp_path: Path) -> None:
+    kept = ["shards/1/notes", "shards/0001/stop", "shards/index", ".mine.tmp", ".stats.mine.tmp"]
+    gone = ["shards/1/stop", "shards/2/events.jsonl", ".report.json.77.tmp"]
+    with begun(tmp_path) as store:
+        for name in (*kept, *gone):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        store.finish_shard(1)
+        store.remove_stale()
+    assert [name for name in (*kept, *gone) if (tmp_path / name).exists()] == kept
+    assert not (tmp_path / "shards/2").exists()
+
+
+def test_a_line_without_end_takes_little_memory(tmp_path: Path) -> None:
+    with begun(tmp_path) as store:
+        log = tmp_path / "shards/1/events.jsonl"
+        log.parent.mkdir(parents=True)
+        with log.open("wb") as file:
+            file.truncate(1 << 42)  # fills no disk
+        with pytest.raises(StoreError, match=f"has a line of more than {MAX_EVENT_BYTES} bytes"):
+            store.ingest(1)
+
+
+def test_an_event_has_a_length(tmp_path: Path) -> None:
+    begun(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as db, db:
+        long = "INSERT INTO events VALUES (9, 1, 9, CAST(zeroblob(?) AS TEXT))"
+        db.execute(long, (MAX_EVENT_BYTES + 1,))
+    with pytest.raises(StoreError, match="too big"):
+        Store(tmp_path, write=False)
+
+
+def test_no_event_is_read_twice(tmp_path: Path) -> None:
+    """Three levels of pages would give each event a million times, and eight for ever."""
+    begun(tmp_path).close()
+    tree_of_one_page(tmp_path / DATABASE, 3, b"\x7f")
+    with pytest.raises(StoreError, match="event 1: stands after event 2"):
+        Store(tmp_path, write=False)
+
+
+def test_the_tables_are_read_in_a_bounded_time(tmp_path: Path) -> None:
+    """SQLite reads a hundred million rows, a minute, before it says that they have one name."""
+    begun(tmp_path).close()
+    tree_of_one_page(tmp_path / DATABASE, 4, b"\x7f", root=1)
+    start = time.monotonic()
+    with pytest.raises(StoreError, match=r"has more tables than events|malformed"):
+        Store(tmp_path, write=False)
+    assert time.monotonic() - start < 10  # milliseconds
+
+
+def test_all_readers_see_the_same_events(tmp_path: Path) -> None:
+    """None is hidden by its number, nor by another way to write the same JSON."""
+    with begun(tmp_path) as store:
+        store.append(1, ShardEnded(seconds=1.0))
+        store.db.execute(
+            "UPDATE events SET data = ' ' || data, number = 7 WHERE data LIKE '%ShardEnded%'"
+        )
+        assert len(list(store.events_of(ShardEnded))) == 1
+        store.db.execute("UPDATE events SET number = -7 WHERE number = 7")
+    with pytest.raises(StoreError, match="has events before the first"):
+        Store(tmp_path, write=False)
+
+
+LIBRARY = "engine=/theirs.so;threads=1"
+SPACED = Configured(Spaced.name, "product", "executor", "executor", f"{Spaced.name}/executor")
+
+
+def with_finding(index: int, executor: str, configuration: str) -> tuple[Event, ...]:
+    """A finding whose file names another configuration than its event."""
+    file = "findings/a.yaml"
+    entry = finding_text("SB", executor, configuration, "dag", index, file)
+    test = shown(index, 1.0)
+    return test, added(test, "v3-0000000000000001", file, at=BEGUN + 2, entry=entry)
+
+
+OUTSIDE: dict[str, tuple[Event, ...]] = {
+    "library": (executed(1, 1.0, configuration=LIBRARY),),
+    "Python": (executed(1, 1.0, configuration="engine=theirs:Engine;threads=1"),),
+    "finding": with_finding(1, "native", LIBRARY),
+    "executor": (executed(1, 1.0, executor="theirs", configuration="load=/theirs.so"),),
+    "product": (executed(1, 1.0, executor=Spaced.name, configuration="load=/theirs.so"),),
+}
+
+
+@pytest.mark.usefixtures("doubles")
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_events_name_only_code_that_the_settings_name(what: str, tmp_path: Path) -> None:
+    """Whoever resumes a campaign trusts its settings, and the events name what runs."""
+    planned = ShardPlanned(at=BEGUN, configurations={})
+    with Store(tmp_path, write=True) as store:
+        store.append(0, started(PLAIN, SPACED))
+        with pytest.raises(StoreError, match=r"names (the |a )?.*theirs.*settings do not"):
+            store.append(1, planned, *OUTSIDE[what])
+        # What they do name runs, and so does what is generated.
+        store.append(1, planned, executed(2, 1.0))
+        name = "cache=large;threads=1"
+        store.append(1, executed(3, 1.0, executor=Spaced.name, configuration=name))
+    named = Configured("native", LIBRARY, "rfc", "rfc", "native/rfc")
+    with Store(tmp_path / "named", write=True) as store:
+        store.append(0, started(PLAIN, named))
+        store.append(1, planned, executed(1, 1.0, configuration=LIBRARY))
+
+
+def test_many_processes_are_asked_for_by_the_command(
+    litmusfuzz_here: Command, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "c", write=True) as store:
+        store.append(0, with_changes(STARTED, workers=4096))
+    done = litmusfuzz_here("nightly", "--resume", "c", "--time", "1s")
+    assert done.returncode == 2
+    assert "wants to start 4096 processes; if you want that, add --workers 4096" in done.stderr
+
+
+def test_a_test_that_was_never_generated_is_not_run_again(
+    litmusfuzz_here: Command, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "c", write=True) as store:
+        store.append(0, started(PLAIN, tests=1))
+        planned = ShardPlanned(at=BEGUN, configurations={"native": ("plain",)})
+        missed = NotRun(at=BEGUN + 5, index=5, executor="native", configuration="plain")
+        store.append(1, planned, missed, ShardEnded(at=BEGUN + 9, seconds=1.0))
+    done = litmusfuzz_here("run", "--resume", "c", "--tests", "1")
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 3), done.stderr

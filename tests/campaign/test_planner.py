@@ -6,15 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 from campaign.shards import STALE, STARTED
 from helpers import LITMUS
 
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
 from litmusfuzz.fuzz.campaign.planner import MAX_FAILURES, TESTS_PER_FAMILY, ShardPlanner
-from litmusfuzz.fuzz.campaign.shard import SELFTEST
-from litmusfuzz.fuzz.campaign.store import MAX_SHARD, Store
-from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.campaign.store import MAX_SHARD, Store, StoreError
+from litmusfuzz.fuzz.executors.table import SELFTEST, configuration, executor_class
 from litmusfuzz.reports.events import (
     CampaignStarted,
     ConfigurationUnavailable,
@@ -246,3 +246,15 @@ def test_shards_of_a_campaign_number_their_tests_and_files_apart(tmp_path: Path)
     assert [each.first_index for each in settings] == [n * TESTS_PER_FAMILY for n in range(3)]
     assert {each.out for each in settings} == {tmp_path / "n"}
     assert MAX_SHARD * TESTS_PER_FAMILY * MOST_FAMILIES <= 1 << 63  # what a file can hold
+
+
+@pytest.mark.parametrize("shard", [{"native": ("none",)}, {"native": ()}, {"x": ("plain",)}])
+def test_a_shard_that_nobody_asked_for_is_named(
+    tmp_path: Path, shard: dict[str, tuple[str, ...]]
+) -> None:
+    """In a campaign of a stranger's, which is resumed."""
+    with Store(tmp_path, write=True) as store:
+        store.append(0, started(("native", "plain")))
+        store.append(1, ShardPlanned(configurations=shard), ShardEnded(seconds=1.0))
+        with pytest.raises(StoreError, match=r"shard 1 ran .*, which nobody asked for"):
+            ShardPlanner(store).next(LEFT_S, write_log=False)

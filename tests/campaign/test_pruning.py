@@ -14,6 +14,7 @@ import pytest
 from helpers_events import PLAIN, STARTED, added, executed, shown, started
 
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign import history
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.pruning import prune
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
@@ -281,3 +282,59 @@ def test_a_nightly_run_prunes_when_it_has_ended(
     assert "1 pruned (1)" in (folder / "summary.md").read_text()
     shown = litmusfuzz_here("status", "runs/1", "runs/2")
     assert (shown.returncode, "runs/1" in shown.stdout) == (0, True)
+
+
+def made_up(folder: Path, **changes: Any) -> None:
+    """The report of a run that never was."""
+    data = {"started": 1, "ended": 2, "graphs": 1, "outcomes": 1, "new": [], "findings": []}
+    data |= {"mutation_score": None, "kills": [], "unattended": True, "campaign": "made up"}
+    folder.mkdir()
+    (folder / JSON).write_text(json.dumps(data | changes))
+
+
+@pytest.mark.parametrize("later", [1, 2])
+def test_the_only_file_of_a_finding_stays_whoever_claims_to_have_seen_it(
+    tmp_path: Path, later: int
+) -> None:
+    """A run before claims it that has no file, or was deleted; it is pruned at once, or before."""
+    made_up(tmp_path / "0", findings=[{"key": KEY, "in_this_run": 1, "first_seen": 1, "file": "x"}])
+    for number in range(1, 2 + later):
+        nightly_run(tmp_path / str(number), later, at=STARTED + DAY_S * number, seed=number)
+    (tmp_path / "0" / JSON).unlink(missing_ok=True)
+    for number in range(2 + later, 6):
+        nightly_run(tmp_path / str(number), 1, at=STARTED + DAY_S * number, seed=number)
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/findings/*"))
+    assert left == [f"{number}/findings/{KEY}.yaml" for number in (1, 5)]
+
+
+def test_reports_list_a_bounded_number_of_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = {"started": 1, "graphs": 1, "outcomes": 1, "findings": 0, "new": 0, "mutants": 0}
+    line |= {"mutation_score": None}
+    for name, many in (("a", history.MAX_RUNS), ("b", history.MAX_RUNS), ("c", 5)):
+        earlier = [{**line, "campaign": f"{name}{n}", "number": n} for n in range(many)]
+        made_up(tmp_path / name, earlier=earlier, campaign=name, number=9_000)
+    too_many = [{**line, "campaign": str(n)} for n in range(history.MAX_RUNS + 1)]
+    for name, change in (
+        ("d", {"earlier": too_many}),
+        ("e", {"earlier": [{**line, "name": 256 * "x"}]}),
+        ("f", {"campaign": 511 * "x"}),
+    ):
+        made_up(tmp_path / name, **change)
+        (tmp_path / name / DATABASE).touch()
+    monkeypatch.setattr(history, "MAX_SEEN", 7)
+    with Store(tmp_path / "own", write=True) as store:
+        begin(store, started(PLAIN, unattended=True))
+        report = store.fold.report("own")
+        made = history.History(tmp_path / "own", report)
+        assert len(made.damaged) == 3
+        assert len(made.earlier) == history.MAX_RUNS
+        assert made.earlier[-1].campaign == "c"
+    seen = [{"key": str(n), "in_this_run": 1, "first_seen": 1} for n in range(3)]
+    for number in range(5):
+        made_up(
+            tmp_path / f"s{number}", findings=seen, campaign=f"s{number}", number=8_000 + number
+        )
+    made = history.History(tmp_path / "own", report)
+    assert [each.campaign for each in made.earlier] == ["s3", "s4", "a", "b", "c"]

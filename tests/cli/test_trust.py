@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import sys
 from dataclasses import replace
@@ -239,7 +240,9 @@ def test_the_replay_command_of_a_report_names_the_engine(tmp_path: Path) -> None
     found = added(first, key, "findings/a.yaml", at=STARTED + 2)
     save(found_with(f"engine={POOL}"), tmp_path / "a.yaml")
     text = (tmp_path / "a.yaml").read_text()
-    campaign(tmp_path / "c", first, msgspec.structs.replace(found, entry=text, histogram=()))
+    engine = msgspec.structs.replace(PLAIN, name=f"engine={POOL}")
+    found = msgspec.structs.replace(found, entry=text, histogram=())
+    campaign(tmp_path / "c", first, found, configurations=(PLAIN, engine))
     with Store(tmp_path / "c", write=False) as store:
         (reported,) = store.fold.report("c").findings
     assert reported.replay.endswith(f" --executors native:engine={POOL}")
@@ -312,19 +315,20 @@ def test_pipes_in_a_campaigns_folder_are_not_waited_for(
     campaign(tmp_path / "c")
     log = tmp_path / "c" / "shards" / "1"
     log.mkdir(parents=True)
-    for each in (log / "lock", log / "events.jsonl"):
-        os.mkfifo(each)
-    assert not is_writing(log)
-    with (
-        Store(tmp_path / "c", write=True) as store,
-        pytest.raises(OSError, match="not seekable"),
-    ):
-        store.ingest(1)
+    with Store(tmp_path / "c", write=True) as store:
+        for each in (log / "lock", log / "events.jsonl"):
+            os.mkfifo(each)
+        assert not is_writing(log)
+        with pytest.raises(OSError, match="not seekable"):
+            store.ingest(1)
+    with pytest.raises(StoreError, match="is not a file"):
+        Store(tmp_path / "c", write=True)
+    shutil.rmtree(log)
     (tmp_path / "c/lock").unlink()
     os.mkfifo(tmp_path / "c/lock")
     assert not has_writer(tmp_path / "c")
     refused = litmusfuzz_here("run", "--resume", "c", "--tests", "0")
-    one_line(refused, "c/lock: No such device or address")
+    one_line(refused, "c/lock: is not a file")
 
 
 def test_files_without_end_are_refused(tmp_path: Path, litmusfuzz_here: Command) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ from guide import DOCS, example, installed, with_guide
 from helpers import LITMUS
 from hypothesis import given, settings
 
+from litmusfuzz.fuzz.executors.table import SELFTEST, UnknownExecutor, executor_class
 from litmusfuzz.fuzz.testing import Refused, check, resource_graphs
 
 ROOT = Path(__file__).parents[2]
@@ -134,3 +136,63 @@ def test_a_defective_entry_point_is_reported_in_one_line(tmp_path: Path, name: s
     # Others are none the worse for it.
     other = litmusfuzz(environment, "replay", PLAIN[0], "--executors", "native", "--count", "10")
     assert other.returncode == 0
+
+
+CONFIGS = "    @classmethod\n    def configurations(cls):\n        return {}\n"
+DEFECTIVE = {
+    "end at import": ("import sys\nsys.exit(0)", "SystemExit: 0"),
+    "end": (CONFIGS.format("exit(0)"), "SystemExit: 0"),
+    "no sequence": (CONFIGS.format("5"), "TypeError: 'int' object is not iterable"),
+    "no Config": (
+        CONFIGS.format("['plain']"),
+        "have 'plain', which is no Config",
+    ),
+    "no text": (CONFIGS.format("[Config(5, 'rfc')]"), "Expected `str`, got `int` - at `$.name`"),
+    "no settings": (CONFIGS.format("[Config('a', 'rfc', 5)]"), "Expected `array`, got `int`"),
+    "twice": (
+        CONFIGS.format("[Config('a', 'rfc')] * 2"),
+        "have one name",
+    ),
+    **{
+        f"name {name[:9]!r}": (
+            CONFIGS.format(f"[Config({name!r}, 'rfc')]"),
+            "is no name for a configuration",
+        )
+        for name in ("", "a\nb", "\x1b[2J", "\ud800", "a,b", "a:b", "*", "x/plain", 257 * "x")
+    },
+    "fork_after": ("    fork_after = 'theirs'\n", "its fork_after is no ForkAfter"),
+    "modules": ("    fork_after = ForkAfter((5,))\n", "Expected `str`, got `int` - at `$.modules"),
+    "damaging_ops": ("    damaging_ops = 7\n", "its damaging_ops are no frozenset of names"),
+    "space": ("    space = 'large'\n", "its space is no ConfigurationSpace"),
+}
+
+
+@pytest.mark.parametrize("what", DEFECTIVE)
+def test_what_is_wrong_with_a_member_is_said_when_it_is_loaded(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not by a traceback, a configuration of somebody else's, or a good end of the program."""
+    body, why = DEFECTIVE[what]
+    name = f"theirs_{len(what)}_{sum(what.encode())}"
+    head = (
+        "from litmusfuzz import Config\nfrom litmusfuzz.fuzz.executors.protocol import ForkAfter\n"
+    )
+    head += "from litmusfuzz.fuzz.mutants.canary import Canary\nclass Theirs(Canary):\n"
+    source = head + body if body.startswith(" ") else body
+    with_it = installed(tmp_path / "theirs", {name: source}, {name: f"{name}:Theirs"})
+    monkeypatch.syspath_prepend(with_it["PYTHONPATH"].partition(os.pathsep)[0])
+    with pytest.raises(UnknownExecutor) as caught:
+        executor_class(name)
+    assert f"executor {name!r}, {name}:Theirs (of theirs), cannot be used: " in str(caught.value)
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_stands_for_something_else_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shards of an executor with that name would be taken for the self-test."""
+    installed(tmp_path / "theirs", {}, {SELFTEST: "litmusfuzz.fuzz.mutants.canary:Canary"})
+    monkeypatch.syspath_prepend(tmp_path / "theirs")
+    with pytest.raises(UnknownExecutor, match="'selftest' is no name for an executor"):
+        executor_class(SELFTEST)

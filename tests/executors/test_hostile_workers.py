@@ -23,6 +23,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors import fork_server, messages, reply_check
 from litmusfuzz.fuzz.executors.fork_server import close_all
+from litmusfuzz.fuzz.executors.memory import of_worker
 from litmusfuzz.fuzz.executors.process_log import HEAD_BYTES, KEPT_BYTES
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
@@ -280,6 +281,9 @@ def test_a_good_reply_is_taken(request_: messages.Request, reply: dict[str, obje
         (ask(), {"counters": {"found": 1e300}}, "Expected `float` <= 1e+18"),
         (ask(), {"counters": {f"c{i}": 1 for i in range(101)}}, "Expected `object` of length <="),
         (ask(), {"versions": {f"v{i}": "1" for i in range(101)}}, "Expected `object` of length <="),
+        (ask(), {"counters": {257 * "c": 1}}, "Expected `str` of length <= 256"),
+        (ask(), {"versions": {257 * "v": "1"}}, "Expected `str` of length <= 256"),
+        (ask(), {"versions": {"python": 257 * "3"}}, "Expected `str` of length <= 256"),
         (ask(), {"versions": {"python": 3}}, "Expected `str`, got `int`"),
     ],
 )
@@ -321,6 +325,17 @@ def test_a_log_without_end_is_kept_in_part(worker: Worker) -> None:
 
 
 # --- children --------------------------------------------------------------------------
+
+
+def test_the_memory_of_a_daemon_counts(worker: Worker) -> None:
+    """It is no descendant of its worker any more."""
+    (daemon,) = children(worker, "daemon")
+    with closing(Worker(Hostile.name, spawn=worker.spawn)) as other:
+        assert isinstance(other.ask(ask(), 60), messages.Reply)
+        assert worker.pid
+        assert other.pid
+        assert daemon.pid in of_worker(worker.pid)
+        assert daemon.pid not in of_worker(other.pid)
 
 
 @pytest.mark.parametrize("end", ["close", "crash", "kill", "timeout"])

@@ -31,6 +31,7 @@ HAPPEN_ONCE: tuple[tuple[int, AnyEvent], ...] = (
     (1, e.ShardStarted(host="h", pid=1, versions={})),
     (1, e.ShardEnded(seconds=1.0)),
     (1, died(5.0)),
+    (1, e.MutantRun(kill=e.Kill("mutant/a", "native", None, 9))),
     *((1, each) for each in OF_ONE_TEST),
 )
 
@@ -100,3 +101,13 @@ def test_a_process_writes_no_two_events_at_one_time() -> None:
     assert all(first < second for first, second in pairwise(times))
     for time in times[::1000]:
         assert e.decode(e.encode(e.Problem(at=time, message="m"))).at == time
+
+
+def test_a_mutant_has_one_result() -> None:
+    """Whatever the second one says, and in whatever shard."""
+    missed = e.Kill("mutant/a", "native", None, 9)
+    other = e.Kill("mutant/b", "native", None, 9)
+    once = noted([(1, e.MutantRun(kill=missed)), (1, e.MutantRun(kill=other))])
+    for shard in (1, 2):
+        with pytest.raises(HappensOnce, match="mutant/a has run already"):
+            once.add(shard, e.MutantRun(kill=e.Kill("mutant/a", "native", 0.1, 9)))

@@ -572,3 +572,17 @@ def test_a_finding_says_on_the_page_what_is_not_certain() -> None:
     for shown in (page(made), markdown(made), summary(made)):
         assert "nly rfc forbids it: executor allows it" in shown
         assert "ot yet confirmed in a fresh process: replay it" in shown
+
+
+def test_a_list_of_reasons_has_an_end() -> None:
+    """An executor may give another for each test, and count something else."""
+    made = short_run(0)
+    (share,) = made.by_config
+    reasons = {f"reason {n}": 1 for n in range(25)}
+    counters = {f"counter {n}": 1.0 for n in range(25)}
+    first, *_ = sections(
+        replace(made, by_config=(replace(share, refused_for=reasons, counters=counters),))
+    )
+    notes = " ".join(note for _, note in first.notes)
+    assert (notes.count("reason "), notes.count("counter ")) == (20, 20)
+    assert notes.count("and 5 more") == 2
