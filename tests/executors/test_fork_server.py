@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 ENDING_S = 2.0
 """Seconds until a killed process is gone, at most; without other load it takes 0.2."""
 PROBE = """
-    import json, os, signal, sys
+    import base64, json, os, signal, sys
     from resource import RLIMIT_CORE, RLIMIT_DATA, getrlimit
     from litmusfuzz.fuzz.executors.protocol import Config, ForkAfter
     from litmusfuzz.fuzz.mutants.canary import Canary
@@ -77,7 +78,9 @@ PROBE = """
                 "early": EARLY,
                 "environment": dict(os.environ),
             }
-            return {"state": json.dumps(state), "threads": str(len(os.listdir("/proc/self/task")))}
+            text = base64.b64encode(json.dumps(state).encode()).decode()
+            parts = {f"state {n:05}": text[n : n + 256] for n in range(0, len(text), 256)}
+            return {**parts, "threads": str(len(os.listdir("/proc/self/task")))}
 """
 THREADED = """
     import threading
@@ -138,7 +141,8 @@ def state(worker: Worker, config: str = "plain") -> dict[str, Any]:
     """What the probe sees of its own process."""
     reply = worker.ask(ask(config), 60)
     assert isinstance(reply, messages.Reply), reply
-    found: dict[str, Any] = json.loads(reply.versions["state"])
+    parts = [part for name, part in sorted(reply.versions.items()) if name.startswith("state")]
+    found: dict[str, Any] = json.loads(base64.b64decode("".join(parts)))
     return found
 
 
