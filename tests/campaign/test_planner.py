@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,9 @@ def of(shard: Shard) -> tuple[str, tuple[str, ...]]:
     return executor, configs
 
 
-OF_STALE = FINDING.replace("executor: tf\n", f"executor: {STALE}\n")
+OF_STALE = re.sub(
+    r"settings: \{.*\}", "settings: {}", FINDING.replace("executor: tf\n", f"executor: {STALE}\n")
+)
 
 
 def write(store: Store, file: str, text: str = FINDING) -> None:
