@@ -280,7 +280,7 @@ class Fold:
         self._on_executors: defaultdict[Name, _Totals] = defaultdict(_Totals)
         """By executor and family."""
         self._families: defaultdict[str, _Totals] = defaultdict(_Totals)
-        self._generated = 0
+        self._generated = self._graphs = self._outcomes = 0
         self._ops = Counter[str]()
         self._verdicts = Counter[str]()
         self._unknown: set[int] = set()
@@ -306,7 +306,7 @@ class Fold:
         """Tests that look like a known cause, and show something else beside it."""
         self._undecided: defaultdict[str, set[str]] = defaultdict(set)
         """By key of a finding, keys of causes that may explain it."""
-        self._minimizing: dict[tuple[int, Run], str] = {}
+        self._minimizing: defaultdict[int, dict[Run, str]] = defaultdict(dict)
         """By shard."""
         self._to_run: dict[int, set[Run]] = {}
         """Tests that each running shard has generated and that an executor has yet to run."""
@@ -373,10 +373,9 @@ class Fold:
         spent_s = int(event.spent_s)
         if self._moments and self._moments[-1].spent_s == spent_s:
             self._moments.pop()
-        graphs = sum(each.graphs for each in self._configurations.values())
         findings = sum(bool(self._sightings(key).tests) for key in self._findings)
-        outcomes = self._verdicts.total()
-        moment = Moment(int(event.at), graphs, outcomes, findings, event.disk_bytes, spent_s)
+        counts = self._graphs, self._outcomes, findings
+        moment = Moment(int(event.at), *counts, event.disk_bytes, spent_s)
         self._moments.append(moment)
 
     def _problem(self, _: int, event: events.Problem) -> None:
@@ -405,7 +404,7 @@ class Fold:
         for run in self._to_run.pop(shard, ()):
             self._add_not_run(run)
         self._forbidden.end_shard(shard)
-        self._minimizing = {key: v for key, v in self._minimizing.items() if key[0] != shard}
+        self._minimizing.pop(shard, None)
 
     def _unavailable_here(self, _: int, event: events.ConfigurationUnavailable) -> None:
         self._unavailable[f"{event.executor}/{event.configuration}"] = event.why
@@ -461,7 +460,9 @@ class Fold:
             settings.executed(event.configuration, us, judged=event.end == "judged")
         totals.count(event.counters)
         self._on_executors[event.executor, event.family].execute(event)
-        self._shards[shard].graphs += not event.end.startswith(REFUSED)
+        ran = not event.end.startswith(REFUSED)
+        self._shards[shard].graphs += ran
+        self._graphs += ran
         self._judged(shard, event)
 
     def _continued(self, shard: int, event: events.Continued) -> None:
@@ -480,6 +481,7 @@ class Fold:
         family.us += _millionths(event.seconds) + judging_us
         self._judging_us += judging_us
         self._verdicts.update(event.verdicts)
+        self._outcomes += sum(event.verdicts.values())
         if event.verdicts.get("unknown"):
             self._unknown_runs.add(event.run)
             if event.index not in self._unknown:
@@ -521,10 +523,10 @@ class Fold:
 
     def _reduction_started(self, shard: int, event: events.ReductionStarted) -> None:
         title = f"{event.executor}/{event.configuration}"
-        self._minimizing[shard, event.run] = f"graph {event.index} of {title}"
+        self._minimizing[shard][event.run] = f"graph {event.index} of {title}"
 
     def _reduction_ended(self, shard: int, event: events.ReductionEnded) -> None:
-        self._minimizing.pop((shard, event.run), None)
+        self._minimizing[shard].pop(event.run, None)
         totals = self._totals(event.executor, event.configuration)
         totals.minimizing_outcomes += event.executions
         totals.minimizing_us += _millionths(event.seconds)
@@ -655,7 +657,11 @@ class Fold:
             settings=tuple(each.coverage() for each in self._settings_of.values()),
             known_s=_seconds(self._known_us),
             known_share=_seconds(self._known_us) / max(self._workers_s, 1e-9),
-            minimizing=tuple(text for _, text in sorted(self._minimizing.items())),
+            minimizing=tuple(
+                text
+                for _, minimized in sorted(self._minimizing.items())
+                for _, text in sorted(minimized.items())
+            ),
             shards=tuple(
                 replace(each, seconds=round(each.seconds, 3))
                 for _, each in sorted(self._shards.items())

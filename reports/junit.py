@@ -13,7 +13,7 @@ from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
-    from litmusfuzz.reports.report import Report, ReportedFinding, Share
+    from litmusfuzz.reports.report import Ran, Report, ReportedFinding, Share
 
 Case = tuple[dict[str, str], str, str, str]
 """Attributes of a test case; its inner element ("" if it passed), message and text."""
@@ -22,7 +22,8 @@ Case = tuple[dict[str, str], str, str, str]
 def junit(report: Report) -> str:
     """The whole file."""
     shown = [_finding(each) for each in report.findings]
-    ran = [_configuration(report, each) for each in report.by_config]
+    parts = {each.executor: each for each in report.ran}
+    ran = [_configuration(parts[each.executor], each) for each in report.by_config]
     runs, reported = report.canary
     missed = f"reported in {reported} of {runs} runs" if report.canary_failed else ""
     tested = [_failure("canary", "litmusfuzz.selftest", missed)]
@@ -71,9 +72,8 @@ def _failure(name: str, group: str, message: str, seconds: float = 0) -> Case:
     return _case(name, group, seconds, "failure" if message else "", message)
 
 
-def _configuration(report: Report, share: Share) -> Case:
+def _configuration(ran: Ran, share: Share) -> Case:
     """A configuration: it passed if it ran what it has to."""
-    (ran,) = (each for each in report.ran if each.executor == share.executor)
     why = ran.unavailable.get(share.configuration, "")
     if reason := ran.not_reached.get(share.configuration):
         why = f"not reached: {reason}"

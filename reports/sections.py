@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.reports.events import FindingKind
@@ -23,7 +24,7 @@ _MOST_LISTED: Final = 20
 """Configurations that were left out for one reason, or pairs of values, that are named."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """A section of a report.
 
@@ -48,7 +49,7 @@ class Section:
     notes: tuple[tuple[str, str], ...] = ()
     command: str = ""
 
-    @property
+    @cached_property  # a template asks for each cell
     def numeric(self) -> tuple[bool, ...]:
         """For each column, True if it has numbers."""
         columns = zip(*self.rows, strict=True)

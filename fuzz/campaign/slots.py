@@ -28,6 +28,9 @@ JOB_TIMEOUT_S: Final = 60.0
 MAX_SHOWN: Final = 256
 """Tests with a forbidden outcome that a process runs before another one takes its place: until then
 all of these are kept in memory, and a crash throws doubt on them."""
+OTHER_COUNTERS: Final = "other counters"
+"""All counters of an executor together that have a name after the first `messages.MAX_NAMED`: a
+report has a figure for each name, and an executor may make one for each test."""
 RECORD_S: Final = 2.0
 """Seconds to look for an execution that shows a finding, in order to record it."""
 
@@ -138,6 +141,7 @@ class Slot:
     """Results of the tests of a pack, by text and seed, until they are asked for."""
     _counters_seen: Mapping[str, float] = field(default_factory=dict)
     _counters: dict[str, float] = field(default_factory=dict)
+    _counter_names: set[str] = field(default_factory=set)
 
     @property
     def config(self) -> Config:
@@ -283,5 +287,8 @@ class Slot:
     def _count(self, counters: Mapping[str, float]) -> None:
         for name, number in counters.items():
             new = number - self._counters_seen.get(name, 0)
-            self._counters[name] = self._counters.get(name, 0) + new
+            if len(self._counter_names) < messages.MAX_NAMED:
+                self._counter_names.add(name)
+            named = name if name in self._counter_names else OTHER_COUNTERS
+            self._counters[named] = self._counters.get(named, 0) + new
         self._counters_seen = counters

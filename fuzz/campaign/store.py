@@ -71,8 +71,8 @@ CREATE TABLE events (
 """
 _SCHEMA_STEPS: Final = 100_000
 """Instructions of SQLite's machine in which the schema is read, at most; ours takes a hundred."""
-_TEMPORARY: Final = re.compile(rf"\.({'|'.join(map(re.escape, FILES))})\.\d+\.tmp")
-"""A report that a killed process has written in part (`corpus.textfile.write_text`)."""
+_TEMPORARY: Final = re.compile(rf"\.({'|'.join(map(re.escape, FILES))}|.+\.yaml|.+\.py)\.\d+\.tmp")
+"""A file that a killed process has written in part (`corpus.textfile.write_text`)."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 DELETABLE: Final = ("unreduced", "unconfirmed", "crashed", "timed-out")
 """Folders of files that the campaign's seed, or its findings, can replace."""
@@ -484,8 +484,9 @@ class Store:
         named = {file for _, event in self.events() for file in files_of(event)}
         for name in ("findings", *DELETABLE):
             for path in (self.folder / name).glob("*"):
-                is_unnamed = path.is_file() and f"{name}/{path.name}" not in named
-                if is_unnamed and path.stat().st_mtime >= since:
+                file = f"{name}/{path.name}"
+                ours = is_campaign_file(file) or _TEMPORARY.fullmatch(path.name)
+                if ours and file not in named and path.is_file() and path.stat().st_mtime >= since:
                     path.unlink()
         for path in self.folder.glob(".*.tmp"):
             if _TEMPORARY.fullmatch(path.name) and path.is_file():

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.canonical import VERSION
 from litmusfuzz.fuzz.executors.process_log import OMITTED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from litmusfuzz.reports.events import FindingKind, WorkerDied
 
@@ -63,15 +64,38 @@ def group_deaths(
     for each in deaths:
         message = _message_pattern(each.message)
         groups[each.kind, each.executor, each.executor_class, message, known(each)].append(each)
-    found = []
-    for look, group in groups.items():
-        left: Sequence[WorkerDied] = group
-        while left:
-            ops = Counter(op for each in left for op in _ops(each))
-            op = min(ops, key=lambda op: (-ops[op], op))
-            found.append(DeathGroup(*look, op, tuple(each for each in left if op in _ops(each))))
-            left = [each for each in left if op not in _ops(each)]
-    return found
+    return [
+        DeathGroup(*look, op, explained)
+        for look, group in groups.items()
+        for op, explained in _explained(group)
+    ]
+
+
+def _explained(deaths: Sequence[WorkerDied]) -> Iterator[tuple[str, tuple[WorkerDied, ...]]]:
+    """The op that most deaths have, with these deaths, again and again until none is left.
+
+    In time that grows with the number of ops of all deaths: each may have an op of its own.
+    """
+    having: defaultdict[str, list[int]] = defaultdict(list)
+    for place, each in enumerate(deaths):
+        for op in _ops(each):
+            having[op].append(place)
+    numbers = {op: len(places) for op, places in having.items()}
+    left = set(range(len(deaths)))
+    # With the number of deaths that an op had when it was put in: at most fewer are left.
+    queue = [(-number, op) for op, number in numbers.items()]
+    heapify(queue)
+    while left:
+        number, op = heappop(queue)
+        if -number > numbers[op]:
+            heappush(queue, (-numbers[op], op))
+            continue
+        places = [place for place in having[op] if place in left]
+        left.difference_update(places)
+        for place in places:
+            for other in _ops(deaths[place]):
+                numbers[other] -= 1
+        yield op, tuple(deaths[place] for place in places)
 
 
 def _ops(death: WorkerDied) -> frozenset[str]:

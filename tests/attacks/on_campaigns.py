@@ -29,6 +29,8 @@ from litmusfuzz.reports.events import (
     MutantRun,
     NotRun,
     Problem,
+    Progress,
+    ReductionStarted,
     ShardEnded,
     ShardPlanned,
     ShardStarted,
@@ -50,6 +52,8 @@ PLANNED = ShardPlanned(at=STARTED, configurations={"native": ("controlled",)})
 FORBIDDEN = {"r0": 0, "r1": 0, "X": 1, "Y": 1}
 """Of SB."""
 KEY = "v3-0000000000000001"
+NOTES = ("findings/notes.md", "findings/.plan.txt.3.tmp", "crashed/core", "unreduced/a.yaml.orig")
+"""Files that no campaign writes."""
 BASH = Path("/bin/bash")
 PYTHON = Path(sys.executable)
 
@@ -228,6 +232,18 @@ def a_new_campaign_in_a_folder_with_data(place: Place) -> str:
     return f"exit {ended.code}; all {len(kept)} files are there"
 
 
+@attack("to have somebody's notes deleted when a killed campaign is continued")
+def notes_beside_the_findings_of_a_killed_campaign(place: Place) -> str:
+    planned = ShardPlanned(at=1.0, configurations={"native": ("controlled",)})
+    folder = store(place, (0, started(at=1.0)), (1, planned))  # its shard has not ended
+    kept = [place.write(f"{folder.name}/{name}", "mine") for name in NOTES]
+    gone = place.write(f"{folder.name}/unreduced/7.yaml", "not recorded")
+    place.run("run", "--resume", folder, "--tests", "0", "--time", "1s")
+    assert not gone.exists()
+    assert all(each.exists() for each in kept)
+    return f"{len(kept)} files of the user's are there"
+
+
 _HOLDER = """
 import fcntl, sys
 lock = open(sys.argv[1], "ab")
@@ -340,6 +356,44 @@ def a_store_whose_tree_repeats_a_page(place: Place) -> str:
         for command in (("reproduce",), ("run", "--tests", "0", "--resume")):
             said.append(place.run(*command, name, within_s=10))
     return f"exit codes {[each.code for each in said]}: {said[-1].error}"
+
+
+@attack("to keep a reader busy for hours by a store of some megabytes")
+def a_store_whose_events_end_what_others_began(place: Place) -> str:
+    """Thousands of reductions that never end, of shards that do, and of looks at the progress."""
+    number = 20_000
+    where: dict[str, Any] = {"executor": "native", "configuration": "controlled"}
+    events: list[tuple[int, AnyEvent]] = [(0, started()), (1, PLANNED)]
+    for n in range(number):
+        shard = n + 2
+        events += [
+            (1, ReductionStarted(at=STARTED + n, index=n, **where)),
+            (shard, ShardPlanned(at=STARTED, configurations={})),
+            (shard, ShardEnded(at=STARTED)),
+            (shard, executed(n, configuration=f"c{n}")),
+            (0, Progress(at=STARTED + n, spent_s=float(n))),
+        ]
+    folder = store(place, *events)
+    size = (folder / DATABASE).stat().st_size / (1 << 20)
+    ended = place.run("reproduce", folder, within_s=2 * size)
+    return f"exit {ended.code} after {ended.seconds:.1f} s for {size:.0f} MiB"
+
+
+@attack("to keep a report from being written by names that are all different")
+def a_report_with_a_row_for_each_graph(place: Place) -> str:
+    """Configurations, families, and the ops of workers' deaths."""
+    died: dict[str, Any] = {"kind": FindingKind.CRASHED, "executor": "native"}
+    died |= {"configuration": "controlled", "executor_class": "x", "message": "signal 11"}
+    died |= {"entry": dumps(replace(load(paths()["SB"]), finding=None))}
+    events: list[tuple[int, AnyEvent]] = [(0, started()), (1, PLANNED)]
+    events += [(1, executed(n, configuration=f"c{n}", family=f"f{n}")) for n in range(3_000)]
+    for n in range(1_000):
+        file, ops = f"crashed/{n}.yaml", (f"op{n}", f"op{n + 1}")
+        events.append((1, WorkerDied(at=STARTED + n, file=file, ops=ops, **died)))
+    folder = store(place, *events)
+    ended = place.run("run", "--resume", folder, "--tests", "0", "--time", "1s", within_s=25)
+    assert (folder / "report.html").exists()
+    return f"exit {ended.code} after {ended.seconds:.1f} s"
 
 
 @attack("to start thousands of processes")

@@ -91,6 +91,26 @@ def counters_with_other_names_each_time(place: Place) -> str:
     return f"exit {ended.code}, {size:,} bytes"
 
 
+@attack("to fill the memory by counters, slowly")
+def counters_that_each_test_adds_to(place: Place) -> str:
+    """Each reply has few, with short names; a long campaign has millions of replies."""
+    env = installed(
+        place,
+        """
+    def counters(self):
+        self.n = getattr(self, "n", 0) + 1
+        return {f"counter {self.n}-{i}": 1.0 for i in range(10)}
+""",
+    )
+    ended = campaign(place, env, "--tests", "60", "--count", "4")
+    shares = report(place)["by_config"]
+    assert isinstance(shares, list)
+    (share,) = shares
+    assert share["graphs"] == 60
+    assert len(share["counters"]) <= 101, len(share["counters"])
+    return f"exit {ended.code}, {len(share['counters'])} counters in the report"
+
+
 @attack("to have a campaign fail as a whole by one crash")
 def versions_of_a_megabyte_and_a_crash(place: Place) -> str:
     env = installed(

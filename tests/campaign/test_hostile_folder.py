@@ -255,7 +255,9 @@ def test_a_campaign_begins_in_no_folder_with_shards(
 
 def test_only_files_of_a_campaign_are_deleted(tmp_path: Path) -> None:
     kept = ["shards/1/notes", "shards/0001/stop", "shards/index", ".mine.tmp", ".stats.mine.tmp"]
+    kept += ["findings/notes.md", "findings/.plan.txt.3.tmp", "unreduced/1.yaml.orig"]
     gone = ["shards/1/stop", "shards/2/events.jsonl", ".report.json.77.tmp"]
+    gone += ["findings/1.py", "unreduced/.1.yaml.77.tmp"]
     with begun(tmp_path) as store:
         for name in (*kept, *gone):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

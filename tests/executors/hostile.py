@@ -172,6 +172,22 @@ class Garbled(StaleReads):
         return super().prepare(test, config)
 
 
+class Countless(StaleReads):
+    """Sound; has ten counters more each time that it is asked, and one of them all."""
+
+    name: ClassVar[str] = "double/countless"
+    stale: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def counters(self) -> Mapping[str, float]:
+        """Those of this time."""
+        self.asked += 1
+        new = {f"{self.asked}-{each}": 1.0 for each in range(10)}
+        return {"in all": 10.0 * self.asked} | new
+
+
 class HostileServer(Hostile):
     """Its module writes into what the fork server says of its workers."""
 

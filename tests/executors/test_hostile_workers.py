@@ -16,7 +16,7 @@ import psutil
 import pytest
 from campaign.campaigns import Run
 from campaign.doubles import installed
-from executors.hostile import LOGGED_BYTES, SEVENTH, Garbled, Hostile, HostileServer
+from executors.hostile import LOGGED_BYTES, SEVENTH, Countless, Garbled, Hostile, HostileServer
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, dumps, load
@@ -41,7 +41,8 @@ QUEUES = litmus("Q!1; r0=Q?", queues={"Q": 2})
 
 @pytest.fixture(scope="module", autouse=True)
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    folder = installed(tmp_path_factory.mktemp("doubles"), [Hostile, HostileServer, Garbled])
+    hostile = [Hostile, HostileServer, Garbled, Countless]
+    folder = installed(tmp_path_factory.mktemp("doubles"), hostile)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         tests = Path(__file__).parent.parent
@@ -306,6 +307,18 @@ def test_a_server_that_says_nonsense_is_replaced() -> None:
             reply = made.ask(ask(), 60)
         assert isinstance(reply, messages.Reply)  # spawned in the end
         assert made.start_method.startswith("spawned: the fork server was killed")
+
+
+def test_counters_have_few_names_in_all(tmp_path: Path) -> None:
+    """Each reply has few, but a campaign has millions of replies."""
+    config = configuration(Countless.name)
+    settings = Settings(1, tmp_path, ((Countless.name, config),), 300, 40, ("dag",), count=4)
+    run = Run(settings).run()
+    (share,) = run.report.by_config
+    assert share.graphs == 40
+    assert len(share.counters) == messages.MAX_NAMED + 1
+    # The others are those of one time less: when it is asked whether it can run, they are not read.
+    assert sum(share.counters.values()) == 2 * share.counters["in all"] - 10 >= 2 * 10 * 40 - 10
 
 
 # --- logs ------------------------------------------------------------------------------
