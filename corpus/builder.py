@@ -126,6 +126,7 @@ def litmus(
             f"a notation of {len(text):,} characters, of at most {MAX_NOTATION:,}: save a file"
         )
         raise MalformedTest(message)
+    text = re.sub(r"[^\S\n]+", " ", text)  # patterns try each way to share out a run of blanks
     # Generated names of nodes differ from every register.
     reserved = frozenset(re.findall(r"[a-z]\w*", text, re.ASCII))
     builder = _Builder(dtype, shape, reserved, frozenset(queues or ()))

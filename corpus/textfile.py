@@ -656,12 +656,14 @@ class _Reader(Document):
         """The names that a finding needs, each of which the test has."""
         there = {each.name for each in test.resources}
         there |= {name for node in test.nodes for name in (node.name, *node.arguments)}
+        seen: set[str] = set()
         for position, name in enumerate(names):
             path: Path_ = ("finding", "needs_names", position)
             if name not in there:
                 raise self.error(path, f"the test has no node or resource {name[:40]!r}")
-            if name in names[:position]:
+            if name in seen:
                 raise self.error(path, "stands twice")
+            seen.add(name)
         return tuple(names)
 
     def schedule(self, test: LitmusTest, data: Any) -> Schedule:

@@ -162,13 +162,28 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile
         return None
     try:
         with file_path.open("rb") as file:
-            if not _LITMUS_HEADER.search(file.read(_MOST_BYTES)):
+            if not _is_litmus(file.read(_MOST_BYTES)):
                 return None
     except OSError:
         return None  # the file's own plugin reports it
     from litmusfuzz.fuzz.pytest_items import LitmusFile
 
     return LitmusFile.of(parent, file_path, litmus)
+
+
+def _is_litmus(raw: bytes) -> bool:
+    """True for a file whose top level has the field of litmus files, however it is written."""
+    if _LITMUS_HEADER.search(raw):
+        return True
+    if b"litmusfuzz" not in raw:
+        return False
+    from litmusfuzz.corpus.document import Document, FileError
+
+    try:  # in braces or indented, for example
+        data = Document(raw.decode(), "").data
+    except (UnicodeDecodeError, FileError):
+        return False
+    return isinstance(data, dict) and "litmusfuzz" in data
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 Ints = tuple[int, ...]
 MAX_PARTS: Final = 5_000_000
 """Limit on the size of an unfolding (`Unfolding.parts`): some seconds of work."""
+MAX_EVENTS: Final = 16_384
+"""Limit on the events of an unfolding: the core keeps, for each, the set of earlier ones."""
 KEPT_IN_A_PART: Final = 4
 """Ints of constants and initial contents that count as one part."""
 MADE_IN_A_PART: Final = 1024
@@ -450,7 +452,7 @@ def unfold(
     NoProgramOrder
         If `model` has program order and the test has none.
     TestTooLarge
-        If the unfolding has more than `MAX_PARTS` parts.
+        If the unfolding has more than `MAX_PARTS` parts, or `MAX_EVENTS` events.
 
     References
     ----------
@@ -465,14 +467,15 @@ def unfold(
     keys: dict[str, int] = {}
     run_of: dict[str, int] = {}
     graphs = {graph.name: graph for graph in test.graphs}
-    for run in test.runs:
+    runs = test.runs  # made anew each time
+    for run in runs:
         graph = graphs[run.graph]
         # RFC, rule 3: a run's source comes after the sinks of the runs before it.
         source: tuple[int, ...] = ()
         if Axiom.RUNS in model.axioms:
             source = tuple(ended[name] for name in run.after)
         first = unfolder.mark()
-        frame = _Frame(run.name if len(test.runs) > 1 else "", source)
+        frame = _Frame(run.name if len(runs) > 1 else "", source)
         try:
             token_of = unfolder.graph(graph, {}, frame)
         except MalformedTest as error:  # only edges added here can make a cycle
@@ -480,7 +483,7 @@ def unfold(
         everything = unfolder.finished(first)
         ended[run.name] = unfolder.token(Join((*token_of.values(), everything, *source)))
         for name, token in token_of.items():
-            key = name if len(test.runs) == 1 else f"{run.name}.{name}"
+            key = name if len(runs) == 1 else f"{run.name}.{name}"
             keys[key], run_of[key] = token, ended[run.name]
     observed = tuple((name, keys[name], run_of[name]) for name in test.observe)
     return Unfolding(
@@ -586,6 +589,8 @@ class _Unfolder:
     ) -> int:
         """Add an event and return its index."""
         self.spend(4 + len(needs) + len(after) + len(operands) + len(frame.guards))
+        if len(self.events) >= MAX_EVENTS:
+            raise TestTooLarge(f"unfolds into more than {MAX_EVENTS} events")
         self.events.append(
             Event(
                 node=node,

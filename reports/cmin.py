@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.tables import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Cover:
         lines = []
         for name, alone in self.kept.items():
             more = f", and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
-            lines.append(f"{name}: {'; '.join(alone[:_NAMED])}{more}")
+            lines.append(f"{one_line(name)}: {'; '.join(alone[:_NAMED])}{more}")
         fewest = "none smaller does" if self.proved else f"at least {self.least} are needed"
         kept = f"{len(self.kept)} of {counted(self.tests, 'test')} kept"
         return "\n".join([*lines, f"{kept}, which show all {self.things} things; {fewest}"])

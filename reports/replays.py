@@ -55,7 +55,7 @@ class ReplayReport(ExecutorResult):
         """Exit code of the command: 1 forbidden, 3 undecided, 0 clean."""
         if self.forbidden:
             return 1
-        undecided = self.died or "unknown" in self.verdicts.values()
+        undecided = self.died or not self.executions or "unknown" in self.verdicts.values()
         return 3 if undecided or self.entry.finding else 0
 
     def line(self) -> str:
@@ -76,6 +76,8 @@ class ReplayReport(ExecutorResult):
         ]
         if self.schedule:
             lines.append(self.schedule)
+        if not self.executions:
+            lines.append("nothing ran in the time: it says nothing of the executor")
         if not self.complete:
             lines.append(
                 "the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN"

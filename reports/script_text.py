@@ -44,7 +44,7 @@ class Copy:
 VARIABLE: Final = """
         if name in VARIABLES:
             dtype, shape, _ = VARIABLES[name]
-            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
+            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}.{self.number}")
 """
 QUEUE: Final = """
         if name in QUEUES:
@@ -53,11 +53,11 @@ QUEUE: Final = """
                 component_types=[dtype],
                 shapes=[shape],
                 capacity=capacity,
-                shared_name=f"{name}{self.number}",
+                shared_name=f"{name}.{self.number}",
             )
 """
 MUTEX: Final = """
-        return raw.MutexV2(shared_name=f"{name}{self.number}")
+        return raw.MutexV2(shared_name=f"{name}.{self.number}")
 """
 QUEUE_START: Final = """
         for name, (dtype, _, _, elements) in QUEUES.items():

@@ -70,7 +70,7 @@ class Copy:
     def resource(self, name):
         if name in VARIABLES:
             dtype, shape, _ = VARIABLES[name]
-            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
+            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}.{self.number}")
 
         if name in QUEUES:
             dtype, shape, capacity, _ = QUEUES[name]
@@ -78,7 +78,7 @@ class Copy:
                 component_types=[dtype],
                 shapes=[shape],
                 capacity=capacity,
-                shared_name=f"{name}{self.number}",
+                shared_name=f"{name}.{self.number}",
             )
 
     def start(self):

@@ -59,7 +59,7 @@ class Copy:
     def resource(self, name):
         if name in VARIABLES:
             dtype, shape, _ = VARIABLES[name]
-            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}{self.number}")
+            return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}.{self.number}")
 
     def start(self):
         """Set everything to what it holds at first."""

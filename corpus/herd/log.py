@@ -172,7 +172,8 @@ def _cell(cell: Cell) -> str:
 _TEST = re.compile(r"Test[ \t]+([A-Za-z0-9_/.+\[\]-]+)(?:[ \t]+([A-Za-z]+))?[ \t]*")
 _STATES = re.compile(r"(?:States(?:[ \t]+([0-9]+))?|Histogram(?:[ \t]+\(([0-9]+) states *\))?)\s*")
 _COUNT = re.compile(r"[ \t]*([0-9]+)[ \t]*[:*]>")
-_VERDICT = re.compile(r"(Loop[ \t]+)?(Undef|Succeeded|Failed|Ok|No|\?\?)")
+# What follows the word is for people; a state may be of a variable that is called like one.
+_VERDICT = re.compile(r"(Loop[ \t]+)?(Undef|Succeeded|Failed|Ok|No|\?\?)(?![\w.:\[])(?![ \t]*=)")
 _NUMBER = r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)"
 _BINDING = re.compile(
     r"[ \t]*(?P<place>[0-9]+:[A-Za-z_%$][\w.]*|\[[A-Za-z_][\w.]*\]|[A-Za-z_][\w.]*(?:\[[0-9]+\])?)"

@@ -34,6 +34,8 @@ from litmusfuzz.corpus.herd.words import (
 )
 from litmusfuzz.corpus.model import (
     CONTROL,
+    MAX_NODES,
+    MAX_VARIABLES,
     FreshNames,
     Graph,
     LitmusTest,
@@ -82,7 +84,8 @@ class _Source:
 
     name: str
     doc: str = ""
-    init: dict[str, int] = field(default_factory=dict)
+    init: dict[str, int] = field(default_factory=dict)  # of variables and registers
+    registers: dict[int, dict[str, int]] = field(default_factory=dict)  # by thread, of `init`
     dtypes: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)  # of each variable
     threads: list[list[_Statement]] = field(default_factory=list)
@@ -182,13 +185,23 @@ def _initial(scanner: Scanner, parsed: _Source) -> None:
             raise scanner.error(f"{place[:40]}: an array; only scalars are read")
         if place in parsed.init:
             raise scanner.error(f"{place[:40]} stands twice", line)
-        parsed.init[place] = _initial_value(scanner) if scanner.accept("=") else 0
-        if ":" not in place:
+        parsed.init[place] = value = _initial_value(scanner) if scanner.accept("=") else 0
+        thread, colon, register = place.partition(":")
+        if colon:
+            parsed.registers.setdefault(int(thread), {})[register] = value
+        else:
             parsed.lines[place] = line
+            _check_variables(scanner, parsed)
             if dtype:
                 parsed.dtypes[place] = dtype
         if scanner.peek() != "}":
             scanner.expect(";")
+
+
+def _check_variables(scanner: Scanner, parsed: _Source) -> None:
+    """Refuse a variable too many now: names are made for all, and each thread may name all."""
+    if len(parsed.lines) > MAX_VARIABLES:
+        raise scanner.error(f"more than {MAX_VARIABLES} variables")
 
 
 def _initial_value(scanner: Scanner) -> int:
@@ -241,6 +254,8 @@ def _thread(scanner: Scanner, parsed: _Source) -> None:
     if scanner.peek() != f"P{number}":
         message = f"threads are P0, P1, ... in order: expected P{number}, got {scanner.peek()[:40]}"
         raise scanner.error(message)
+    if number == MAX_NODES:
+        raise scanner.error(f"more than {MAX_NODES} threads")
     line = scanner.line
     scanner.take()
     scanner.fields = (f"P{number}",)
@@ -261,6 +276,7 @@ def _thread(scanner: Scanner, parsed: _Source) -> None:
             scanner.take()
         parsed.lines.setdefault(scanner.peek(), scanner.line)
         name = scanner.name("a variable")
+        _check_variables(scanner, parsed)
         if parsed.dtypes.setdefault(name, dtype) != dtype:
             raise scanner.error(f"{name[:40]} is {parsed.dtypes[name]} elsewhere")
         variables.append(name)
@@ -286,9 +302,7 @@ class _Statements:
         self.accesses = 0
         self.here = 0  # accesses of the present statement
         self.depth = 0
-        self.assigned = {
-            place.partition(":")[2] for place in parsed.init if place.startswith(f"{number}:")
-        }
+        self.assigned = set(parsed.registers.get(number, ()))
 
     def statement(self) -> None:
         scanner = self.scanner
@@ -561,10 +575,7 @@ class _Build:
     def chain(self, number: int, statements: list[_Statement]) -> None:
         self.thread = number
         self.previous = ()
-        self.registers = {}
-        for place, value in self.parsed.init.items():
-            if place.startswith(f"{number}:"):
-                self.registers[place.partition(":")[2]] = value
+        self.registers = dict(self.parsed.registers.get(number, {}))
         left = Counter(s.target for s in statements if s.how == "assign")
         for statement in statements:
             self.line = statement.line

@@ -16,6 +16,8 @@ from litmusfuzz.corpus.textfile import FileError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from litmusfuzz.corpus.model import Graph
+
 
 class DoesNotFit(ValueError):
     """A litmus test that herd's C cannot express; the message names the part."""
@@ -66,29 +68,35 @@ def layout(test: LitmusTest) -> Layout:
 
 def _threads(test: LitmusTest) -> tuple[tuple[str, tuple[Node, ...]], ...]:
     """Effects as chains, each with its run."""
-    found: list[tuple[str, tuple[Node, ...]]] = []
     graphs = {graph.name: graph for graph in test.graphs}
+    chains: dict[str, tuple[tuple[Node, ...], ...]] = {}  # by graph, which may run many times
+    found: list[tuple[str, tuple[Node, ...]]] = []
     for run in test.runs:
         if run.after:
             raise DoesNotFit(f"run {run.name} comes after {run.after[0]}")
-        chains: list[list[Node]] = []
-        for node, above in predecessors(graphs[run.graph]):
-            if not node.definition.has_effect:
-                continue
-            mine = [chain for chain in chains if any(each.name in above for each in chain)]
-            if not mine:
-                chains.append([node])
-                continue
-            if len(mine) > 1:
-                a, b = (next(n.name for n in c if n.name in above) for c in mine[:2])
-                raise DoesNotFit(f"{node.name} waits for {a} and {b}, which are in no order")
-            if mine[0][-1].name not in above:
-                raise DoesNotFit(
-                    f"{mine[0][-1].name} and {node.name} are in no order, but not apart"
-                )
-            mine[0].append(node)
-        found += [(run.name, tuple(chain)) for chain in chains]
+        if run.graph not in chains:
+            chains[run.graph] = _chains(graphs[run.graph])
+        found += [(run.name, chain) for chain in chains[run.graph]]
     return tuple(found)
+
+
+def _chains(graph: Graph) -> tuple[tuple[Node, ...], ...]:
+    """Effects of a graph as chains."""
+    chains: dict[str, list[Node]] = {}  # by their first node, which precedes all that others do
+    for node, above in predecessors(graph):
+        if not node.definition.has_effect:
+            continue
+        if above.isdisjoint(chains):
+            chains[node.name] = [node]
+            continue
+        mine = [chain for first, chain in chains.items() if first in above]
+        if len(mine) > 1:
+            a, b = (next(n.name for n in c if n.name in above) for c in mine[:2])
+            raise DoesNotFit(f"{node.name} waits for {a} and {b}, which are in no order")
+        if mine[0][-1].name not in above:
+            raise DoesNotFit(f"{mine[0][-1].name} and {node.name} are in no order, but not apart")
+        mine[0].append(node)
+    return tuple(map(tuple, chains.values()))
 
 
 def _registers(

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 CONTROL: Final = re.compile(
-    "[^\t\n -~\xa0-\u061b\u061d-\u200d\u2010-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd"
-    "\U00010000-\U000dffff\U000e0080-\U0010ffff]"
+    "[^\t\n -~\xa0-\u061b\u061d-\u200d\u2010-\u2027\u202f-\u2065\u206a-\ud7ff"
+    "\ue000-\ufefe\uff00-\ufffd\U00010000-\U000dffff\U000e0080-\U0010ffff]"
 )
 """Characters that no text may hold: control characters, those that reverse the direction of text
-or tag it invisibly, and code points without a character."""
+or tag or mark it invisibly, and code points without a character."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
@@ -59,7 +59,8 @@ class FreshNames:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
-        self._next: dict[str, int] = {}
+        self._next: dict[str, int] = {}  # by prefix
+        self._last: dict[str, int] = {}  # by the stem of a wanted name
         self._count = 0
 
     def take(self, *names: str) -> None:
@@ -68,10 +69,12 @@ class FreshNames:
 
     def like(self, wanted: str) -> str:
         """The wanted name, or else that name with _2, _3, ..."""
-        name, number = wanted[:64], 1
+        name, stem = wanted[:64], wanted[:56]
+        number = self._last.get(stem, 1)  # names are never freed: all lower numbers are taken
         while name in self._taken:
             number += 1
-            name = f"{wanted[:56]}_{number}"
+            name = f"{stem}_{number}"
+        self._last[stem] = number
         self._taken.add(name)
         return name
 

@@ -7,7 +7,7 @@ semantics.md, section 3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.names import head
 from litmusfuzz.corpus.ops import MalformedTest, SectionAttrs
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
 
+
+MAX_SECTIONS: Final = 40
+"""Critical sections inside each other: as deep as a drawing and a script can nest them."""
 
 Step = tuple[str, str]
 """One step of a graph: ("node", n), ("acquire", s), ("release", s) or ("cluster", c)."""
@@ -118,10 +121,12 @@ def nesting(sections: Iterable[Node]) -> tuple[dict[str, str], dict[str, str]]:
     Raises
     ------
     MalformedTest
-        If two overlap and neither lies inside the other; the path is the later one's name.
+        If two overlap and neither lies inside the other, or too many lie inside each other; the
+        path is the later one's name.
     """
     innermost: dict[str, str] = {}
     around: dict[str, str] = {}
+    depth: dict[str, int] = {}
     listed = list(sections)
     size = {section.name: len(section.members) for section in listed}
     # Larger ones first: where all is well, a section then lies inside one section, or in none.
@@ -133,6 +138,10 @@ def nesting(sections: Iterable[Node]) -> tuple[dict[str, str], dict[str, str]]:
             message = f"overlaps {first!r}, and neither lies inside the other"
             raise MalformedTest(message, (second,))
         (outer,) = found
+        depth[section.name] = depth.get(outer, 0) + 1
+        if depth[section.name] > MAX_SECTIONS:
+            message = f"more than {MAX_SECTIONS} sections inside each other"
+            raise MalformedTest(message, (section.name,))
         if outer:
             around[section.name] = outer
         innermost |= dict.fromkeys(section.members, section.name)
@@ -153,11 +162,18 @@ def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:
 def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
     """Each node, in the order of the graph, with the names of all nodes that precede it."""
     known: dict[str, frozenset[str]] = {}
-    for node in graph.nodes:
-        direct = [name for name in map(head, (*node.inputs, *node.after)) if name in known]
-        above = frozenset(direct).union(*(known[d] for d in direct))
-        known[node.name] = above
-        yield node, above
+    places: dict[str, int] = {}
+    for place, node in enumerate(graph.nodes):
+        direct = {name for name in map(head, (*node.inputs, *node.after)) if name in known}
+        above: set[str] = set()
+        # The last first: an edge that others imply adds nothing, and there may be many.
+        for name in sorted(direct, key=places.__getitem__, reverse=True):
+            if name not in above:
+                above |= known[name]
+                above.add(name)
+        known[node.name] = frozenset(above)
+        places[node.name] = place
+        yield node, known[node.name]
 
 
 def path_between(graph: Graph, source: str, target: str) -> list[str]:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model.resources import Mutex, Resource
 
 MAX_NODES: Final = 2048
+"""Nodes of all graphs together, bodies included."""
 MAX_VARIABLES: Final = 64
 MAX_RUNS: Final = 64
 MAX_CAPACITY: Final = 1024
@@ -529,6 +530,9 @@ def check_graphs(
     """
     if not graphs:
         raise MalformedTest("a test has at least one graph", ("graphs",))
+    if len(graphs) > MAX_RUNS:  # without a client, each runs once
+        raise MalformedTest(f"more than {MAX_RUNS} graphs: {len(graphs)}", ("graphs",))
+    count = 0
     types: dict[str, TensorType | None] = {}
     bounds: dict[str, int] = {}
     seen: set[str] = set()
@@ -538,7 +542,7 @@ def check_graphs(
         if graph.name in seen:
             raise MalformedTest("stands twice", path)
         seen.add(graph.name)
-        count = sum(1 for _ in all_nodes(graph.nodes))
+        count += sum(1 for _ in all_nodes(graph.nodes))
         if count > MAX_NODES:
             raise MalformedTest(f"more than {MAX_NODES} nodes: {count}", path)
         for node in all_nodes(graph.nodes):

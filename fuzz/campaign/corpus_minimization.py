@@ -17,7 +17,7 @@ clock, so that the answer is repeatable.
 from __future__ import annotations
 
 from contextlib import closing
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Final
 
 import z3
@@ -38,6 +38,7 @@ from litmusfuzz.reports.cmin import Cover
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.oracles.allowed import AllowedSet
 
@@ -47,6 +48,9 @@ Shown = frozenset[str]
 _CONFIG: Final = "controlled"
 _COUNT: Final = 200
 _TIMEOUT_S: Final = 30.0
+_MOST_ORDERS: Final = 20_000_000
+"""Pairs of nodes in witnesses that a test is looked at for: some seconds."""
+_MOST_PAIRS: Final = 500_000
 _STEPS: Final = 20_000_000
 """Steps of z3 for each question: some seconds."""
 
@@ -72,19 +76,46 @@ def shown(entry: Entry) -> Shown:
 
 
 def _orders(entry: Entry, allowed: AllowedSet) -> set[str]:
-    """The status of each outcome, and the order of unordered ops on one resource in its witness."""
-    relations = NodeRelations(entry.test)
-    found = set()
-    for outcome, witness in allowed.witnesses.items():
-        found.add(f"ends {outcome.status}")
-        # The snapshot and write-back events of a cluster belong to no node of the test.
-        events = [event for event in witness if event.node.name in relations.paths]
-        for one, other in combinations(events, 2):
-            if one.node is other.node or not set(one.variables) & set(other.variables):
-                continue
-            if relations.relation(one.node, other.node) == "unordered":
-                found.add(f"{one.node.op} before {other.node.op}")
+    """The status of each outcome, and the order of unordered ops on one resource in its witness.
+
+    Without orders if they are too many.
+    """
+    found = {f"ends {outcome.status}" for outcome in allowed.witnesses}
+    unordered = _unordered(entry.test)
+    if len(unordered) * len(allowed.witnesses) > _MOST_ORDERS:
+        return found
+    for witness in allowed.witnesses.values():
+        first: dict[tuple[str, str], int] = {}  # by node and resource, the place of its first event
+        last: dict[tuple[str, str], int] = {}
+        for place, event in enumerate(witness):
+            for resource in event.variables:
+                first.setdefault((event.node.name, resource), place)
+                last[event.node.name, resource] = place
+        for one, other, resource in unordered:
+            for a, b in ((one, other), (other, one)):
+                begin = first.get((a.name, resource))
+                if begin is not None and begin < last.get((b.name, resource), -1):
+                    found.add(f"{a.op} before {b.op}")
     return found
+
+
+def _unordered(test: LitmusTest) -> list[tuple[Node, Node, str]]:
+    """Pairs of unordered nodes on one resource, with that; at most `_MOST_PAIRS` are looked at."""
+    by_resource: dict[str, list[Node]] = {}
+    for node in test.nodes:
+        for resource in node.resources:
+            by_resource.setdefault(resource, []).append(node)
+    relations = NodeRelations(test)
+    pairs = (
+        (one, other, resource)
+        for resource, nodes in by_resource.items()
+        for one, other in combinations(nodes, 2)
+    )
+    return [
+        (one, other, resource)
+        for one, other, resource in islice(pairs, _MOST_PAIRS)
+        if relations.relation(one, other) == "unordered"
+    ]
 
 
 def kills(entries: Sequence[Entry], progress: Callable[[str], None]) -> list[set[str]]:

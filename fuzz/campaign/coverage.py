@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.replay import force
+from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES, RFC, unsplit
@@ -190,7 +191,7 @@ def cover(
     guaranteed = GUARANTEES[config.guarantees]
     try:
         planned = plan(test, guaranteed, limits)
-    except LeftOut as reason:
+    except (LeftOut, NoAllowedSet) as reason:
         return Covered(str(reason))
     covered = Covered(apart=planned.apart)
     parts = _Parts(test, guaranteed)

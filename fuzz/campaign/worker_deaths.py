@@ -48,8 +48,12 @@ class DeathGroup:
 
 def key_of_death(death: WorkerDied) -> str:
     """Key of a death: the same in every campaign, whatever else happens there."""
-    message = _message_pattern(death.message)
-    text = "\0".join((death.kind, death.executor_class, message, *sorted(_ops(death))))
+    return death_key(death.kind, death.executor_class, death.message, death.ops)
+
+
+def death_key(kind: str, executor_class: str, message: str, ops: Iterable[str]) -> str:
+    """Key of a death of a kind with a message, on a test with those kernel classes."""
+    text = "\0".join((kind, executor_class, _message_pattern(message), *sorted(_telling(ops))))
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
@@ -99,8 +103,13 @@ def _explained(deaths: Sequence[WorkerDied]) -> Iterator[tuple[str, tuple[Worker
 
 
 def _ops(death: WorkerDied) -> frozenset[str]:
-    ops = frozenset(death.ops)
-    return ops - {"read"} or ops or frozenset({"no ops"})
+    return _telling(death.ops)
+
+
+def _telling(ops: Iterable[str]) -> frozenset[str]:
+    """Kernel classes that may explain a death."""
+    there = frozenset(ops)
+    return there - {"read"} or there or frozenset({"no ops"})
 
 
 def _message_pattern(message: str) -> str:

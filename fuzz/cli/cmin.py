@@ -85,5 +85,5 @@ def _tests_below(folder: Path) -> Iterator[Path]:
         for path in folders.pop().iterdir():
             if path.is_dir() and not path.is_symlink():
                 folders.append(path)
-            elif path.suffix == ".yaml":
+            elif path.suffix == ".yaml" and path.is_file():  # no link to a terminal, no pipe
                 yield path

@@ -100,7 +100,9 @@ def _named(places: tuple[str, ...], names: set[str]) -> dict[str, tuple[str, Lit
         if files[0].is_dir():
             # A test's file has its name; a folder may hold hundreds of others.
             files = sorted(
-                f for f in files[0].iterdir() if f.suffix in SUFFIXES and f.stem in names
+                f
+                for f in files[0].iterdir()
+                if f.suffix in SUFFIXES and f.stem in names and f.is_file()
             )
         for file in files:
             path = str(file)

@@ -24,6 +24,7 @@ from litmusfuzz.fuzz.cli.common import (
     trust_option,
 )
 from litmusfuzz.fuzz.cli.replay import check_trusted
+from litmusfuzz.reports.tables import one_line
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -96,9 +97,9 @@ def compare(
         tests = {one.test: left, other.test: right}
         for (finding, cause), each in zip(((left, right), (right, left)), found, strict=True):
             why = f": {each.why}" if each.why else ""
-            print_text(f"{finding}, by {cause}: {each.verdict}{why}")
+            print_text(one_line(f"{finding}, by {cause}: {each.verdict}{why}"))
             for experiment in each.experiments:
-                print_text(f"  {_line(experiment, tests)}")
+                print_text(one_line(f"  {_line(experiment, tests)}"))
         print_text(verdict)
     sys.exit(UNKNOWN if verdict == "undecided" else CLEAN)
 

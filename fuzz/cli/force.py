@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -45,7 +44,7 @@ from litmusfuzz.fuzz.cli.common import (
     tests_argument,
 )
 from litmusfuzz.fuzz.cli.oracle import membership, parse_outcome, plain_values
-from litmusfuzz.fuzz.cli.replay import write_log
+from litmusfuzz.fuzz.cli.replay import begin_log, write_log
 from litmusfuzz.fuzz.cli.run import executors_of
 
 
@@ -119,8 +118,7 @@ def force(
     (file, test), (name, config) = entries[0], chosen[0]
     order, outcome = _order(file, test, wanted, model, budget)
     if log_file is not None:
-        # Now, so that a place where nothing can be written is known before the work.
-        Path(log_file).write_text("", encoding="utf-8")
+        begin_log(log_file)
     _force_one(file, test, (name, config), (model, order, outcome), time_s, log_file, as_json)
 
 

@@ -31,6 +31,7 @@ from litmusfuzz.fuzz.cli.common import (
     tests_argument,
 )
 from litmusfuzz.fuzz.cli.replay import unique_names
+from litmusfuzz.reports.tables import one_line
 
 
 @click.group(epilog="Example: litmusfuzz herd export SB MP --out tests")
@@ -71,7 +72,7 @@ def herd_import(files: tuple[str, ...], folder: str | None, as_json: bool) -> No
     if as_json:
         print_json(rows)
     elif folder is not None:
-        click.echo(f"{_count(len(rows), 'test')} written to {folder}")
+        click.echo(f"{_count(len(rows), 'test')} written to {one_line(folder)}")
 
 
 @herd.command("export", epilog="Example: litmusfuzz herd export SB MP --out tests")
@@ -115,7 +116,7 @@ def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_
         print_json(rows)
     elif folder is not None:
         more = f", {refused} refused" if refused else ""
-        click.echo(f"{_count(len(fitting), 'test')} written to {folder}{more}")
+        click.echo(f"{_count(len(fitting), 'test')} written to {one_line(folder)}{more}")
     sys.exit(USAGE if refused else CLEAN)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
+import msgspec
 
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.textfile import write_text
@@ -22,12 +22,17 @@ from litmusfuzz.fuzz.cli.common import (
 )
 from litmusfuzz.fuzz.cli.experiments import compare
 from litmusfuzz.fuzz.executors.entries import loads
+from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.tables import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding
+
+MAX_FINDINGS: Final = 100_000
+"""Of a report."""
 
 
 class Day(click.ParamType[date]):
@@ -86,7 +91,11 @@ def list_(file: str, as_json: bool) -> None:
         )
         return
     for each in entries:
-        classes = f" ({', '.join(each.pattern.classes)})" if each.pattern else ""
+        classes = ""
+        if each.pattern is not None:
+            beside = each.pattern.beside
+            others = "any ops" if beside is None else " or ".join(beside) or "no other op"
+            classes = f" beside {others} ({', '.join(each.pattern.classes)})"
         if each.cause is not None:
             found = each.cause.finding
             shown = " or ".join(symptoms_of(found))
@@ -171,7 +180,7 @@ def add(
         return
     for each in new:
         click.echo(f"{each.key}  {each.name}")
-    click.echo(f"{file}: {len(new)} added, {len(already)} known already")
+    click.echo(f"{one_line(file)}: {len(new)} added, {len(already)} known already")
 
 
 def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -194,42 +203,76 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
                 yield file, key_of(entry), entry.test.name
 
 
+class _Reported(msgspec.Struct):
+    """A finding in a JSON report, as far as it is read here."""
+
+    key: str
+    kind: FindingKind
+    file: str
+    entry: str
+    known: str
+    cause: str = ""
+    config_class: str = ""
+    reason: list[str] = []
+    also: list[str] = []
+
+
+class _Report(msgspec.Struct):
+    """A JSON report. What is not read takes no memory."""
+
+    findings: Annotated[list[_Reported], msgspec.Meta(max_length=MAX_FINDINGS)]
+
+
 def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
     """Findings that a campaign reported as new, from its JSON report."""
-    from litmusfuzz.fuzz.campaign.canonical import key_of
     from litmusfuzz.fuzz.campaign.known_findings import is_key
     from litmusfuzz.reports.outputs import MAX_JSON_BYTES
 
     try:
-        findings = json.loads(read_text(path, MAX_JSON_BYTES))["findings"]
-        for each in findings:
-            if not each["known"]:
-                keys = (each["key"], *each.get("also", ()))
-                for key in keys:
-                    if not is_key(key):
-                        raise ValueError(f"{key!r:.80} is no key")
-                entry = loads(each["entry"], path)
-                forbidden = each["kind"] == "forbidden"
-                # Of a crash the test has only a number for a name.
-                name = entry.test.name if forbidden else each["cause"]
-                if forbidden:
-                    refuse_allowed(f"{path}: {name}", entry)
-                    if entry.finding is None or key_of(entry) != each["key"]:
-                        raise ValueError(f"{name} has not the key {each['key']!r:.80}")
-                for key in keys:
-                    yield str(Path(path).parent / each["file"]), key, name
+        report = msgspec.json.decode(read_text(path, MAX_JSON_BYTES), type=_Report)
+        for each in report.findings:
+            if each.known:
+                continue
+            for key in (each.key, *each.also):
+                if not is_key(key):
+                    raise ValueError(f"{key!r:.80} is no key")
+            entry = loads(each.entry, path)
+            # Of a crash the test has only a number for a name.
+            name = entry.test.name if each.kind is FindingKind.FORBIDDEN else each.cause
+            refuse_allowed(f"{path}: {name}", entry)
+            if _key(each, entry) != each.key:
+                raise ValueError(f"{name} has not the key {each.key!r:.80}")
+            if each.also and each.kind in (FindingKind.FORBIDDEN, FindingKind.UNSOUND):
+                raise ValueError(f"{name} has the key of another finding: {each.also[0]!r:.80}")
+            for key in (each.key, *each.also):
+                yield str(Path(path).parent / each.file), key, name
     except FileError as error:
         fail(str(error))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        problem = f"no {error}" if isinstance(error, KeyError) else str(error)
-        fail(f"{path}: is not the report.json of a campaign: {problem}")
+    except (ValueError, msgspec.MsgspecError) as error:
+        fail(f"{path}: is not the report.json of a campaign: {error}")
+
+
+def _key(reported: _Reported, entry: Entry) -> str:
+    """The key of a finding of a report, computed anew: an entry hides whatever has its key."""
+    from litmusfuzz.fuzz.campaign.canonical import key, key_of
+    from litmusfuzz.fuzz.campaign.worker_deaths import death_key
+
+    kind, of = reported.kind, reported.config_class
+    if kind is FindingKind.FORBIDDEN:
+        return key_of(entry) if entry.finding else ""
+    if kind is FindingKind.UNSOUND:
+        return key(entry.test, kind=kind, rules=(), executor_class=of)
+    kernels = {node.definition.kernel_class for node in entry.test.effects}
+    return death_key(kind, of, (reported.reason or [""])[0], kernels)
 
 
 def _entries(paths: Sequence[str]) -> Iterator[tuple[str, Entry]]:
     """The findings in files and folders; other files of a folder are left out."""
     for path in paths:
         folder = Path(path)
-        files = sorted(map(str, folder.glob("*.yaml"))) if folder.is_dir() else [path]
+        files = [path]
+        if folder.is_dir():
+            files = sorted(str(each) for each in folder.glob("*.yaml") if each.is_file())
         found = [(each, load_or_fail(each)) for each in files]
         kept = [(each, entry) for each, entry in found if entry.finding is not None]
         if not kept:

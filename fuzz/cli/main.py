@@ -115,8 +115,8 @@ class _Output:
         self.unescaped = cast("TextIO", _Output(stream, escapes=False) if escapes else self)
 
     def write(self, text: str | bytes) -> int:
-        if isinstance(text, bytes):  # what completes a command in a shell
-            text = text.decode(errors="replace")
+        if isinstance(text, bytes):  # click takes what accepts bytes for binary, and encodes
+            text = text.decode(self._stream.encoding, errors="replace")
         try:
             return self._stream.write(harmless(text) if self._escapes else text)
         except OSError as error:
@@ -144,9 +144,15 @@ class _Output:
 
 
 def _in_utf8(stream: TextIO) -> TextIO:
-    """The stream, in UTF-8 if the locale says no more than ASCII."""
-    if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name == "ascii":
-        stream.reconfigure(encoding="utf-8")
+    """The stream, in UTF-8 if the locale says no more than ASCII.
+
+    In another encoding ``?`` stands for a character that it lacks.
+    """
+    if isinstance(stream, io.TextIOWrapper):
+        if codecs.lookup(stream.encoding).name == "ascii":
+            stream.reconfigure(encoding="utf-8")
+        elif stream.errors == "strict":
+            stream.reconfigure(errors="replace")
     return stream
 
 

@@ -27,6 +27,7 @@ from litmusfuzz.fuzz.cli.common import (
 )
 from litmusfuzz.fuzz.cli.replay import check_trusted, found_on
 from litmusfuzz.fuzz.cli.run import executors_of
+from litmusfuzz.reports.tables import one_line
 
 
 @click.command(epilog="Example: litmusfuzz minimize findings/run-1/unreduced/NAME.yaml --time 5m")
@@ -111,5 +112,5 @@ def minimize(
         data = found and plain(found) | {"file": str(folder / found.file)}
         print_json({"finding": data, "problem": done.problem})
     else:
-        print_text(finding(found, str(folder)) if found else f"{file}: {done.problem}")
+        print_text(finding(found, str(folder)) if found else one_line(f"{file}: {done.problem}"))
     sys.exit(FORBIDDEN if found else UNKNOWN)

@@ -25,6 +25,7 @@ from litmusfuzz.fuzz.cli.common import (
     test_argument,
 )
 from litmusfuzz.fuzz.executors.entries import loads
+from litmusfuzz.reports.tables import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,7 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
 
     Prints the change as a diff, for a person to read; --write makes it.
     """
+    from litmusfuzz.corpus.library import paths
     from litmusfuzz.corpus.textfile import save
     from litmusfuzz.oracles.model import MODELS
 
@@ -62,6 +64,9 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
             )
         home = Path(folder) if folder else Path(corpus.__file__).parent / "findings"
         target = home / f"{entry.test.name}.yaml"
+        other = paths().get(entry.test.name)
+        if not folder and other not in (None, target):
+            fail(f"{file}: {other} has that name: two tests of the corpus would")
     elif folder:
         target = Path(folder) / f"{entry.test.name}.yaml"
     sets: dict[str, frozenset[Outcome] | Digest] = {}
@@ -74,7 +79,8 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
         if outcomes != sets.get("rfc"):
             sets[model.name] = outcomes
     new = dumps(replace(entry, allowed=sets))
-    diff = list(difference(_old(target), new, str(target)))
+    shown = one_line(str(target))
+    diff = list(difference(_old(target), new, shown))
     if write and diff:
         save(replace(entry, allowed=sets), target)
     if as_json:
@@ -83,9 +89,9 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
     for line in diff:
         click.echo(line)
     if not diff:
-        click.echo(f"{target}: nothing to change")
+        click.echo(f"{shown}: nothing to change")
     elif not write:
-        click.echo(f"\n{target} is not written; --write does")
+        click.echo(f"\n{shown} is not written; --write does")
 
 
 def _old(target: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from dataclasses import replace
@@ -134,8 +135,7 @@ def replay(
         if several:
             fail("--log: holds the outcomes of one executor")
         unique_names(((file, entry.test) for file, entry in entries), "--log")
-        # Now, so that a place where nothing can be written is known before the work.
-        Path(log_file).write_text("", encoding="utf-8")
+        begin_log(log_file)
     if several and count is None and not schedule:
         count = DEFAULT_COUNT
     options = ReplayOptions(time_s, count, seed, schedule)
@@ -287,6 +287,19 @@ def _missing(worker: Worker, config: Config) -> str:
     if isinstance(reply, Died):
         return f"{worker.executor} does not start: {reply.message}"
     return f"{worker.executor}: {reply.unavailable}" if reply.unavailable else ""
+
+
+def begin_log(path: str) -> None:
+    """Empty a log; now, so that a place where nothing can be written is known before the work.
+
+    A file that is no log is kept: a test or a finding, named by mistake or by a stranger's command.
+    """
+    if Path(path).is_file():
+        with open(path, encoding="utf-8", errors="replace") as file:
+            begin = file.read(1 << 16)
+        if begin.strip() and not re.search(r"(?m)^Test ", begin):
+            fail(f"--log: {path}: exists already, and is no log: move it away first")
+    Path(path).write_text("", encoding="utf-8")
 
 
 def write_log(test: LitmusTest, histogram: Mapping[Outcome, int], path: str) -> None:

@@ -12,6 +12,7 @@ def run_command() -> NoReturn:
 
     Ctrl-C while modules are still being imported exits with 3.
     """
+    ignore_empty_entries()
     try:
         from litmusfuzz.fuzz.cli.main import run_command
         from litmusfuzz.fuzz.executors.interpreter import safe_path
@@ -22,6 +23,22 @@ def run_command() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("litmusfuzz: interrupted\n")
         sys.exit(3)
+
+
+def ignore_empty_entries() -> None:
+    """Import nothing from the working directory by an empty entry of ``PYTHONPATH``.
+
+    ``PYTHONPATH=$PYTHONPATH:more`` leaves one. An entry that names the working directory counts.
+    """
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if len(entries) < 2 or "" not in entries:
+        return
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        return
+    if here not in map(os.path.abspath, filter(None, entries)):
+        sys.path[:] = [path for path in sys.path if path not in ("", here)]
 
 
 def ignore_working_directory() -> None:

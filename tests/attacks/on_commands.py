@@ -157,3 +157,56 @@ def modules_in_the_working_folder(place: Place) -> str:
     place.run("validate", "SB", codes=(0,))
     assert not (place.folder / "hit").exists()
     return "none is imported"
+
+
+@attack("to have his module imported: an empty entry of PYTHONPATH stands for his folder")
+def an_empty_entry_of_the_import_path(place: Place) -> str:
+    for name in ("numpy", "yaml", "msgspec", "click", "psutil"):
+        place.write(f"{name}.py", "open('hit', 'w')\nraise SystemExit(9)\n")
+    for path in (":", ":/nowhere", "/nowhere:", "/nowhere::/nowhere"):
+        env = {"PYTHONPATH": path}
+        place.run("oracle", "SB", env=env, codes=(0,))
+    place.run("replay", "SB", "--executors", "native", "--count", "64", env=env, codes=(0,))
+    assert not (place.folder / "hit").exists()
+    return "none is imported"
+
+
+@attack("to hang: a notation that is tried with each way to share out its blanks")
+def blanks_in_the_short_notation(place: Place) -> str:
+    for notation in ("loop 3 while{}b\\nc {{X=1}}", "X={}1\\n1", "Q!{}1\\n1"):
+        text = notation.format(" " * 40_000)
+        code = f"from litmusfuzz import litmus\ntry: litmus('{text}', queues={{'Q': 1}})\n"
+        code += "except ValueError as error: print(error)"
+        ended = place.run("-c", code, program=PYTHON, within_s=8, codes=(0,))
+        assert "not a statement" in ended.out or "a loop is as in" in ended.out
+    return ended.out.strip().splitlines()[-1][:80]
+
+
+@attack("to have his library loaded by the completion of a shell")
+def completion_of_an_engine_of_his(place: Place) -> str:
+    hit = _library(place)
+    words = "litmusfuzz replay --executors native:engine=./evil.so --configuration e"
+    env = {"_LITMUSFUZZ_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "5"}
+    place.run(env=env, codes=(0,))
+    words = "litmusfuzz replay --engine ./evil.so --executors na"
+    ended = place.run(env=env | {"COMP_WORDS": words}, codes=(0,))
+    assert "native" in ended.out
+    assert not hit.exists()
+    return ended.out.splitlines()[0]
+
+
+@attack("to get a traceback: settings of the interpreter, the terminal and the locale")
+def odd_variables_of_the_environment(place: Place) -> str:
+    text = SB.read_text().splitlines(keepends=True)
+    begin = next(n for n, line in enumerate(text) if line.startswith("description"))
+    text[begin + 1] = "  日本語 \N{REPLACEMENT CHARACTER} ελληνικά\n"
+    path = place.write("a.yaml", "".join(text))
+    for name, value in (
+        *(("PYTHONIOENCODING", each) for each in ("latin-1", "ascii", "cp1252", "koi8-r")),
+        *(("COLUMNS", each) for each in ("0", "-1", "99999999999999999999", "x")),
+        *(("TZ", each) for each in ("../../x", ":/etc/passwd", "X" * 5000)),
+        *(("PYTHONOPTIMIZE", "2"), ("PYTHONWARNINGS", "error"), ("TMPDIR", "/nowhere")),
+    ):
+        place.run("show", path, env={name: value}, codes=(0,))
+    ended = place.run("list", "executors", env={"PYTHONOPTIMIZE": "2"}, codes=(0,))
+    return f"{len(ended.out.splitlines())} lines"

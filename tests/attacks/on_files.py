@@ -237,3 +237,255 @@ def a_finding_with_the_largest_numbers(place: Place) -> str:
     place.write("a.yaml", text.replace("executions: 1024", f"executions: {most}") + "\n")
     ended = place.run("replay", "a.yaml", "--time", "2s", codes=(3,))
     return ended.out.strip().splitlines()[-1]
+
+
+def _test(body: str, variables: str = "  X: {dtype: int32}\n", more: str = "") -> str:
+    return f"litmusfuzz: 2\nname: t\nvariables:\n{variables}{more}graphs:\n{body}"
+
+
+def _reads(count: int, more: str = "") -> str:
+    """Reads of X in one graph, each after the one before it."""
+    read = "op: ReadVariableOp, resources: [X]"
+    rest = "".join(f"    r{n}: {{{read}, after: [r{n - 1}]}}\n" for n in range(1, count))
+    return f"  g:\n    r0: {{{read}}}\n{rest}{more}"
+
+
+@attack("to hang: each name that a finding needs is looked for among those before it")
+def a_finding_that_needs_60000_names(place: Place) -> str:
+    nodes = "".join(f"    a{n}: {{op: NoOp}}\n" for n in range(60_000))
+    names = ", ".join(f"a{n}" for n in range(60_000))
+    finding = FINDING.read_text()
+    finding = finding[finding.index("finding:") :] + f"  needs_names: [{names}]\n"
+    graphs = [
+        f"  g{n}:\n" + "".join(nodes.splitlines(keepends=True)[n * 2000 :][:2000])
+        for n in range(30)
+    ]
+    path = place.write("t.yaml", _test("".join(graphs)) + finding)
+    return place.run("oracle", path, within_s=10, codes=(2,)).error
+
+
+@attack("to hang: the runs of a test are listed anew for each of its events")
+def a_test_of_20000_graphs(place: Place) -> str:
+    read = "{op: ReadVariableOp, resources: [X]}"
+    graphs = "".join(f"  g{n}:\n    r{n}: {read}\n" for n in range(20_000))
+    path = place.write("t.yaml", _test(graphs))
+    place.run("replay", path, "--executors", "native", "--count", "1", within_s=10, codes=(2,))
+    return place.run("oracle", path, within_s=10, codes=(2,)).error
+
+
+@attack("to take all memory: the oracle keeps the earlier events of each of 128,000 events")
+def a_graph_of_2000_nodes_that_runs_64_times(place: Place) -> str:
+    client = "client:\n" + "".join(f"  a{n}: {{graph: g}}\n" for n in range(64))
+    place.write("t.yaml", _test(_reads(2000)) + client)
+    limited = ("--as=3000000000", PROGRAM)
+    for command in (("oracle",), ("force",)):
+        ended = place.run(
+            *(*limited, *command, "t.yaml"),
+            program=Path("/usr/bin/prlimit"),
+            within_s=20,
+            codes=(3,),
+        )
+    place.run("herd", "export", "t.yaml", within_s=15)
+    return ended.out.strip().splitlines()[-1]
+
+
+@attack("to hang: each thread looks at the initial value of each register")
+def herd_import_of_60000_threads(place: Place) -> str:
+    registers = "".join(f"{n % 10_000}:r{n}=1;" for n in range(60_000))
+    threads = "".join(f"P{n}(int*x){{*x=1;}}\n" for n in range(60_000))
+    place.write("t.litmus", f"C a\n{{{registers}}}\n{threads}")
+    return place.run("herd", "import", "t.litmus", within_s=10, codes=(2,)).error
+
+
+@attack("to hang: a new name is sought for each of 20,000 variables of one beginning")
+def herd_import_of_variables_that_begin_alike(place: Place) -> str:
+    variables = "".join(f"int {'a' * 66}{n};" for n in range(20_000))
+    place.write("t.litmus", f"C a\n{{{variables}}}\nP0(int*x){{*x=1;}}\n")
+    return place.run("herd", "import", "t.litmus", within_s=10, codes=(2,)).error
+
+
+@attack("to have two logs agree: a state of a variable that begins like a verdict ends the states")
+def a_log_with_a_variable_called_okay(place: Place) -> str:
+    begin, end = "Test SB Allowed\nStates\n0:r0=0;\n", "Ok\nWitnesses\nCondition exists (true)\n"
+    place.write("b.log", begin + end)
+    for name in ("Okay", "No", "Ok ", "Undef", "Ok[0]"):
+        place.write("a.log", f"{begin}{name}=7; 0:r0=7;\n0:r0=7;\n{end}")
+        ended = place.run("herd", "compare", "a.log", "b.log")
+        assert ended.code, name
+    return ended.error or ended.out.strip().splitlines()[-1]
+
+
+@attack("to get a traceback: critical sections 600 deep")
+def sections_inside_each_other(place: Place) -> str:
+    nodes = [f"    r{n}: {{op: ReadVariableOp, resources: [X]}}\n" for n in range(600)]
+    for n in range(600):
+        members = ", ".join(f"r{k}" for k in range(n + 1))
+        nodes.append(f"    s{n}: {{op: CriticalSection, resources: [M], members: [{members}]}}\n")
+    path = place.write("t.yaml", _test("  g:\n" + "".join(nodes), more="mutexes:\n  M: {}\n"))
+    return place.run("show", path, within_s=10, codes=(2,)).error
+
+
+@attack("to hang or take all memory: an expression that doubles 60 times")
+def an_expression_of_2_to_the_60_terms(place: Place) -> str:
+    nodes = "    t0: {op: ReadVariableOp, resources: [X]}\n"
+    nodes += "".join(
+        f"    t{n}: {{op: Maximum, inputs: [t{n - 1}, t{n - 1}]}}\n" for n in range(1, 61)
+    )
+    nodes += "    w: {op: AssignVariableOp, resources: [X], inputs: [t60]}\n"
+    path = place.write("t.yaml", _test("  g:\n" + nodes))
+    for command in (("show",), ("show", "--format", "dot"), ("herd", "export"), ("oracle",)):
+        ended = place.run(*command, path, within_s=8)
+        assert len(ended.out) < 100_000
+    return f"{len(ended.out)} characters"
+
+
+@attack("to hang: a pipe among a folder's tests that he keeps open")
+def a_link_to_an_open_pipe_in_a_folder(place: Place) -> str:
+    (place.folder / "a").mkdir()
+    shutil.copyfile(ROOT / "corpus/litmus/SB.yaml", place.folder / "a/MP.yaml")
+    shutil.copyfile(FINDING, place.folder / "a/f.yaml")
+    os.mkfifo(place.folder / "pipe")
+    held = os.open(place.folder / "pipe", os.O_RDWR)
+    for name in ("SB", "x"):
+        (place.folder / f"a/{name}.yaml").symlink_to(place.folder / "pipe")
+    place.write("a.log", "Test SB Allowed\nStates 1\n0:r0=0;\nOk\nWitnesses\n")
+    place.write("b.log", "Test SB Allowed\nStates 1\n0:r0=1;\nOk\nWitnesses\n")
+    try:
+        place.run("cmin", "a", "--out", "kept", "--no-kills", within_s=15, codes=(0,))
+        place.run("known", "add", "known.yaml", "a", "--why", "x", within_s=10, codes=(0,))
+        ended = place.run("herd", "compare", "a.log", "b.log", "--tests", "a", within_s=10)
+    finally:
+        os.close(held)
+    return ended.out.strip().splitlines()[-1]
+
+
+@attack("to hide a mark in a text: a sign that no terminal shows")
+def a_description_with_a_byte_order_mark(place: Place) -> str:
+    text = _test("  g:\n    r0: {op: ReadVariableOp, resources: [X]}\n")
+    path = place.write(
+        "t.yaml", text.replace("variables", 'description: "a\\uFEFFb"\nvariables', 1)
+    )
+    return place.run("show", path, codes=(2,)).error
+
+
+@attack("to hang: each two ops of each outcome's order are compared")
+def cmin_of_a_test_with_many_outcomes_and_ops(place: Place) -> str:
+    nodes = "".join(f"    c{n}: {{op: Const, dtype: int32, value: {n}}}\n" for n in range(1, 6))
+    for n in range(1, 6):
+        nodes += f"    w{n}: {{op: AssignVariableOp, resources: [X], inputs: [c{n}]}}\n"
+        nodes += f"    q{n}: {{op: ReadVariableOp, resources: [X], after: [w{n}]}}\n"
+    reads = _reads(300).replace("[X]", "[Y]").removeprefix("  g:\n")
+    variables = "  X: {dtype: int32}\n  Y: {dtype: int32}\n"
+    text = _test(f"  g:\n{nodes}{reads}observe: [q1, q2, q3, q4, q5]\n", variables)
+    place.write("a/t.yaml", text)
+    ended = place.run("cmin", "a", "--out", "kept", "--no-kills", within_s=10, codes=(0,))
+    return ended.out.strip().splitlines()[-1]
+
+
+@attack("to forge a line of a report: a name of a file that is two lines, or no text")
+def cmin_of_files_with_odd_names(place: Place) -> str:
+    for name, source in (("a\nforged: all is well.yaml", "SB"), ("\udcff.yaml", "IRIW")):
+        (place.folder / "a").mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / f"corpus/litmus/{source}.yaml", place.folder / "a" / name)
+    ended = place.run("cmin", "a", "--out", "kept", "--no-kills", codes=(0,))
+    assert not any(line.startswith("forged") for line in ended.out.splitlines())
+    return ended.out.strip().splitlines()[-1]
+
+
+def _reported(**fields: object) -> str:
+    """A campaign's report of one finding."""
+    from litmusfuzz.fuzz.campaign.canonical import key_of
+    from litmusfuzz.fuzz.executors.entries import load
+
+    found: dict[str, object] = {"known": "", "entry": FINDING.read_text(), "kind": "forbidden"}
+    found |= {"cause": "x", "file": "f", "key": key_of(load(FINDING))}
+    return json.dumps({"findings": [found | fields]})
+
+
+@attack("to have another finding suppressed: its key is a second one of a harmless finding")
+def a_report_with_a_second_key(place: Place) -> str:
+    place.write("report.json", _reported(also=["v3-abababababababab"]))
+    ended = place.run("known", "add", "known.yaml", "report.json", "--why", "harmless")
+    assert ended.code == 2
+    assert not (place.folder / "known.yaml").exists()
+    return ended.error
+
+
+@attack("to have a finding suppressed: a crash is reported with its key")
+def a_report_of_a_crash_with_the_key_of_a_finding(place: Place) -> str:
+    for kind in ("crashed", "timed out", "out of memory", "unsound"):
+        place.write("report.json", _reported(kind=kind, config_class="tf/executor", reason=["x"]))
+        ended = place.run("known", "add", "known.yaml", "report.json", "--why", "harmless")
+        assert ended.code == 2
+        assert not (place.folder / "known.yaml").exists()
+    return ended.error
+
+
+@attack("to take all memory: lists in place of findings, three bytes each")
+def a_report_of_20_million_empty_lists(place: Place) -> str:
+    with (place.folder / "report.json").open("w") as file:
+        file.write(f'{{"findings": [{",".join(["[]"] * 20_000_000)}]}}')
+    limited = ("--as=1000000000", PROGRAM, "known", "add", "k.yaml", "report.json", "--why", "x")
+    ended = place.run(*limited, program=Path("/usr/bin/prlimit"), within_s=10, codes=(2,))
+    return ended.error
+
+
+@attack("to hide how much an entry hides: a pattern that takes any op beside its own")
+def a_pattern_that_hides_more_than_its_neighbour(place: Place) -> str:
+    said = []
+    for beside in ("", ", beside: [read]", ", beside: []"):
+        pattern = "symptoms: [crashed], kernels: [AssignVariableOp], classes: [tf/executor]"
+        entry = f"  - {{pattern: {{{pattern}{beside}}}, why: x, name: a}}\n"
+        place.write("known.yaml", f"litmusfuzz_known: 3\nfindings:\n{entry}")
+        said.append(place.run("known", "list", "known.yaml", codes=(0,)).out)
+    assert len(set(said)) == 3
+    return said[0].splitlines()[0]
+
+
+@attack("to have a test of the corpus replaced: his finding has its name")
+def promote_a_finding_named_like_a_test(place: Place) -> str:
+    text = FINDING.read_text().replace("name: scatter-beside-scatter", "name: SB")
+    return place.run("promote", place.write("SB.yaml", text), codes=(2,)).error
+
+
+@attack("to forge the head of a diff: the name of its file is two lines")
+def promote_of_a_file_whose_name_is_two_lines(place: Place) -> str:
+    text = (ROOT / "corpus/litmus/SB.yaml").read_text().replace("X: 1", "X: 2", 1)
+    path = place.write("x\n+++ corpus/litmus/SB.yaml (promoted)\n.yaml", text)
+    ended = place.run("promote", path)
+    assert not any(line.startswith("+++ corpus") for line in ended.out.splitlines())
+    return (ended.out or ended.error).splitlines()[-1]
+
+
+@attack("to have a record of 100,000 choices followed without end")
+def a_schedule_that_never_fits(place: Place) -> str:
+    choices = ", ".join(f"0/2:{n:016x}" for n in range(100_000))
+    text = FINDING.read_text().replace("executor: tf\n", "executor: native\n")
+    text = text.replace("configuration: plain", "configuration: controlled")
+    lines = ["  settings: {}" if ln.startswith("  settings:") else ln for ln in text.splitlines()]
+    schedule = f"  schedule:\n    outcome: {{X: torn}}\n    choices: [{choices}]\n"
+    place.write("a.yaml", "\n".join(lines) + "\n" + schedule)
+    ended = place.run("replay", "a.yaml", "--time", "2s", within_s=20)
+    assert ended.code in (2, 3)
+    return (ended.out or ended.error).strip().splitlines()[-1]
+
+
+@attack("to have his module imported when a finding is only looked at")
+def a_finding_on_an_engine_of_his(place: Place) -> str:
+    place.write("evil.py", "open('hit', 'w')\nclass Engine: pass\n")
+    text = FINDING.read_text().replace("executor: tf\n", "executor: native\n")
+    text = text.replace("configuration: plain", "configuration: engine=evil:Engine;threads=2")
+    settings = "  settings: {engine: 'evil:Engine', threads: 2, split_updates: false}"
+    lines = [settings if ln.startswith("  settings:") else ln for ln in text.splitlines()]
+    place.write("a.yaml", "\n".join(lines) + "\n")
+    env = {"PYTHONPATH": str(place.folder)}
+    for command in (("oracle",), ("show",), ("known", "add", "k.yaml", "--why", "x"), ("promote",)):
+        ended = place.run(*command, "a.yaml", env=env)
+    for command in (("replay",), ("known", "compare", "a.yaml")):
+        ended = place.run(*command, "a.yaml", env=env, codes=(2,))
+    place.write(
+        "known.yaml", "litmusfuzz_known: 3\nfindings:\n  - {finding: a.yaml, why: x, name: a}\n"
+    )
+    place.run("known", "list", "known.yaml", env=env, codes=(2,))
+    assert not (place.folder / "hit").exists()
+    return ended.error

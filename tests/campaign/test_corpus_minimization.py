@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 from itertools import combinations
 
 import pytest
+from helpers import LITMUS
 
-from litmusfuzz.fuzz.campaign.corpus_minimization import minimum
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import Entry, load
+from litmusfuzz.fuzz.campaign.corpus_minimization import minimum, shown
+from litmusfuzz.fuzz.campaign.relations import NodeRelations
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import MODELS
 
 
 def fewest(sets: dict[str, frozenset[str]]) -> int:
@@ -47,3 +54,28 @@ def test_a_greedy_cover_is_improved() -> None:
     cover = minimum(sets)
     assert list(cover.kept) == ["left", "right"]
     assert cover.proved
+
+
+@pytest.mark.parametrize("path", LITMUS[::6], ids=lambda path: path.stem)
+def test_orders_are_those_of_all_two_events(path) -> None:
+    entry = load(path)
+    relations = NodeRelations(entry.test)
+    found = set()
+    for model in MODELS.values():
+        for witness in Explorer(entry.test, model).allowed_outcomes().witnesses.values():
+            events = [event for event in witness if event.node.name in relations.paths]
+            for one, other in combinations(events, 2):
+                shared = one.node is not other.node and set(one.variables) & set(other.variables)
+                if shared and relations.relation(one.node, other.node) == "unordered":
+                    found.add(f"{one.node.op} before {other.node.op}")
+    assert {each for each in shown(entry) if " before " in each} == found
+
+
+def test_a_test_with_many_outcomes_and_ops_takes_seconds() -> None:
+    """To compare each two events of each outcome takes minutes."""
+    writes = " || ".join(f"X={n}; r{n}=X" for n in range(1, 6))
+    reads = "; ".join(f"q{n}=Y" for n in range(300))
+    test = litmus(f"{writes} || {reads}")
+    start = time.process_time()
+    assert "AssignVariableOp before AssignVariableOp" in shown(Entry(test))
+    assert time.process_time() - start < 10

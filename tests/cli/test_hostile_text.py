@@ -53,7 +53,7 @@ EVIL = (
 SB = load(LITMUS[0].parent / "SB.yaml")
 
 
-@pytest.mark.parametrize("sign", [*BIDI, "\ufffe", "\U000e0041", "\x1b", "\x9b", "\x7f"])
+@pytest.mark.parametrize("sign", [*BIDI, "\ufffe", "\ufeff", "\U000e0041", "\x1b", "\x9b", "\x7f"])
 def test_no_file_has_characters_that_turn_or_hide_text(sign: str) -> None:
     text = dumps(SB).replace("name: SB\n", f'name: SB\ndescription: "a{sign}b"\n')
     text = re.sub(r"(?m)^description: \|\n(  .*\n)+", "", text)

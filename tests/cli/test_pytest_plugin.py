@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from guide import DOCS, example, installed, mutant
 from helpers import LITMUS
 
@@ -187,6 +189,21 @@ def test_a_crash_is_not_known_by_the_cause_of_something_else(run, project: Path)
     write_known(project, "dies", "finding")
     on = ("-n0", "litmus/SB.yaml", "--litmus-executors", "dies", "--litmus-known", "known.yaml")
     assert run(*on)[0] == 1
+
+
+def test_a_file_of_ours_is_known_in_braces_and_indented(run, project: Path) -> None:
+    text = (project / "litmus/SB.yaml").read_text()
+    (project / "litmus/SB.yaml").write_text("".join(f"  {line}\n" for line in text.splitlines()))
+    data = yaml.safe_load((project / "litmus/MP.yaml").read_text())
+    (project / "litmus/MP.yaml").write_text(json.dumps(data))
+    (project / "litmus/job.yaml").write_text("jobs: {a: {litmusfuzz: 2}}\n")
+    (project / "litmus/broken.yaml").write_text("{litmusfuzz: [\n")
+    files = [f"litmus/{stem}.yaml" for stem in ("SB", "MP", "job", "broken")]
+    _, output = run("-n0", *files, "--litmus-executors", "interleaver")
+    for stem in ("SB", "MP"):
+        assert f"PASSED litmus/{stem}.yaml::interleaver/plain" in output
+    assert "job.yaml::" not in output
+    assert "broken.yaml::" not in output
 
 
 @pytest.mark.parametrize("head", ["\ufefflitmusfuzz:", '"litmusfuzz":'])

@@ -10,21 +10,22 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.textfile import FileError, loads
+from litmusfuzz.fuzz.campaign.canonical import key, key_of
 from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
+from litmusfuzz.fuzz.campaign.worker_deaths import death_key
 from litmusfuzz.fuzz.cli.common import MAX_COMPLAINT, MAX_NUMBER
 from litmusfuzz.fuzz.cli.promote import difference
 from litmusfuzz.fuzz.executors.entries import loads as loads_checked
 from litmusfuzz.fuzz.pytest_plugin import named_executors
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Command
 
 FINDING = LITMUS[0].parents[1] / "findings/scatter-beside-scatter.yaml"
@@ -208,3 +209,165 @@ def test_errors_of_collection_give_no_commands(tmp_path: Path) -> None:
         text = done.stdout + done.stderr
         assert "## vso[x]y" in text or "## [x]y" in text
         assert "##vso" not in text
+
+
+def reported(**fields: object) -> str:
+    """A campaign's report of one finding."""
+    key = key_of(loads_checked(TEXT))
+    found = {"known": "", "entry": TEXT, "kind": "forbidden", "file": "f", "key": key}
+    return json.dumps({"findings": [found | {"cause": "x"} | fields]})
+
+
+def test_a_report_adds_no_other_keys(tmp_path: Path, litmusfuzz_here: Command) -> None:
+    add = ("known", "add", "k.yaml", "report.json", "--why", "x")
+    other = "v3-0000000000000000"
+    of = {"config_class": "tf/executor", "reason": ["signal 6"]}
+    for wrong, message in (
+        ({"also": [other]}, f"scatter-beside-scatter has the key of another finding: '{other}'"),
+        *(({"kind": kind, **of}, "x has not the key 'v3-") for kind in ("crashed", "unsound")),
+        ({"kind": "forged"}, "Invalid enum value 'forged'"),
+        ({"reason": 1}, "Expected `array`, got `int`"),
+    ):
+        (tmp_path / "report.json").write_text(reported(**wrong))
+        refused(litmusfuzz_here(*add), message)
+    kernels = {node.definition.kernel_class for node in loads_checked(TEXT).test.effects}
+    crashed = death_key("crashed", "tf/executor", "signal 6", kernels)
+    fields = {"kind": "crashed", "key": crashed, "also": [other], **of}
+    (tmp_path / "report.json").write_text(reported(**fields))
+    assert litmusfuzz_here(*add).returncode == 0
+    unsound = key(loads_checked(TEXT).test, kind="unsound", rules=(), executor_class="tf/xla")
+    fields = {"kind": "unsound", "key": unsound, "config_class": "tf/xla"}
+    (tmp_path / "report.json").write_text(reported(**fields))
+    assert litmusfuzz_here(*add).returncode == 0
+    keys = [each.key for each in loads_known((tmp_path / "k.yaml").read_text()).entries]
+    assert keys == [crashed, other, unsound]
+
+
+def test_a_list_says_what_a_pattern_takes_beside(tmp_path: Path, litmusfuzz_here: Command) -> None:
+    pattern = "symptoms: [crashed], kernels: [AssignVariableOp], classes: [tf/executor]"
+    for beside, said in (
+        ("", "beside any ops"),
+        (", beside: [read]", "beside read"),
+        (", beside: []", "beside no other op"),
+    ):
+        entry = f"  - {{pattern: {{{pattern}{beside}}}, why: x, name: a}}\n"
+        (tmp_path / "k.yaml").write_text(f"litmusfuzz_known: 3\nfindings:\n{entry}")
+        assert said in litmusfuzz_here("known", "list", "k.yaml").stdout
+
+
+def test_a_folder_has_tests_in_files_only(tmp_path: Path, litmusfuzz: Command) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/forged\nline.yaml").write_text(TEXT)
+    os.mkfifo(tmp_path / "pipe")
+    held = os.open(tmp_path / "pipe", os.O_RDWR)
+    for name in ("SB", "x"):
+        (tmp_path / f"a/{name}.yaml").symlink_to(tmp_path / "pipe")
+    for name, state in (("a", 0), ("b", 1)):
+        text = f"Test SB Allowed\nStates 1\n0:r0={state};\nOk\nWitnesses\n"
+        (tmp_path / f"{name}.log").write_text(text)
+    try:
+        done = litmusfuzz("cmin", "a", "--out", "kept", "--no-kills", timeout_s=30)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("forged line.yaml: ")
+        done = litmusfuzz("known", "add", "k.yaml", "a", "--why", "x", timeout_s=20)
+        assert done.returncode == 0, done.stderr
+        done = litmusfuzz("herd", "compare", "a.log", "b.log", "--tests", "a", timeout_s=20)
+        assert "1 not judged" in done.stdout
+    finally:
+        os.close(held)
+
+
+def test_promote_makes_no_two_tests_of_a_name(tmp_path: Path, litmusfuzz_here: Command) -> None:
+    text = TEXT.replace("name: scatter-beside-scatter", "name: SB")
+    (tmp_path / "a.yaml").write_text(text)
+    refused(litmusfuzz_here("promote", "a.yaml"), "litmus/SB.yaml has that name")
+    assert litmusfuzz_here("promote", "a.yaml", "--out", "out").returncode == 0
+    assert litmusfuzz_here("promote", str(FINDING)).returncode == 0
+
+
+def test_a_name_of_two_lines_is_one_in_a_diff(tmp_path: Path, litmusfuzz_here: Command) -> None:
+    name = "x\n+++ forged\n.yaml"
+    text = (LITMUS[0].parent / "SB.yaml").read_text()
+    (tmp_path / name).write_text(text.replace("allowed:", "# a remark\nallowed:"))
+    done = litmusfuzz_here("promote", name)
+    assert "+++ x +++ forged .yaml (promoted)" in done.stdout.splitlines()
+    assert "+++ forged" not in done.stdout.splitlines()
+
+
+def test_a_replay_that_ran_nothing_is_undecided(litmusfuzz: Command) -> None:
+    done = litmusfuzz("replay", "SB", "--executors", "native", "--time", "0.000001ms")
+    assert done.returncode == 3
+    assert "nothing ran in the time" in done.stdout
+
+
+def test_a_log_replaces_logs_only(tmp_path: Path, litmusfuzz_here: Command) -> None:
+    (tmp_path / "f.yaml").write_text(TEXT)
+    (tmp_path / "empty").touch()
+    for command in (("replay", "SB", "--count", "9"), ("force", "SB", "--outcome", "r0=0,r1=1")):
+        on = (*command, "--executors", "native", "--log")
+        refused(litmusfuzz_here(*on, "f.yaml"), "--log: f.yaml: exists already, and is no log")
+        for name in ("new", "new", "empty", "/dev/null"):
+            assert litmusfuzz_here(*on, name).returncode == 0
+    assert (tmp_path / "f.yaml").read_text() == TEXT
+
+
+@pytest.mark.parametrize("path", [":", ":/nowhere", "/nowhere::/nowhere"])
+def test_an_empty_entry_of_the_import_path_is_not_the_working_folder(
+    path: str, tmp_path: Path
+) -> None:
+    (tmp_path / "click.py").write_text("raise SystemExit(9)")
+    program = Path(sys.executable).with_name("litmusfuzz")
+    for entries, code in ((path, 0), (f"{path}:{tmp_path}", 9)):
+        done = subprocess.run(
+            [program, "oracle", "SB"],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": entries},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+
+
+def test_an_encoding_that_lacks_a_character(tmp_path: Path) -> None:
+    text = (
+        (LITMUS[0].parent / "SB.yaml").read_text().replace("store buff", "\u65e5 \xe4 store buff")
+    )
+    (tmp_path / "a.yaml").write_text(text)
+    for encoding in ("cp037", "latin-1", "koi8-r"):
+        done = subprocess.run(
+            [Path(sys.executable).with_name("litmusfuzz"), "show", "a.yaml"],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        letter = "?" if encoding == "koi8-r" else "\xe4"
+        assert f"? {letter} store buffering" in done.stdout.decode(encoding)
+
+
+def test_a_test_of_too_many_events_is_left_out(tmp_path: Path, litmusfuzz_here: Command) -> None:
+    names = "".join(f"    r{n}: {{op: ReadVariableOp, resources: [X]}}\n" for n in range(300))
+    runs = "".join(f"  a{n}: {{graph: g}}\n" for n in range(60))
+    head = "litmusfuzz: 2\nname: t\nvariables:\n  X: {dtype: int32}\n"
+    (tmp_path / "t.yaml").write_text(f"{head}graphs:\n  g:\n{names}client:\n{runs}")
+    done = litmusfuzz_here("force", "t.yaml")
+    assert done.returncode == 3
+    assert "left out on native/controlled: unfolds into more than 16384 events" in done.stdout
+    assert litmusfuzz_here("oracle", "t.yaml").returncode == 3
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "--litmus-executors=native",
+    )
+    done = subprocess.run(
+        [*command, "--litmus-executors=native", "t.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 skipped" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
@@ -417,3 +419,12 @@ def test_a_notation_has_a_limit_and_its_message_too() -> None:
     with pytest.raises(MalformedTest) as caught:
         litmus(f"r0={'M' * 60_000}1")
     assert len(str(caught.value)) < 3_000
+
+
+@pytest.mark.parametrize("notation", ["loop 3 while{}b\nc {{X=1}}", "X={}1\n1", "Q!{}1\n1"])
+def test_a_run_of_blanks_is_one_blank(notation: str) -> None:
+    """Each way to share it out was tried: minutes."""
+    start = time.process_time()
+    with pytest.raises(MalformedTest):
+        litmus(notation.format(" " * 40_000), queues={"Q": 1})
+    assert time.process_time() - start < 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import FrozenInstanceError, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from litmusfuzz.corpus.model import (
     Graph,
     LitmusTest,
     MalformedTest,
+    Mutex,
     Node,
     TensorType,
     Variable,
@@ -27,6 +29,7 @@ from litmusfuzz.corpus.ops import (
     MomentumAttrs,
     Nested,
     RowsAttrs,
+    SectionAttrs,
     SliceAttrs,
 )
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
@@ -70,6 +73,16 @@ def node(
 ) -> Node:
     names = (tuple(each.split()) for each in (inputs, resources, after))
     return Node("n", op, *names, attrs)
+
+
+def sections(depth: int) -> LitmusTest:
+    """Critical sections inside each other."""
+    names = [f"r{n}" for n in range(depth)]
+    nodes = [Node(name, "ReadVariableOp", (), ("X",)) for name in names]
+    for n in range(depth):
+        attrs = SectionAttrs(tuple(names[: n + 1]))
+        nodes.append(Node(f"s{n}", "CriticalSection", (), ("M",), (), attrs))
+    return LitmusTest("t", (X,), (Graph("g", tuple(nodes)),), mutexes=(Mutex("M"),))
 
 
 def refused(make: Callable[[], object]) -> tuple[Fields, str]:
@@ -132,6 +145,23 @@ WHOLE: list[tuple[Callable[[], object], Fields, str]] = [
         "a name is a letter, then letters, digits or _, at most 64; got 'a.b'",
     ),
     (lambda: many_nodes(MAX_NODES + 1), ("graphs", "main"), "more than 2048 nodes: 2049"),
+    (
+        lambda: LitmusTest(
+            "t", (X,), (*many_nodes(MAX_NODES).graphs, Graph("b", (Node("z", "NoOp"),)))
+        ),
+        ("graphs", "b"),
+        "more than 2048 nodes: 2049",
+    ),
+    (
+        lambda: LitmusTest("t", (X,), tuple(Graph(f"g{n}", ()) for n in range(65))),
+        ("graphs",),
+        "more than 64 graphs: 65",
+    ),
+    (
+        lambda: sections(41),
+        ("graphs", "g", "s0", "members"),
+        "more than 40 sections inside each other",
+    ),
     (lambda: made_of(observe=("z",)), ("observe", 0), "'z' is no node of a graph"),
     (lambda: made_of(observe=("i", "X")), ("observe", 1), "'X' is no node of a graph"),
     (lambda: made_of(observe=("none",)), ("observe", 0), "'none' has no result"),
@@ -149,6 +179,7 @@ def test_a_test_is_refused(make: Callable[[], object], path: Fields, message: st
 def test_limits_are_reached_but_not_passed() -> None:
     assert len(many_nodes(MAX_NODES).graph.nodes) == 2048
     assert len(many_variables(MAX_VARIABLES).variables) == 64
+    assert len(sections(40).mutexes) == 1
     assert with_name("n" * 100).name == "n" * 100
 
 
@@ -502,3 +533,13 @@ def test_a_generated_test_comes_back_from_its_file(test: LitmusTest) -> None:
     text = dumps(entry)
     assert loads(text) == entry
     assert dumps(loads(text)) == text
+
+
+def test_edges_that_others_imply_cost_nothing() -> None:
+    """Each node comes after all before it: to join all their predecessors is cubic."""
+    nodes = [Node(f"n{n}", "NoOp", (), (), tuple(f"n{k}" for k in range(n))) for n in range(900)]
+    start = time.process_time()
+    found = {node.name: above for node, above in predecessors(Graph("g", tuple(nodes)))}
+    assert time.process_time() - start < 1.5
+    assert found["n7"] == {f"n{k}" for k in range(7)}
+    assert len(found["n899"]) == 899

@@ -344,6 +344,15 @@ REFUSED = [
     ("C t\n{ uint32_t x; }", "f:2: init: type uint32_t: only int, int64_t, long and their"),
     ("C t\n{ x=017 }", "f:2: init: a number that is octal: '017'"),
     ("C t\n{ x=16777216 }\nP0(int *x) { *x = 1; }", "f:2: init: magnitude must be below"),
+    (f"C t\n{{{''.join(f'int x{n};' for n in range(65))}}}\n", "f:2: init: more than 64 variables"),
+    (
+        f"C t\n{{}}\nP0({', '.join(f'int *x{n}' for n in range(65))}) {{ *x0 = 1; }}",
+        "f:3: P0: more than 64 variables",
+    ),
+    (
+        "C t\n{}\n" + "".join(f"P{n}(int *x) {{ *x = 1; }}\n" for n in range(2049)),
+        "f:2051: more than 2048 threads",
+    ),
     ("C t\n{}\nP1(int *x) { *x = 1; }", "f:3: threads are P0, P1, ... in order: expected P0"),
     ("C t\n{}\nP0(int *x) { int r0 = 1; }", "f:3: P0: a thread without an access"),
     ("C t\n{}\nP0(int x) { }", "f:3: P0: a parameter is a pointer to a variable"),

@@ -259,3 +259,13 @@ def test_only_the_locations_asked_for_are_shown() -> None:
     assert lines[1:4] == ["Histogram (2 states)", "10      *>0:r0=0;", "20      *>0:r0=1;"]
     assert log(SB, allowed(SB), locations=("0:r0",)).splitlines()[1] == "States 2"
     assert "Positive: 2 Negative: 0" in log(SB, allowed(SB), locations=("0:r0",))
+
+
+@pytest.mark.parametrize("name", ["Okay", "No", "Ok ", "Undef", "Ok[0]", "Failed"])
+def test_a_variable_named_like_a_verdict_ends_no_states(name: str) -> None:
+    text = f"Test a Allowed\nStates\n{name}=1;\n0:r0=2;\nOk\nWitnesses\n"
+    (test,) = read_log(text)
+    assert len(test.states) == 2
+    for verdict in ("Ok", "No", "Loop Ok", "Undef", "??", "Ok (as expected)"):
+        (test,) = read_log(text.replace("\nOk\n", f"\n{verdict}\n"))
+        assert len(test.states) == 2

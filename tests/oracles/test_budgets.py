@@ -13,6 +13,7 @@ from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads
 from litmusfuzz.oracles import events, explorer, reference
 from litmusfuzz.oracles.axiomatic import Axiomatic
+from litmusfuzz.oracles.errors import TestTooLarge
 from litmusfuzz.oracles.events import MAX_PARTS, strictnesses, unfold
 from litmusfuzz.oracles.explorer import Budget, Explorer, _Encoder
 from litmusfuzz.oracles.model import EXECUTOR, RFC
@@ -227,3 +228,19 @@ def test_a_reason_asks_a_limited_number_of_questions() -> None:
     assert limited is None or len(limited.goes_on) < 20
     assert explain(test, EXECUTOR, blocked(test), QuestionBudget(asked=50)) is None
     assert time.process_time() - start < LIMIT_S
+
+
+def test_a_test_of_too_many_events_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core keeps the earlier events of each: 8 GB for 128,000."""
+    names = "".join(f"    r{n}: {{op: ReadVariableOp, resources: [X]}}\n" for n in range(300))
+    runs = "".join(f"  a{n}: {{graph: g}}\n" for n in range(60))
+    head = "litmusfuzz: 2\nname: t\nvariables:\n  X: {dtype: int32}\n"
+    test = loads(f"{head}graphs:\n  g:\n{names}client:\n{runs}").test
+    start = time.process_time()
+    assert not Explorer(test, RFC).allowed_outcomes().complete
+    assert time.process_time() - start < LIMIT_S
+    monkeypatch.setattr(events, "MAX_EVENTS", 18_000)
+    assert len(unfold(test, RFC).events) == 18_000
+    monkeypatch.setattr(events, "MAX_EVENTS", 17_999)
+    with pytest.raises(TestTooLarge, match="more than 17999 events"):
+        unfold(test, RFC)

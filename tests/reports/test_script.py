@@ -38,6 +38,7 @@ from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
+from litmusfuzz.reports import script_text
 from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
@@ -337,3 +338,12 @@ def test_show_prints_the_script_or_refuses_in_one_line(tmp_path: Path) -> None:
         refused = CliRunner().invoke(main, [*command, path])
         assert refused.exit_code == 2
         assert refused.stderr.count("\n") == 1
+
+
+def test_copies_of_two_resources_have_different_names() -> None:
+    """Copy 11 of V, and copy 1 of V1, were one variable: TensorFlow was blamed for it."""
+    text = script_text.VARIABLE + script_text.QUEUE + script_text.MUTEX
+    for shared in re.findall(r'shared_name=f"(.*?)"', text):
+        pattern = shared.replace("{self.number}", "{number}")
+        made = [pattern.format(name=name, number=n) for name in ("V", "V1") for n in range(64)]
+        assert len(set(made)) == len(made)
