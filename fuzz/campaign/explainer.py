@@ -271,6 +271,8 @@ class Explainer:
     ) -> tuple[Explained, list[tuple[MinimizedFinding, Comparison]]]:
         """Compare a minimized finding with all causes, those that it contains first.
 
+        What has not begun after the time of a reduction is undecided.
+
         Returns
         -------
         Explained
@@ -284,6 +286,7 @@ class Explainer:
         run = _OnSlot(slot, rng)
         control = self._control(case, best.judgement)
         budget = self._budget(thorough=True)
+        end = time.monotonic() + self.settings.max_reduction_s
         done: list[tuple[MinimizedFinding, Comparison]] = []
         behind: tuple[LitmusTest, Judgement] | None = None
         try:
@@ -294,7 +297,7 @@ class Explainer:
                 there = self.case_of(unreduced.executor, known)
                 if there is None:
                     continue
-                compared = await carry_out(compare(case, there, control), run, budget)
+                compared = await carry_out(compare(case, there, control), run, budget, end)
                 done.append((known, compared))
                 if compared.verdict is Verdict.EXPLAINED:
                     return Explained(known), done

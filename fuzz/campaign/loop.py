@@ -792,11 +792,12 @@ class Campaign:
         as_often = copy(best)
         simplest = await minimizer.reduce_configuration(slot, unreduced, best, rng, lenient=True)
         reduced = copy(best)
-        await minimizer.normalize(slot, unreduced, best, rng)
+        normal = await minimizer.normalize(slot, unreduced, best, rng)
         # In the simplest configuration it may show too rarely to be confirmed.
         forms = (best, reduced) if as_often.sampled is best.sampled else (best, reduced, as_often)
         found = await self._confirmed(slot, unreduced, forms, rng)
-        return complete and simplest and (found is best or found is reduced), found
+        finished = complete and simplest and normal
+        return finished and (found is best or found is reduced), found
 
     def _looks_like(self, unreduced: UnreducedFinding) -> MinimizedFinding | None:
         """What a test looks like, unless it is to be reduced in full."""

@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
     simpler_configurations,
 )
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.normalization import normalize
+from litmusfuzz.fuzz.campaign.normalization import in_whole, normalize
 from litmusfuzz.fuzz.campaign.reducer import reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.slots import Job
@@ -265,20 +265,37 @@ class Minimizer:
 
     async def normalize(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> None:
-        """Give `best` canonical names and order, as far as it still shows."""
+    ) -> bool:
+        """Give `best` canonical names and order, as far as it still shows as often.
+
+        What makes it only more frequent stays in the test, and is none that it needs. False if the
+        time did not suffice: what it needs is not known then.
+        """
+        end = time.monotonic() + self.settings.max_reduction_s / 2
         made = normalize(best.test, best.sampled.model)
         answer: bool | None = None
         while True:
             try:
                 candidate = next(made) if answer is None else made.send(answer)
-            except StopIteration as end:
-                best.needs_names, best.needs_order = end.value.names, end.value.order
-                return
-            shown = await self.probe(slot, candidate, best, unreduced, rng)
+            except StopIteration as ended:
+                names, order = ended.value.names, ended.value.order
+                break
+            shown = await self.probe(slot, candidate, best, unreduced, rng, end)
+            if time.monotonic() >= end:
+                return False
             answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
+        if names or order:
+            whole = in_whole(best.test, best.sampled.model)
+            rarely = copy(best)
+            rarely.lenient = True
+            if await self.probe(slot, whole, rarely, unreduced, rng, end) is not None:
+                return True
+            if time.monotonic() >= end:
+                return False
+        best.needs_names, best.needs_order = names, order
+        return True
 
     async def confirm_as_run(
         self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random

@@ -37,7 +37,7 @@ Normalization = Generator["LitmusTest", bool, Normalized]
 
 def normalize(test: LitmusTest, model: Model) -> Normalization:
     """Normalize `test` as long as a candidate is accepted; see `canonical.form` for `model`."""
-    whole = normalized(ordered(test, model), NAME)
+    whole = in_whole(test, model)
     if (yield whole):
         return Normalized(whole)
     if not (yield test):  # it shows too seldom at the moment to say what it needs
@@ -52,6 +52,11 @@ def normalize(test: LitmusTest, model: Model) -> Normalization:
         current = current if needs_order else in_order
     current, needed = yield from _names(current)
     return Normalized(current, needed, needs_order)
+
+
+def in_whole(test: LitmusTest, model: Model) -> LitmusTest:
+    """The test in canonical order, under canonical names."""
+    return normalized(ordered(test, model), NAME)
 
 
 def _names(test: LitmusTest) -> Generator[LitmusTest, bool, tuple[LitmusTest, tuple[str, ...]]]:

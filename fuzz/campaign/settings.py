@@ -123,12 +123,14 @@ class Settings:
 
     @property
     def max_reduction_s(self) -> float:
-        """Seconds, at most, for minimizing one finding.
+        """Seconds, at most, in which the test of one finding is made smaller.
 
-        If not set, a twelfth of the campaign, but at least 20 s.
-        Few findings need a fifth of that. The others compile each smaller test, or show rarely.
+        If not set, a part of the campaign's time, but at least 20 s. Few findings need a fifth of
+        that. The others compile each smaller test, or show rarely. All other steps of making a
+        finding have limits that are parts of this; together they take no more than four times as
+        long.
         """
-        return self.reduction_s or max(MAX_REDUCTION_S, self.time_s / 12)
+        return self.reduction_s or max(MAX_REDUCTION_S, self.time_s / 24)
 
     def weight(self, family: str) -> float:
         """How often a family is generated before anything is found."""

@@ -14,13 +14,16 @@ from xml.etree import ElementTree
 import pytest
 from campaign.campaigns import Run
 
+from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.canonical import ordered
+from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, PROBE_STEP, STEP_S, Best
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
 from litmusfuzz.fuzz.executors.table import executor_class
-from litmusfuzz.oracles.explorer import allowed_outcomes
+from litmusfuzz.oracles.explorer import Explorer, allowed_outcomes
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.events import (
     ConfigurationUnavailable,
@@ -338,6 +341,52 @@ def test_a_slow_minimization_is_stopped_in_time(
     else:
         assert probed < 50.0 + PROBE_STEP / pace + STEP_S
         assert confirmed < 50.0 + 2 * STEP_S
+
+
+@pytest.mark.parametrize("pace", [20.0, 1e6])
+def test_names_are_said_to_be_needed_only_if_others_were_tried(
+    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
+) -> None:
+    made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
+    (taken,) = made.unreduced
+    allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
+    clock = Clock(pace, taken.sampled, allowed)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+    best = Best(unreduced.test, taken.judgement, taken.sampled, rate=1e-4)
+    tried_all = asyncio.run(made.minimizer.normalize(clock, taken, best, random.Random(1)))
+    assert tried_all is (pace > 1e3)
+    assert bool(best.needs_names) is tried_all
+    assert clock.now < 100.0 + 2 * STEP_S
+
+
+@pytest.mark.parametrize("every", [4000, 0])
+def test_an_order_that_makes_a_finding_more_frequent_is_not_needed(
+    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    """As it was run it shows in every 20th execution, in another order in every `every`th."""
+    made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
+    (taken,) = made.unreduced
+    test = replace(litmus("X=1 || r0=X; X+=2"), observe=())
+    assert ordered(test, EXECUTOR) != test
+    allowed, forbidden = (Outcome.of(test, {"X": ((value,),)}) for value in (1, 9))
+
+    class Rare(Clock):
+        async def run(self, job: Job) -> Result:
+            """Outcomes of a job."""
+            await super().run(job)
+            order = [node.op for node in job.test.graph.nodes]
+            often = 20 if order == [node.op for node in test.graph.nodes] else every
+            shown = job.count // often if often else 0
+            return {allowed: job.count - shown} | ({forbidden: shown} if shown else {})
+
+    clock = Rare(1e6, taken.sampled)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+    judgement = judge(Explorer(test, EXECUTOR), {allowed: 95, forbidden: 5})
+    best = Best(test, judgement, taken.sampled)
+    assert asyncio.run(made.minimizer.normalize(clock, taken, best, random.Random(1)))
+    assert best.needs_order is (every == 0)
+    assert ordered(best.test, EXECUTOR) != best.test  # the more frequent form is kept
+    assert not best.needs_names
 
 
 def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
