@@ -22,13 +22,15 @@ fuzz: setup
 test: setup
 	$(VENV)/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
-# Too long for each submission: ten thousand small random tests on which all oracles
+# Too long for each submission: all tests with all of the corpus, where `make test` takes
+# a share; ten thousand small random tests on which all oracles
 # must agree (a quarter of an hour on two free cores), some of full size, then ten
 # thousand graphs of which each permitted clustering must be sound, then every
 # known defect put into them, one after another (an hour and a half: each is a build),
 # fifty thousand mutated files of every kind, each valid or refused in one line, the
 # findings of corpus/findings through the whole pipeline (half an hour), and all attacks.
 nightly: setup
+	LITMUSFUZZ_WHOLE=1 $(VENV)/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 1600 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.passes.soundness --tests 10000 --workers 2 --seed $${SEED:-1}

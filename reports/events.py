@@ -630,5 +630,8 @@ def decode(line: bytes | str) -> AnyEvent:
     msgspec.MsgspecError
         Naming the field that is missing, unknown or of the wrong type.
     """
-    event: AnyEvent = _DECODER.decode(line)
+    try:
+        event: AnyEvent = _DECODER.decode(line)
+    except RecursionError as error:
+        raise msgspec.DecodeError(str(error)) from None
     return event

@@ -233,3 +233,5 @@ def read(path: Path) -> Ended:
         if "missing required field" in str(error):
             raise OtherVersion from None
         raise
+    except RecursionError as error:
+        raise msgspec.DecodeError(str(error)) from None

@@ -248,7 +248,7 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
                 yield str(Path(path).parent / each.file), key, name
     except FileError as error:
         fail(str(error))
-    except (ValueError, msgspec.MsgspecError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         fail(f"{path}: is not the report.json of a campaign: {error}")
 
 

@@ -316,7 +316,7 @@ class Clock:
         """Outcomes of a job."""
         self.now += job.count / self.pace
         self.jobs += 1
-        return dict.fromkeys(self.shown, job.count // len(self.shown))
+        return dict.fromkeys(self.shown, job.count // max(1, len(self.shown)))
 
 
 @pytest.mark.parametrize("pace", [20.0, 1e6])
@@ -343,32 +343,26 @@ def test_a_slow_minimization_is_stopped_in_time(
         assert confirmed < 50.0 + 2 * STEP_S
 
 
-@pytest.mark.parametrize("pace", [20.0, 1e6])
-def test_names_are_said_to_be_needed_only_if_others_were_tried(
-    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
-) -> None:
-    made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
-    (taken,) = made.unreduced
-    allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
-    clock = Clock(pace, taken.sampled, allowed)
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
-    best = Best(unreduced.test, taken.judgement, taken.sampled, rate=1e-4)
-    tried_all = asyncio.run(made.minimizer.normalize(clock, taken, best, random.Random(1)))
-    assert tried_all is (pace > 1e3)
-    assert bool(best.needs_names) is tried_all
-    assert clock.now < 100.0 + 2 * STEP_S
-
-
-@pytest.mark.parametrize("every", [4000, 0])
-def test_an_order_that_makes_a_finding_more_frequent_is_not_needed(
-    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, every: int
+@pytest.mark.parametrize(
+    ("pace", "every", "finished", "needs_order"),
+    [(1e6, 1500, True, False), (1e6, 0, True, True), (20.0, 0, False, False)],
+)
+def test_an_order_is_needed_only_if_experiments_say_so(
+    tmp_path: Path,
+    unreduced: Entry,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    pace: float,
+    every: int,
+    finished: bool,
+    needs_order: bool,
 ) -> None:
     """As it was run it shows in every 20th execution, in another order in every `every`th."""
     made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
     (taken,) = made.unreduced
     test = replace(litmus("X=1 || r0=X; X+=2"), observe=())
     assert ordered(test, EXECUTOR) != test
-    allowed, forbidden = (Outcome.of(test, {"X": ((value,),)}) for value in (1, 9))
+    allowed, forbidden = (Outcome.of(test, {"X": (value,)}) for value in (1, 9))
 
     class Rare(Clock):
         async def run(self, job: Job) -> Result:
@@ -379,14 +373,15 @@ def test_an_order_that_makes_a_finding_more_frequent_is_not_needed(
             shown = job.count // often if often else 0
             return {allowed: job.count - shown} | ({forbidden: shown} if shown else {})
 
-    clock = Rare(1e6, taken.sampled)
+    clock = Rare(pace, taken.sampled)
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
     judgement = judge(Explorer(test, EXECUTOR), {allowed: 95, forbidden: 5})
     best = Best(test, judgement, taken.sampled)
-    assert asyncio.run(made.minimizer.normalize(clock, taken, best, random.Random(1)))
-    assert best.needs_order is (every == 0)
+    rng = random.Random(1)
+    assert asyncio.run(made.minimizer.normalize(clock, taken, best, rng)) is finished
+    assert (best.needs_order, best.needs_names) == (needs_order, ())
     assert ordered(best.test, EXECUTOR) != best.test  # the more frequent form is kept
-    assert not best.needs_names
+    assert clock.now < 100.0 + 2 * STEP_S
 
 
 def test_a_smaller_test_that_only_blocks_is_given_up_at_once(

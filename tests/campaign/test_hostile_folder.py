@@ -19,8 +19,10 @@ from campaign.looped import tree_of_one_page
 from campaign.shards import STARTED, begun
 from helpers_events import PLAIN, added, executed, finding_text, shown, started
 from helpers_events import STARTED as BEGUN
+from msgspec import MsgspecError
 from msgspec.structs import replace as with_changes
 
+from litmusfuzz.fuzz.campaign.history import read as read_report
 from litmusfuzz.fuzz.campaign.shard_log import ShardLog, is_writing, kill_writer
 from litmusfuzz.fuzz.campaign.store import DATABASE, MAX_EVENT_BYTES, MAX_SHARD, Store, StoreError
 from litmusfuzz.fuzz.cli.campaigns import reopened
@@ -31,6 +33,7 @@ from litmusfuzz.reports.events import (
     NotRun,
     ShardEnded,
     ShardPlanned,
+    decode,
     encode,
 )
 
@@ -379,3 +382,13 @@ def test_a_test_that_was_never_generated_is_not_run_again(
     done = litmusfuzz_here("run", "--resume", "c", "--tests", "1")
     assert "Traceback" not in done.stderr
     assert done.returncode in (0, 3), done.stderr
+
+
+def test_brackets_without_end_are_refused(tmp_path: Path) -> None:
+    """Of an event, and of a report beside this one."""
+    event = b'{"event": "Generated", "at": 1.0, "number": 1, "index": ' + b"[" * 100_000
+    with pytest.raises(MsgspecError):
+        decode(event)
+    (tmp_path / "report.json").write_bytes(b'{"more": ' + b"[" * 100_000)
+    with pytest.raises(MsgspecError):
+        read_report(tmp_path / "report.json")

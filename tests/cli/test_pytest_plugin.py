@@ -192,16 +192,16 @@ def test_a_crash_is_not_known_by_the_cause_of_something_else(run, project: Path)
 
 
 def test_a_file_of_ours_is_known_in_braces_and_indented(run, project: Path) -> None:
+    (project / "odd").mkdir()
     text = (project / "litmus/SB.yaml").read_text()
-    (project / "litmus/SB.yaml").write_text("".join(f"  {line}\n" for line in text.splitlines()))
+    (project / "odd/SB.yaml").write_text("".join(f"  {line}\n" for line in text.splitlines()))
     data = yaml.safe_load((project / "litmus/MP.yaml").read_text())
-    (project / "litmus/MP.yaml").write_text(json.dumps(data))
-    (project / "litmus/job.yaml").write_text("jobs: {a: {litmusfuzz: 2}}\n")
-    (project / "litmus/broken.yaml").write_text("{litmusfuzz: [\n")
-    files = [f"litmus/{stem}.yaml" for stem in ("SB", "MP", "job", "broken")]
-    _, output = run("-n0", *files, "--litmus-executors", "interleaver")
+    (project / "odd/MP.yaml").write_text(json.dumps(data))
+    (project / "odd/job.yaml").write_text("jobs: {a: {litmusfuzz: 2}}\n")
+    (project / "odd/broken.yaml").write_text("{litmusfuzz: [\n")
+    _, output = run("-n0", "odd", "--litmus-executors", "interleaver")
     for stem in ("SB", "MP"):
-        assert f"PASSED litmus/{stem}.yaml::interleaver/plain" in output
+        assert f"PASSED odd/{stem}.yaml::interleaver/plain" in output
     assert "job.yaml::" not in output
     assert "broken.yaml::" not in output
 

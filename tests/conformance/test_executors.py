@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, Cluster
@@ -89,21 +89,13 @@ def a_test_with_a_single_outcome_always_shows_it(worker: Worker, name: str) -> N
         assert outcome.plain == {"r0": 3, "r1": 7, "X": 14, "Y": 7}
 
 
-@pytest.mark.parametrize(
-    ("path", "config"),
-    [(path, "plain") for path in DENSE]
-    + [(path, ("grappler", "single_threaded")[n % 2]) for n, path in enumerate(DENSE)],
-    ids=lambda each: getattr(each, "stem", each),
-)
+@for_each("path", DENSE, every=3)
+@pytest.mark.parametrize("config", ["plain", "grappler", "single_threaded"])
 def test_tensorflow_keeps_its_guarantee_on_dense_ops(tensorflow, path, config: str) -> None:
-    """Every outcome is allowed under `executor`, which the graph executor guarantees.
-
-    200 executions in one of the configurations beside the plain one. The plain one is run
-    at length by `test_tensorflow_shows_everything_that_is_allowed` and by every campaign.
-    """
+    """Every outcome is allowed under `executor`, which the graph executor guarantees."""
     entry = corpus_entry(path)
     model = GUARANTEES[configuration("tf", config).guarantees]
-    seen = execute(tensorflow, entry.test, 640 if config == "plain" else 200, config)
+    seen = execute(tensorflow, entry.test, 200, config)
     judgement = judge(allowed_outcomes(entry.test, model), seen)
     assert not judgement.forbidden
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from tests import mutated_files
 
-MUTATIONS = 400
+MUTATIONS = 250
 
 
 def test_a_damaged_file_is_valid_or_refused_in_one_line() -> None:
-    result, failed = mutated_files.run(MUTATIONS, seed=20190610)
+    result, failed = mutated_files.run(MUTATIONS, seed=1)
     assert not failed, "\n".join(failed)
     # Damage that never spoils a file, or always does, would test one side only.
     for kind in mutated_files.kinds():

@@ -31,7 +31,8 @@ start TensorFlow, as the `replay` of the same page does and the `run` of other p
 ONLY_NAMED = (
     *("make ", "litmusfuzz bench ", "litmusfuzz selftest"),
     *("litmusfuzz run --executors tf --", "litmusfuzz run --executors tf:"),
-    *("litmusfuzz run --executors 'tf:", "litmusfuzz replay SB --executors tf --configuration "),
+    *("litmusfuzz run --executors 'tf:", "litmusfuzz run --executors tf,jax,native "),
+    *("litmusfuzz replay SB --executors tf --configuration ", "pytest --litmus-executors tf,"),
 )
 """Commands of which only the names and options are checked. They take minutes and have tests of
 their own, or start TensorFlow as commands of other pages do."""

@@ -26,7 +26,7 @@ TRACES = 10_000
 CLUSTERED = [path for path in LITMUS if corpus_entry(path).test.clusters]
 
 
-@for_each("path", LITMUS)
+@for_each("path", LITMUS, every=3)
 def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> None:
     """With the test's own clusters, or else with clusters that the clusterer chooses."""
     test = JaxClusteredExecutor.clustered(corpus_entry(path).test, CONFIGS["controlled"])

@@ -22,7 +22,7 @@ def forbidden(executor: str, test) -> int:
 WITHOUT_QUEUES = [path for path in LITMUS if not corpus_entry(path).test.queues]
 
 
-@for_each("path", WITHOUT_QUEUES)
+@for_each("path", WITHOUT_QUEUES, every=3)
 def test_the_canary_is_killed_by_every_test(path) -> None:
     assert forbidden("mutant/canary", corpus_entry(path).test) == 5
 

@@ -27,7 +27,7 @@ def forced(test, model, order):
     raise reason
 
 
-@for_each("path", UNCLUSTERED)
+@for_each("path", UNCLUSTERED, every=3)
 def test_a_witness_can_be_forced_and_gives_its_outcome(path) -> None:
     test = corpus_entry(path).test
     for model in MODELS.values():

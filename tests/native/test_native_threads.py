@@ -35,7 +35,7 @@ THREADED = [c for c in CONFIGS.values() if dict(c.settings)["engine"] != "contro
 COUNT = 160
 
 
-@for_each("path", UNCLUSTERED)
+@for_each("path", UNCLUSTERED, every=3)
 def test_every_outcome_is_allowed(path) -> None:
     test = corpus_entry(path).test
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}

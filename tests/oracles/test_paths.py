@@ -96,7 +96,7 @@ def check(walked: Countable, test: LitmusTest) -> None:
         assert ours == [events[i].node is events[j].node for i, j in pairs]
 
 
-@for_each("path", LITMUS)
+@for_each("path", LITMUS, every=3)
 def test_a_path_is_that_of_the_unfolding(path: FilePath) -> None:
     test = corpus_entry(path).test
     check(test, test)

@@ -47,7 +47,7 @@ def original(test, made, outcome) -> Outcome:
     return Outcome.of(test, {a: values[b] for a, b in names if b in values}, outcome.status)
 
 
-@for_each("path", SMALL)
+@for_each("path", SMALL, every=3)
 def test_open_gates_keep_the_allowed_set(path) -> None:
     test = corpus_entry(path).test
     made = with_gates(test)

@@ -69,7 +69,7 @@ def somehow(test: LitmusTest, rng: random.Random) -> LitmusTest:
     return place(replace(test, graphs=graphs), devices)
 
 
-@for_each("path", LITMUS)
+@for_each("path", LITMUS, every=3)
 def test_placement_changes_no_allowed_set(path) -> None:
     test = corpus_entry(path).test
     allowed = explorer.allowed_outcomes(test, RFC)

@@ -13,7 +13,7 @@ from litmusfuzz.fuzz.passes.clustering import Rule
 from litmusfuzz.oracles.translation import Soundness
 
 SEED = 5
-TESTS = 50
+TESTS = 30
 """Of each family."""
 
 
