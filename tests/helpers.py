@@ -46,6 +46,10 @@ def share_of(values: Sequence[Any], every: int) -> Sequence[Any]:
     return values if os.environ.get(WHOLE) else values[::every]
 
 
+nightly = pytest.mark.skipif(not os.environ.get(WHOLE), reason="runs in `make nightly`")
+"""Of tests that look for seconds whether a defect of TensorFlow is still there."""
+
+
 @cache
 def corpus_entry(path: Path) -> Entry:
     """A file of the corpus, read once for all tests of this process."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from campaign.shards import STALE, begun
-from helpers import LITMUS
+from helpers import LITMUS, share_of
 from helpers_figures import Figures
 
 from litmusfuzz.corpus.textfile import dumps, load, loads, save
@@ -260,7 +260,7 @@ def test_the_time_of_a_run_stands_still_until_its_shard_has_started(run: Path) -
     assert started == 3
 
 
-@pytest.mark.parametrize("command", ["nightly", "run"])
+@pytest.mark.parametrize("command", share_of(["run", "nightly"], 2))
 def test_a_second_signal_ends_it_at_once(tmp_path: Path, command: str) -> None:
     """Both come while it is stopped, so that it has not ended when it sees the second."""
     folder = tmp_path / "campaign"
@@ -273,7 +273,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, command: str) -> None:
         assert store.running  # test_no_finding_is_lost... resumes such a campaign
 
 
-@pytest.mark.parametrize("command", ["nightly", "run"])
+@pytest.mark.parametrize("command", share_of(["nightly", "run"], 2))
 def test_a_campaign_that_is_interrupted_before_its_first_test_says_that_nothing_ran(
     tmp_path: Path, command: str
 ) -> None:
@@ -433,7 +433,7 @@ def test_a_run_continues_for_longer_or_only_minimizes(
     check(folder)
 
 
-@pytest.mark.parametrize("command", ["nightly", "run"])
+@pytest.mark.parametrize("command", share_of(["nightly", "run"], 2))
 def test_a_campaign_whose_folder_is_removed_ends_with_its_report(
     tmp_path: Path, command: str
 ) -> None:
@@ -475,7 +475,9 @@ def test_another_campaign_that_took_the_folder_is_left_alone(tmp_path: Path) -> 
     assert {path.name: path.read_bytes() for path in folder.glob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(("command", "limit"), [("nightly", 1 << 19), ("run", 1 << 21)])
+@pytest.mark.parametrize(
+    ("command", "limit"), share_of([("run", 1 << 21), ("nightly", 1 << 19)], 2)
+)
 def test_a_full_disk_is_reported_in_one_line_with_all_that_was_stored(
     tmp_path: Path, command: str, limit: int
 ) -> None:

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import LITMUS, corpus_entry, for_each
+from helpers import LITMUS, corpus_entry, for_each, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, Cluster
@@ -55,7 +55,11 @@ def execute(worker: Worker, test, count: int, config: str | None = None, seed: i
     return messages.histogram(test, reply)
 
 
-@pytest.mark.parametrize("name", names())
+MUTANTS = [name for name in names() if name.startswith("mutant/")]
+SOUND = [name for name in names() if name not in MUTANTS]
+
+
+@pytest.mark.parametrize("name", [*SOUND, *share_of(MUTANTS, 3)])
 def test_an_executor_meets_all_requirements(name: str) -> None:
     """All of it in one test, as a framework takes seconds to start, and half a gigabyte."""
     with closing(Worker(name)) as worker:

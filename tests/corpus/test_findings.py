@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, nightly
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import dumps, load
@@ -113,6 +113,7 @@ def test_findings_still_show_on_tensorflow() -> None:
 
 
 @needs_tensorflow
+@nightly
 def test_closing_a_session_while_xla_compiles_still_crashes() -> None:
     """Each of five processes ended with a signal when it was recorded; one of five is enough."""
     command = [sys.executable, FOLDER / "async-compilation-close.py", "1"]
@@ -127,6 +128,7 @@ def test_closing_a_session_while_xla_compiles_still_crashes() -> None:
 
 
 @needs_tensorflow
+@nightly
 def test_the_single_threaded_executor_still_waits() -> None:
     """No chance in it: the executor starts the dequeue first."""
     script = FOLDER / "single-threaded-executor-waits.py"

@@ -9,6 +9,7 @@ it; ``make test`` only checks that each defect still applies to its file.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -259,7 +260,13 @@ def is_caught(defect: Defect) -> bool:
         if defect.file.startswith(CORE):
             subprocess.run(["make", "setup"], cwd=ROOT, check=True, capture_output=True)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        done = subprocess.run([*command, defect.tests], cwd=ROOT, capture_output=True, check=False)
+        done = subprocess.run(
+            [*command, defect.tests],
+            cwd=ROOT,
+            env=os.environ | {"LITMUSFUZZ_WHOLE": "1"},
+            capture_output=True,
+            check=False,
+        )
     # 1: a test failed. A crash of the interpreter is a failure as well. Exit codes 2
     # to 5 (collection failed) prove nothing.
     return done.returncode == 1 or done.returncode < 0

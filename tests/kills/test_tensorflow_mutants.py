@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers import share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -137,7 +138,7 @@ def test_its_shape_kills_it_and_it_survives_another(kill: Kill) -> None:
     assert not forbidden(survived, EXECUTOR, execute(kill.mutant, survived, 0))
 
 
-@pytest.mark.parametrize("kill", KILLS, ids=str)
+@pytest.mark.parametrize("kill", share_of(KILLS, 3), ids=str)
 def test_tensorflow_survives_both(kill: Kill) -> None:
     """The executor itself, and the mutant's control."""
     sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
