@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from campaign.campaigns import Run
-from helpers import BY_FEATURE
+from helpers import BY_FEATURE, share_of
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
@@ -32,7 +32,7 @@ DEFECTS = {
 """By executor: what a minimized finding still has, and how many effects the smallest has."""
 
 
-@pytest.mark.parametrize("name", DEFECTS)
+@pytest.mark.parametrize("name", share_of([*DEFECTS], 2))
 def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
     doubles, name: str, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers import WHOLE
 from pages import PAGES, ROOT, blocks, named_commands
 
 if TYPE_CHECKING:
@@ -113,7 +114,12 @@ def matches(printed: Sequence[str], expected: Sequence[str]) -> bool:
 RUNNING = [page for page in PAGES if any(block.runs for block in blocks(page))]
 
 
-@pytest.mark.parametrize("page", RUNNING, ids=name_of)
+LONG = {"docs/campaigns.md", "docs/engines.md", "docs/force.md", "docs/tensorflow.md"}
+"""Their commands run for more than five seconds, and have tests of their own: `make nightly`."""
+IN_TIME = [page for page in RUNNING if os.environ.get(WHOLE) or name_of(page) not in LONG]
+
+
+@pytest.mark.parametrize("page", IN_TIME, ids=name_of)
 def test_the_commands_of_a_page_run(page: Path, folder: Path) -> None:
     """Run them in order, in one folder."""
     commands: list[Command] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from docs.pages import blocks
 from guide import DOCS, example, installed, with_guide
-from helpers import LITMUS
+from helpers import LITMUS, nightly
 from hypothesis import given, settings
 
 from litmusfuzz.fuzz.executors.table import SELFTEST, UnknownExecutor, executor_class
@@ -40,6 +40,7 @@ def litmusfuzz(environment, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@nightly
 def test_the_guides_commands_do_what_they_say(guide, tmp_path: Path) -> None:
     """From the folder that the reader is in; the last runs the tests that ours must pass."""
     block = next(each for each in blocks(DOCS / "executors.md") if each.language == "sh")

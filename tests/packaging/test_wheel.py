@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from helpers import nightly
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -251,6 +252,7 @@ def test_pytest_with_the_plugin_beside_the_project(environment: Path, project: P
     assert "1 failed, 3 passed" in done.stdout
 
 
+@nightly
 def test_mypy_strict_accepts_a_user_of_the_public_api(environment: Path, project: Path) -> None:
     (project / "user.py").write_text(PUBLIC_API_USER)
     done = run(

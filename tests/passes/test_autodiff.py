@@ -55,7 +55,7 @@ ELEMENTWISE = {
     **dict.fromkeys(("AddV2", "Sub", "Mul", "Maximum", "Minimum", "ReluGrad", "Select"), 2),
 }
 DIFFERENTIABLE = {*ELEMENTWISE, "MatMul"}
-GRAPHS = 80
+GRAPHS = 48
 
 
 def generated(seed: int) -> tuple[LitmusTest, str]:
