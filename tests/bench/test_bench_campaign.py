@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from helpers import nightly
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.bench import all_configurations, campaign
@@ -51,6 +52,7 @@ def test_the_time_of_a_generator_is_measured(monkeypatch: pytest.MonkeyPatch) ->
     assert (campaign.generator("dag").value or 0) > 0
 
 
+@nightly
 def test_one_campaign_on_all_configurations_is_measured() -> None:
     """A real one, too short for most of them."""
     made = all_configurations.report(lambda _: None, seconds=2.0, known=None)

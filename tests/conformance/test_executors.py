@@ -93,7 +93,7 @@ def a_test_with_a_single_outcome_always_shows_it(worker: Worker, name: str) -> N
         assert outcome.plain == {"r0": 3, "r1": 7, "X": 14, "Y": 7}
 
 
-@for_each("path", DENSE, every=3)
+@for_each("path", DENSE, every=5)
 @pytest.mark.parametrize("config", ["plain", "grappler", "single_threaded"])
 def test_tensorflow_keeps_its_guarantee_on_dense_ops(tensorflow, path, config: str) -> None:
     """Every outcome is allowed under `executor`, which the graph executor guarantees."""

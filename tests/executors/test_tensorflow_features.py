@@ -47,7 +47,7 @@ def execute(test: LitmusTest, count: int, noise: Noise, seed: int = 1) -> Histog
     return histogram
 
 
-@for_each("path", FEATURED, every=4)
+@for_each("path", FEATURED, every=6)
 def test_every_outcome_is_one_that_the_model_allows(path: Path) -> None:
     """Forced orders (`litmusfuzz cover`) show that each allowed outcome is reachable."""
     test = corpus_entry(path).test

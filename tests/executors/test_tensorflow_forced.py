@@ -43,7 +43,7 @@ def test_every_allowed_outcome_that_needs_no_split_is_reached(part: int) -> None
     """Every test of the corpus without clusters, which TensorFlow cannot be given."""
     forced_in: dict[str, int] = {}
     with closing(Worker("tf")) as worker:
-        for path in share_of(LITMUS, 3)[part::PARTS]:
+        for path in share_of(LITMUS, 5)[part::PARTS]:
             test = corpus_entry(path).test
             found = cover(test, worker, PLAIN, Limits(timeout_s=SLOW_S))
             if test.clusters:

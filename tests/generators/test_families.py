@@ -9,6 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
+from helpers import share_of
 from hypothesis import HealthCheck, find, given, settings
 
 from litmusfuzz.corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
@@ -157,7 +158,7 @@ def test_hypothesis_generates_tests_of_the_family(family: str) -> None:
 # --- those with structure ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", STRUCTURED)
+@pytest.mark.parametrize("family", share_of(STRUCTURED, 2))
 def test_the_reference_oracle_decides_every_test(family: str) -> None:
     """Over all choices of strictness, mostly after few orders."""
     found = reference_sets(family)

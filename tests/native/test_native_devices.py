@@ -48,7 +48,7 @@ def on_two(test: LitmusTest) -> LitmusTest:
     return replace(test, variables=placed.variables, mutexes=placed.mutexes, queues=placed.queues)
 
 
-@for_each("path", UNCLUSTERED, every=3)
+@for_each("path", UNCLUSTERED, every=5)
 def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> None:
     """Holds with given and with computed placement, in both models."""
     test = corpus_entry(path).test
@@ -61,7 +61,7 @@ def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> Non
             assert found[0] == set(allowed.witnesses)
 
 
-@for_each("path", UNCLUSTERED, every=3)
+@for_each("path", UNCLUSTERED, every=5)
 @pytest.mark.parametrize(
     ("config", "delay_us"), [("two_devices", 0), ("two_devices", 100), ("two_processes", 0)]
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 SEED = 11
-TESTS = 6
+TESTS = 4
 """Tests of each family."""
 ORDERS = 200
 """Largest number of total orders; `make nightly` takes larger tests."""

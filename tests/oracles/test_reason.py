@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, corpus_entry, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
@@ -269,7 +269,8 @@ def forbidden(oracle: Explorer, rng: random.Random) -> Outcome | None:
 def test_a_reason_forbids_alone_and_each_part_is_needed(chunk: int) -> None:
     """Explain one outcome of each corpus test with a forbidden combination of values."""
     explained = 0
-    for path in LITMUS[chunk::CHUNKS]:
+    paths = share_of(LITMUS[chunk::CHUNKS], 2)
+    for path in paths:
         test = corpus_entry(path).test
         rng = random.Random(path.stem)
         model = rng.choice(sorted(MODELS.values(), key=str))
@@ -280,7 +281,7 @@ def test_a_reason_forbids_alone_and_each_part_is_needed(chunk: int) -> None:
         assert found is not None, path.stem
         check(test, model, outcome, found)
         explained += 1
-    assert explained > len(LITMUS) / CHUNKS / 4
+    assert explained > len(paths) / 4
 
 
 def test_reasons_of_generated_graphs() -> None:

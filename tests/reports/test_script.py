@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from helpers import LITMUS
+from helpers import LITMUS, nightly
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES as FEATURE_NAMES
@@ -193,6 +193,7 @@ def test_of_sound_tests_of_every_feature_a_script_shows_allowed_outcomes_only(
 TORN = litmus("X[0]+=1 || r0=X", shape=(1, 4096), dtype="float32")
 
 
+@nightly
 def test_of_the_torn_scatter_a_script_shows_it(tmp_path: Path) -> None:
     """Within a session of 3,072 executions on idle cores; one in a minute is enough."""
     allowed = {RFC.name: frozenset(allowed_outcomes(TORN, RFC).witnesses)}
