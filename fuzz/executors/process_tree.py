@@ -70,10 +70,16 @@ def adopt_orphans() -> None:
 
 def children(pid: int) -> list[int]:
     """Process IDs of the children of a process, those that have ended and wait to be reaped too."""
+    tasks = Path(f"/proc/{pid}/task")
     found: list[int] = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
-            found += map(int, listed.read_text(encoding="ascii").split())
+    # It may end at any time. `Path.glob` would raise then, unless it had ended before.
+    try:
+        names = os.listdir(tasks)
+    except (FileNotFoundError, ProcessLookupError):
+        return found
+    for name in names:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, (tasks / name / "children").read_text(encoding="ascii").split())
     return found
 
 

@@ -25,7 +25,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors import messages, worker
 from litmusfuzz.fuzz.executors.fork_server import close_all, servers
 from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, private_bytes, watch
-from litmusfuzz.fuzz.executors.process_tree import MARK
+from litmusfuzz.fuzz.executors.process_tree import MARK, children
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 
@@ -467,6 +467,14 @@ def test_the_limit_is_the_machines_or_that_of_a_cgroup(tmp_path: Path) -> None:
     assert 0 < available_bytes() <= psutil.virtual_memory().total
 
 
+def test_the_children_of_a_process_that_has_ended_are_none() -> None:
+    """It may end between two looks at it: the watch over the memory looks all the time."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    assert not children(ended.pid)
+    ended.wait()
+    assert not children(ended.pid)
+
+
 # --- asyncio ---------------------------------------------------------------------------
 
 
@@ -474,6 +482,9 @@ async def both(first: Worker, second: Worker) -> tuple[object, list[object]]:
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(watch(lambda: (first, second), MemoryCap(), 0.01))
         hangs = tasks.create_task(first.run(ask("hang"), 60))
+        # Else the other may have answered, without a wait, before this one is asked.
+        while first.pid is None:
+            await asyncio.sleep(0.01)
         answers: list[object] = [await second.run(ask(), 60) for _ in range(3)]
         assert not hangs.done()
         first.kill("enough")
