@@ -969,15 +969,15 @@ class Campaign:
 
         new = [each for each in waiting if not any(self.findings.contained(each))]
         chosen = min(new or waiting, key=cost_s)
-        fuzzing = executor.waiting or any(
-            other.busy and not other.minimizing
-            for other in self.slots
-            if other.executor is executor
-        )
+        others = [other for other in self.slots if other.executor is executor and other is not slot]
+        fuzzing = executor.waiting or any(each.busy and not each.minimizing for each in others)
+        busy = sum(each.minimizing for each in others)
         if self.time_left_s <= 0 or (self.dispatcher.all_generated and not fuzzing):
             pass  # nothing else is left to do
         elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
             return None  # a campaign of so many tests generates all first, to be repeatable
+        elif busy and 2 * (busy + 1) > self.settings.workers:
+            return None  # a finding can take minutes: half of the workers run new tests meanwhile
         else:
             # Minimizing has a share of the time, so that a rare finding early on does not
             # use all of it; a finding that looks new may exceed the share.

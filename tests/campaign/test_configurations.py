@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import random
+import time
 import statistics
 from collections import Counter
 from dataclasses import replace
@@ -290,6 +291,26 @@ def test_a_finding_is_finished_though_the_time_is_up(tmp_path: Path, unreduced: 
         "stale_too",
     )
     assert not ended.report.findings
+
+
+@pytest.mark.parametrize(("workers", "at_once"), [(1, 1), (2, 1), (3, 1), (4, 2)])
+def test_half_of_the_workers_run_new_tests_while_others_minimize(
+    tmp_path: Path, unreduced: Entry, workers: int, at_once: int
+) -> None:
+    """Its state is that of a campaign in the middle of its time, then after it."""
+    asked = {"time_s": 600.0, "tests": None, "workers": workers, "minimizing_share": 1.0}
+    made = alone(tmp_path, ("stale_too",), unreduced, **asked).campaign
+    slots = [slot for slot in made.slots if not slot.canary]
+    assert len(slots) == workers
+    (taken,) = made.unreduced
+    for left_s, limit in ((300.0, at_once), (-1.0, workers)):
+        made.started = time.monotonic() - 600.0 + left_s
+        for number, slot in enumerate(slots):
+            made.unreduced = [taken]
+            assert (made._next_to_minimize(slot) is taken) == (number < limit)
+            slot.minimizing = True
+        for slot in slots:
+            slot.minimizing = False
 
 
 class Clock:
