@@ -74,9 +74,9 @@ class ReportedFinding:
         Time spent on it.
     undecided : tuple of str
         Causes that may explain it: no experiment has decided that.
-    also : tuple of str
-        Other keys of a crash: its key depends on all kernels of its test, and these are
-        the keys of crashes that look like it.
+    also_on : tuple of tuple of str
+        The ops of other tests on which a worker crashed alike. The key of a crash depends on
+        the ops of its test, so each of these crashes has a key of its own.
     allowed_by : tuple of str
         Models, weaker than the one that judges, that allow all of it.
     needs : str
@@ -107,7 +107,7 @@ class ReportedFinding:
     script: str = ""
     script_shows_it: bool = False
     known: str = ""
-    also: tuple[str, ...] = ()
+    also_on: tuple[tuple[str, ...], ...] = ()
     arcs: tuple[tuple[str, str], ...] = ()
     allowed_by: tuple[str, ...] = ()
     needs: str = ""

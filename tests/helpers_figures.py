@@ -423,7 +423,7 @@ class _OfFinding:
         of = [x for x in self.all.of(e.CauseCompared) if x.finding == self.event.key]
         return tuple(sorted({x.cause for x in of if x.verdict == "undecided"}))
 
-    def also(self) -> tuple[str, ...]:
+    def also_on(self) -> tuple[tuple[str, ...], ...]:
         return ()
 
 

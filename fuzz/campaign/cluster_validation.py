@@ -48,6 +48,9 @@ MAX_CACHED: Final = 4096
 NOT_VALIDATED: Final = "not validated"
 """Begins the verdict on clusters of which the semantics says nothing, or that are not known."""
 
+CAUSE: Final = "unsound clusters"
+"""What reports call it."""
+
 
 def validate(test: LitmusTest, budget: Budget) -> Translation:
     """Judge a test's clusters; unknown where an order makes a value too large."""
@@ -281,7 +284,7 @@ class Validator:
                 executor=sampled.executor,
                 configuration=sampled.config.name,
                 executor_class=sampled.executor_class,
-                cause="unsound clusters",
+                cause=CAUSE,
                 reason=reason,
                 histogram=histogram,
             )

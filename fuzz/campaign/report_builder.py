@@ -242,8 +242,9 @@ class ReportBuilder:
         for each in self._death_groups():
             first, last = each.deaths[0], each.deaths[-1]
             what = f"{len(each.deaths)} tests with {each.op}" if each.op else "a test"
-            key, *also = each.keys
-            count, before = self.history.sightings(*each.keys)
+            ops = each.ops
+            key, *others = ops
+            count, before = self.history.sightings(*ops)
             command = replay_command(each.kind, first.file, str(self.store.folder), python)
             on = shlex.quote(f"{each.executor}:{first.configuration}")
             yield ReportedFinding(
@@ -254,7 +255,7 @@ class ReportBuilder:
                 executor=each.executor,
                 config_class=each.executor_class,
                 model="",
-                cause=f"{each.message} + {each.op}",
+                cause=each.cause,
                 reason=(first.message, f"in {what}"),
                 is_cycle=False,
                 edges=(),
@@ -269,7 +270,7 @@ class ReportBuilder:
                 nearest=None,
                 replay=f"{command} --executors {on}",
                 known=each.known,
-                also=tuple(also),
+                also_on=tuple(ops[other] for other in others),
             )
 
     @property

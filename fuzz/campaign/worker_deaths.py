@@ -41,9 +41,14 @@ class DeathGroup:
     deaths: tuple[WorkerDied, ...]
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """Keys of its deaths, each once; that of the first death comes first."""
-        return tuple(dict.fromkeys(map(key_of_death, self.deaths)))
+    def ops(self) -> dict[str, tuple[str, ...]]:
+        """For each key of its deaths, that of the first death first, the ops it is made of."""
+        return {key_of_death(each): tuple(sorted(_ops(each))) for each in self.deaths}
+
+    @property
+    def cause(self) -> str:
+        """What its deaths have in common."""
+        return death_cause(self.deaths[0].message, self.op)
 
 
 def key_of_death(death: WorkerDied) -> str:
@@ -53,8 +58,19 @@ def key_of_death(death: WorkerDied) -> str:
 
 def death_key(kind: str, executor_class: str, message: str, ops: Iterable[str]) -> str:
     """Key of a death of a kind with a message, on a test with those kernel classes."""
-    text = "\0".join((kind, executor_class, _message_pattern(message), *sorted(_telling(ops))))
+    text = "\0".join((kind, executor_class, _message_pattern(message), *sorted(telling_ops(ops))))
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def death_cause(message: str, op: str) -> str:
+    """What deaths with a message, whose tests have an op in common, are called in reports."""
+    return f"{message} + {op}"
+
+
+def telling_ops(ops: Iterable[str]) -> frozenset[str]:
+    """Kernel classes that may explain a death, of those of its test."""
+    there = frozenset(ops)
+    return there - {"read"} or there or frozenset({"no ops"})
 
 
 def group_deaths(
@@ -103,13 +119,7 @@ def _explained(deaths: Sequence[WorkerDied]) -> Iterator[tuple[str, tuple[Worker
 
 
 def _ops(death: WorkerDied) -> frozenset[str]:
-    return _telling(death.ops)
-
-
-def _telling(ops: Iterable[str]) -> frozenset[str]:
-    """Kernel classes that may explain a death."""
-    there = frozenset(ops)
-    return there - {"read"} or there or frozenset({"no ops"})
+    return telling_ops(death.ops)
 
 
 def _message_pattern(message: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import click
 import msgspec
@@ -31,8 +31,12 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding
 
+T = TypeVar("T")
+
 MAX_FINDINGS: Final = 100_000
 """Of a report."""
+MAX_LIST_BYTES: Final = 4 << 20
+"""Of a list of a finding of a report."""
 
 
 class Day(click.ParamType[date]):
@@ -213,8 +217,8 @@ class _Reported(msgspec.Struct):
     known: str
     cause: str = ""
     config_class: str = ""
-    reason: list[str] = []
-    also: list[str] = []
+    reason: msgspec.Raw = msgspec.Raw(b"[]")
+    also_on: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _Report(msgspec.Struct):
@@ -233,18 +237,14 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
         for each in report.findings:
             if each.known:
                 continue
-            for key in (each.key, *each.also):
-                if not is_key(key):
-                    raise ValueError(f"{key!r:.80} is no key")
+            if not is_key(each.key):
+                raise ValueError(f"{each.key!r:.80} is no key")
             entry = loads(each.entry, path)
-            # Of a crash the test has only a number for a name.
-            name = entry.test.name if each.kind is FindingKind.FORBIDDEN else each.cause
-            refuse_allowed(f"{path}: {name}", entry)
-            if _key(each, entry) != each.key:
+            refuse_allowed(f"{path}: {entry.test.name}", entry)
+            name, *keys = _name_and_keys(each, entry)
+            if keys[0] != each.key:
                 raise ValueError(f"{name} has not the key {each.key!r:.80}")
-            if each.also and each.kind in (FindingKind.FORBIDDEN, FindingKind.UNSOUND):
-                raise ValueError(f"{name} has the key of another finding: {each.also[0]!r:.80}")
-            for key in (each.key, *each.also):
+            for key in keys:
                 yield str(Path(path).parent / each.file), key, name
     except FileError as error:
         fail(str(error))
@@ -252,18 +252,42 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
         fail(f"{path}: is not the report.json of a campaign: {error}")
 
 
-def _key(reported: _Reported, entry: Entry) -> str:
-    """The key of a finding of a report, computed anew: an entry hides whatever has its key."""
-    from litmusfuzz.fuzz.campaign.canonical import key, key_of
-    from litmusfuzz.fuzz.campaign.worker_deaths import death_key
+def _name_and_keys(reported: _Reported, entry: Entry) -> tuple[str, ...]:
+    """What a finding of a report is called, and its keys, that of its test first.
 
-    kind, of = reported.kind, reported.config_class
+    All of it is made anew from the test, the message and the ops: an entry hides whatever has its
+    key, and its name says what that is.
+    """
+    from litmusfuzz.fuzz.campaign.canonical import key, key_of
+    from litmusfuzz.fuzz.campaign.cluster_validation import CAUSE
+    from litmusfuzz.fuzz.campaign.worker_deaths import death_cause, death_key, telling_ops
+
+    kind, of, test = reported.kind, reported.config_class, entry.test
+    reason, also_on = (
+        _listed(reported.reason, list[str]),
+        _listed(reported.also_on, list[list[str]]),
+    )
+    if also_on and kind in (FindingKind.FORBIDDEN, FindingKind.UNSOUND):
+        raise ValueError(f"{reported.cause!r:.80} is no crash, so it has no ops of others")
     if kind is FindingKind.FORBIDDEN:
-        return key_of(entry) if entry.finding else ""
+        return test.name, key_of(entry) if entry.finding else ""
     if kind is FindingKind.UNSOUND:
-        return key(entry.test, kind=kind, rules=(), executor_class=of)
-    kernels = {node.definition.kernel_class for node in entry.test.effects}
-    return death_key(kind, of, (reported.reason or [""])[0], kernels)
+        return CAUSE, key(test, kind=kind, rules=(), executor_class=of)
+    # Of a crash the test has only a number for a name.
+    message = next(iter(reason), "")
+    tests = [{node.definition.kernel_class for node in test.effects}, *also_on]
+    common = frozenset.intersection(*map(telling_ops, tests))
+    names = (death_cause(message, op) for op in sorted(common))
+    if reported.cause not in names:
+        raise ValueError(f"{reported.cause!r:.80} is not what its tests have in common")
+    return reported.cause, *(death_key(kind, of, message, ops) for ops in tests)
+
+
+def _listed(raw: msgspec.Raw, type_: type[T]) -> T:
+    """A list of a report, which takes up to thirty times the memory of its text."""
+    if len(raw) > MAX_LIST_BYTES:
+        raise ValueError(f"has a list of more than {MAX_LIST_BYTES} bytes")
+    return msgspec.json.decode(raw, type=type_)
 
 
 def _entries(paths: Sequence[str]) -> Iterator[tuple[str, Entry]]:

@@ -405,9 +405,46 @@ def _reported(**fields: object) -> str:
 @attack("to have another finding suppressed: its key is a second one of a harmless finding")
 def a_report_with_a_second_key(place: Place) -> str:
     place.write("report.json", _reported(also=["v3-abababababababab"]))
-    ended = place.run("known", "add", "known.yaml", "report.json", "--why", "harmless")
+    ended = place.run("known", "add", "known.yaml", "report.json", "--why", "harmless", codes=(0,))
+    assert "abababab" not in (place.folder / "known.yaml").read_text()  # nobody reads it
+    place.write("report.json", _reported(also_on=[["assign"]]))
+    ended = place.run("known", "add", "other.yaml", "report.json", "--why", "harmless")
     assert ended.code == 2
-    assert not (place.folder / "known.yaml").exists()
+    assert not (place.folder / "other.yaml").exists()
+    return ended.error
+
+
+@attack("to have another crash suppressed: its ops are listed as those of crashes alike")
+def a_report_of_a_crash_with_the_ops_of_another(place: Place) -> str:
+    from litmusfuzz.fuzz.campaign.worker_deaths import death_key, telling_ops
+    from litmusfuzz.fuzz.executors.entries import load
+
+    kernels = {node.definition.kernel_class for node in load(FINDING).test.effects}
+    op = min(telling_ops(kernels))
+    crash = {"kind": "crashed", "config_class": "tf/executor", "reason": ["signal 6"]}
+    crash["key"] = death_key("crashed", "tf/executor", "signal 6", kernels)
+    for cause, also_on in (
+        (f"signal 6 + {op}", [["assign"]]),
+        (f"signal 6 + {op}", [[op], []]),
+        ("harmless", [[op, "assign"]]),
+        ("signal 6 + assign", [["assign"]]),
+    ):
+        place.write("report.json", _reported(**crash, cause=cause, also_on=also_on))
+        ended = place.run("known", "add", "known.yaml", "report.json", "--why", "harmless")
+        assert ended.code == 2
+        assert not (place.folder / "known.yaml").exists()
+    return ended.error
+
+
+@attack("to take all memory: millions of reasons, and of lists of ops, of one crash")
+def a_report_of_millions_of_reasons(place: Place) -> str:
+    for name, item in (("reason", '"a"'), ("also_on", "[]")):
+        listed = ",".join([item] * 40_000_000)
+        fields = json.loads(_reported(kind="crashed"))["findings"][0]
+        text = json.dumps(fields)[:-1] + f', "{name}": [{listed}]}}'
+        place.write("report.json", f'{{"findings": [{text}]}}')
+        limited = ("--as=1000000000", PROGRAM, "known", "add", "k.yaml", "report.json", "--why=x")
+        ended = place.run(*limited, program=Path("/usr/bin/prlimit"), within_s=10, codes=(2,))
     return ended.error
 
 

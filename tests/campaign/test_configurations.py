@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import html
 import random
-import time
 import statistics
+import time
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING

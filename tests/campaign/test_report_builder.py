@@ -29,7 +29,7 @@ from litmusfuzz.fuzz.campaign.experiments import Case
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
 from litmusfuzz.fuzz.campaign.store import DATABASE, Store
-from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths
+from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths, key_of_death
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import (
     CampaignEnded,
@@ -286,10 +286,10 @@ def test_deaths_that_look_alike_are_one_finding() -> None:
         ("signal 11", "S", 1),
         ("signal 11", "read", 1),
     ]
-    assert len({key for each in groups for key in each.keys}) == 5
+    assert len({key for each in groups for key in each.ops}) == 5
     # Who else is there does not matter; the numbers in the words do not either.
-    alone = {each.keys[0] for death in deaths for each in group_deaths([death], lambda _: "")}
-    assert alone == {key for each in groups for key in each.keys}
+    alone = {key_of_death(death) for death in deaths}
+    assert alone == {key for each in groups for key in each.ops}
 
 
 def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Path) -> None:
@@ -299,7 +299,12 @@ def test_of_crashes_that_look_alike_some_may_be_known(store: Store, tmp_path: Pa
     def crashes(*keys: str) -> list[tuple[int, str, tuple[str, ...]]]:
         report = built(store, *(KnownFinding("w", key) for key in keys))
         found = [each for each in report.findings if each.kind == "crashed"]
-        return [(each.in_this_run, each.known, (each.key, *each.also)) for each in found]
+        return [
+            (each.in_this_run, each.known, (each.key, *map(key, each.also_on))) for each in found
+        ]
+
+    def key(ops: tuple[str, ...]) -> str:
+        return key_of_death(died(1.0, ops=ops))
 
     ((both, why, (first, second)),) = crashes()
     assert (both, why) == (2, "")

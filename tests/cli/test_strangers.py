@@ -220,27 +220,45 @@ def reported(**fields: object) -> str:
 
 def test_a_report_adds_no_other_keys(tmp_path: Path, litmusfuzz_here: Command) -> None:
     add = ("known", "add", "k.yaml", "report.json", "--why", "x")
-    other = "v3-0000000000000000"
     of = {"config_class": "tf/executor", "reason": ["signal 6"]}
+    kernels = {node.definition.kernel_class for node in loads_checked(TEXT).test.effects}
+    op = min(kernels - {"read"})
+    all_ops = (kernels, ("assign", op), ("gather", op))
+    keys = [death_key("crashed", "tf/executor", "signal 6", ops) for ops in all_ops]
+    cause = f"signal 6 + {op}"
+    crash = {"kind": "crashed", "cause": cause, "key": keys[0], **of}
+    crashes = (
+        {"also_on": [["assign"]]},
+        {"also_on": [[op], []]},
+        {"reason": ["signal 7"]},
+        {"reason": []},
+        {"cause": "signal 6 + read"},
+        {"cause": "signal 6"},
+    )
     for wrong, message in (
-        ({"also": [other]}, f"scatter-beside-scatter has the key of another finding: '{other}'"),
-        *(({"kind": kind, **of}, "x has not the key 'v3-") for kind in ("crashed", "unsound")),
+        ({"also_on": [["A"]]}, "'x' is no crash, so it has no ops of others"),
+        ({"also_on": [0]}, "Expected `array`, got `int`"),
+        ({"also_on": ["A" * (4 << 20)]}, "has a list of more than 4194304 bytes"),
+        ({"kind": "unsound", **of}, "unsound clusters has not the key 'v3-"),
+        ({"kind": "crashed", **of}, "'x' is not what its tests have in common"),
+        ({"kind": "crashed", "cause": cause, **of}, f"{cause} has not the key 'v3-"),
+        *((crash | wrong, "' is not what its tests have in common") for wrong in crashes),
         ({"kind": "forged"}, "Invalid enum value 'forged'"),
         ({"reason": 1}, "Expected `array`, got `int`"),
     ):
         (tmp_path / "report.json").write_text(reported(**wrong))
         refused(litmusfuzz_here(*add), message)
-    kernels = {node.definition.kernel_class for node in loads_checked(TEXT).test.effects}
-    crashed = death_key("crashed", "tf/executor", "signal 6", kernels)
-    fields = {"kind": "crashed", "key": crashed, "also": [other], **of}
-    (tmp_path / "report.json").write_text(reported(**fields))
+    (tmp_path / "report.json").write_text(
+        reported(**crash, also_on=[["assign", op], ["gather", op]])
+    )
     assert litmusfuzz_here(*add).returncode == 0
     unsound = key(loads_checked(TEXT).test, kind="unsound", rules=(), executor_class="tf/xla")
     fields = {"kind": "unsound", "key": unsound, "config_class": "tf/xla"}
     (tmp_path / "report.json").write_text(reported(**fields))
     assert litmusfuzz_here(*add).returncode == 0
-    keys = [each.key for each in loads_known((tmp_path / "k.yaml").read_text()).entries]
-    assert keys == [crashed, other, unsound]
+    added = loads_known((tmp_path / "k.yaml").read_text()).entries
+    assert [each.key for each in added] == [*keys, unsound]
+    assert [each.name for each in added] == [*[cause] * 3, "unsound clusters"]
 
 
 def test_a_list_says_what_a_pattern_takes_beside(tmp_path: Path, litmusfuzz_here: Command) -> None:

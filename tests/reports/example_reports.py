@@ -16,6 +16,7 @@ from helpers import LITMUS, corpus_entry
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.corpus.textfile import Entry, Finding
+from litmusfuzz.fuzz.campaign.worker_deaths import death_cause
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
@@ -145,6 +146,9 @@ def torn_finding() -> ReportedFinding:
     )
 
 
+ENDED = "the worker ended by SIGSEGV after 3 of 64 executions"
+
+
 def ended_finding(kind: FindingKind, name: str = "devices-neuron-two-workers") -> ReportedFinding:
     """A worker that ended on a test."""
     entry = next(corpus_entry(path) for path in LITMUS if path.stem == name)
@@ -155,8 +159,8 @@ def ended_finding(kind: FindingKind, name: str = "devices-neuron-two-workers") -
         kind=kind,
         entry=entry,
         file=f"findings/{name}.yaml",
-        cause=f"{kind}: ResourceStridedSliceAssign",
-        reason=("the worker ended by SIGSEGV after 3 of 64 executions",),
+        cause=death_cause(ENDED, "AssignAddVariableOp"),
+        reason=(ENDED,),
         histogram={},
         allowed=(),
         nearest=None,

@@ -335,9 +335,9 @@ def finding_from_json(data: dict[str, Any]) -> ReportedFinding:
     }
     made["allowed"] = tuple(map(outcome, data["allowed"]))
     made["nearest"] = None if data["nearest"] is None else outcome(data["nearest"])
-    for name in ("reason", "rules", "also", "allowed_by", "undecided"):
+    for name in ("reason", "rules", "allowed_by", "undecided"):
         made[name] = tuple(data[name])
-    for name in ("edges", "arcs"):
+    for name in ("edges", "arcs", "also_on"):
         made[name] = tuple(map(tuple, data[name]))
     return ReportedFinding(**made)
 
