@@ -237,7 +237,9 @@ class LitmusItem(pytest.Item):
             self.note(f"known: {unconfirmed}: {known.why}")
         self.skip_if_undecided(judgement)
 
-    def entry(self, what: str, judgement: Judgement | None = None) -> KnownFinding | None:
+    def entry(
+        self, what: str, judgement: Judgement | None = None, message: str = ""
+    ) -> KnownFinding | None:
         """The entry of the known-findings file that explains a symptom, if any."""
         settings = dict(self.executor_config.settings)
         kind = executor_class(
@@ -251,7 +253,7 @@ class LitmusItem(pytest.Item):
                 self.test, kind="forbidden", rules=rules, executor_class=kind, model=self.model
             )
         today = datetime.now(UTC).date()
-        return self.litmus.known.match(shown, self.test, what, kind, today)
+        return self.litmus.known.match(shown, self.test, what, kind, today, message)
 
     def explained(self, judgement: Judgement) -> KnownFinding | None:
         """The known cause that explains what the test shows, if experiments say so.
@@ -316,7 +318,7 @@ class LitmusItem(pytest.Item):
                 self.note(f"the process died, and another went on: {'; '.join(result.died)}")
             return
         died = "; ".join(result.died)
-        if entry := self.entry("timed out" if "no answer" in died else "crashed"):
+        if entry := self.entry("timed out" if "no answer" in died else "crashed", message=died):
             pytest.xfail(harmless(f"known: {died}: {entry.why}"))
         raise Failed(f"{self.name}: {died}\n{self.replay}")
 

@@ -67,16 +67,23 @@ class Pattern:
         Executor classes (`canonical.executor_class`) that have the defect.
     beside : tuple of str, optional
         Further kernels that the test may have. None allows any.
+    message : str
+        Text in the last message of a process that ended; "" for any.
     """
 
     symptoms: tuple[str, ...]
     kernels: tuple[str, ...]
     classes: tuple[str, ...]
     beside: tuple[str, ...] | None = None
+    message: str = ""
 
-    def explains(self, test: LitmusTest, symptom: str, executor_class: str) -> bool:
-        """True if a finding has this cause."""
+    def explains(
+        self, test: LitmusTest, symptom: str, executor_class: str, message: str = ""
+    ) -> bool:
+        """True if a finding has this cause; `message` is the last one of its process."""
         if symptom not in self.symptoms or executor_class not in self.classes:
+            return False
+        if self.message not in message:
             return False
         found = {node.definition.kernel_class for node in test.effects}
         if self.beside is not None and not found <= {*self.kernels, *self.beside}:
@@ -160,18 +167,26 @@ class KnownFindings:
     entries: tuple[KnownFinding, ...] = ()
 
     def match(
-        self, key: str, test: LitmusTest, symptom: str, executor_class: str, today: date
+        self,
+        key: str,
+        test: LitmusTest,
+        symptom: str,
+        executor_class: str,
+        today: date,
+        message: str = "",
     ) -> KnownFinding | None:
         """The entry that matches a finding by key, else by pattern; None if there is none.
 
-        Whether a cause explains it is decided by experiments, not here.
+        Whether a cause explains it is decided by experiments, not here. `message` is the last one
+        of a process that ended.
         """
         valid = [each for each in self.entries if not each.expired(today)]
         for each in valid:
             if each.key and each.key == key:
                 return each
         for each in valid:
-            if each.pattern is not None and each.pattern.explains(test, symptom, executor_class):
+            pattern = each.pattern
+            if pattern and pattern.explains(test, symptom, executor_class, message):
                 return each
         return None
 
@@ -184,9 +199,12 @@ class KnownFindings:
         )
 
     def deadly_ops(self, today: date) -> frozenset[str]:
-        """Ops that are known to end their process."""
-        patterns = [e.pattern for e in self.entries if e.pattern and not e.expired(today)]
-        deadly = [each for each in patterns if not set(DEADLY).isdisjoint(each.symptoms)]
+        """Ops that are known to end their process.
+
+        What ends it with a certain message needs more than the op: most tests with it do no harm.
+        """
+        valid = [e.pattern for e in self.entries if e.pattern and not e.expired(today)]
+        deadly = [p for p in valid if not p.message and not set(DEADLY).isdisjoint(p.symptoms)]
         return frozenset(op for each in deadly for op in each.ops)
 
     def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:
@@ -213,6 +231,7 @@ class _Pattern(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     kernels: list[str]
     classes: list[str]
     beside: list[str] | None = None
+    message: str = ""
 
 
 class _Finding(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -333,8 +352,13 @@ class _Reader(Document):
             if not re.fullmatch(r"[^\s/]\S*/[^\s/]+", name):
                 message = f"a class is EXECUTOR/KIND, as tf/xla; got {name[:80]!r}"
                 raise self.error((*path, "classes", place), message)
+        if raw.message and not set(raw.symptoms) <= set(DEADLY):
+            raise self.error((*path, "message"), f"only {', '.join(DEADLY)} have one")
+        if not raw.message.isprintable():
+            raise self.error((*path, "message"), f"must be one line, got {raw.message[:80]!r}")
         beside = None if raw.beside is None else tuple(raw.beside)
-        return Pattern(tuple(raw.symptoms), tuple(raw.kernels), tuple(raw.classes), beside)
+        first = tuple(raw.symptoms), tuple(raw.kernels), tuple(raw.classes)
+        return Pattern(*first, beside, raw.message)
 
     def day(self, text: str, path: Path_) -> date | None:
         if not text:

@@ -136,12 +136,17 @@ class ReportBuilder:
         )
 
     def _why_known(
-        self, key: str, test: LitmusTest, symptoms: tuple[str, ...], executor_class: str
+        self,
+        key: str,
+        test: LitmusTest,
+        symptoms: tuple[str, ...],
+        executor_class: str,
+        message: str = "",
     ) -> str:
         """Return why a finding is known, if every symptom it showed is known; "" if it is new."""
         if key not in self._why:
-            match = self.known.match
-            found = [match(key, test, each, executor_class, self._today) for each in symptoms]
+            match, today = self.known.match, self._today
+            found = [match(key, test, each, executor_class, today, message) for each in symptoms]
             entries = [entry for entry in found if entry is not None]
             is_known = len(entries) == len(found)
             if is_known:
@@ -230,7 +235,8 @@ class ReportBuilder:
         if key in self._why:
             return self._why[key]
         test = self._death_entry(death).test
-        return self._why_known(key, test, (str(death.kind),), death.executor_class)
+        kind, of = (str(death.kind),), death.executor_class
+        return self._why_known(key, test, kind, of, death.message)
 
     def _death_groups(self) -> list[DeathGroup]:
         # By shard, those of a shard in the order of its log: clocks may differ.

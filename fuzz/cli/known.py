@@ -100,6 +100,8 @@ def list_(file: str, as_json: bool) -> None:
             beside = each.pattern.beside
             others = "any ops" if beside is None else " or ".join(beside) or "no other op"
             classes = f" beside {others} ({', '.join(each.pattern.classes)})"
+            if each.pattern.message:
+                classes += f", message {each.pattern.message!r}"
         if each.cause is not None:
             found = each.cause.finding
             shown = " or ".join(symptoms_of(found))

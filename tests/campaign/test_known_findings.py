@@ -28,6 +28,7 @@ TODAY = date(2026, 11, 22)
 KEY, OTHER = f"{VERSION}-0123456789abcdef", f"{VERSION}-fedcba9876543210"
 FINDINGS = Path(corpus.__file__).parent / "findings"
 CAUSE = "finding: scatter-beside-read.yaml"
+UNSOUND = "symptoms: [unsound], kernels: [While], classes: [tf/xla]"
 CRASH = "{symptoms: [crashed], kernels: [ResourceStridedSliceAssign], classes: [tf/executor]}"
 
 
@@ -89,6 +90,11 @@ def text(*entries: str) -> str:
             [f"name: dies, pattern: {CRASH.replace('tf/', 'tf')}, why: w"],
             5,
             "pattern.classes.0: a class is",
+        ),
+        (
+            [f"name: dies, pattern: {{{UNSOUND}, message: x}}, why: w"],
+            5,
+            "pattern.message: only crashed, timed out, out of memory have one",
         ),
         (
             [f"name: dies, pattern: {CRASH.replace('[crashed]', '[]')}, why: w"],
@@ -193,6 +199,16 @@ def test_a_crash_is_known_by_its_kernels() -> None:
     assert entries.deadly_ops(TODAY) == {"ResourceStridedSliceAssign"}
     over = known.replace("why: w", "why: w, expires: 2026-11-21")
     assert not loads(over).deadly_ops(TODAY)
+
+
+def test_a_crash_is_known_by_its_message_as_well() -> None:
+    known = text(f"name: dies, pattern: {{{CRASH[1:-1]}, message: 'a.cc:'}}, why: w")
+    dies = load_entry(FINDINGS / "slice-assign-writes-freed-memory.yaml").test
+    entries = loads(known)
+    for message, entry in (("signal 6: a.cc:4", entries.entries[0]), ("signal 11", None)):
+        assert entries.match(KEY, dies, "crashed", "tf/executor", TODAY, message) == entry
+    # It takes more than this op, so tests with it are not rare.
+    assert not entries.deadly_ops(TODAY)
 
 
 def test_an_entry_expires_after_its_last_day() -> None:

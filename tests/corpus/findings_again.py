@@ -105,6 +105,7 @@ is busy, racing ops seldom meet for seconds.
 """
 WITHOUT_OUTCOME: Final = {
     "async-compilation-close": "a crash, which the executor avoids: it waits for the compiler",
+    "memory-optimizer-and-nested-loop": "a crash, which has no outcome to reduce",
     "single-threaded-executor-waits": "the configuration refuses queues: its script shows it",
     "slice-assign-writes-freed-memory": "a crash, which has no outcome to reduce",
 }
