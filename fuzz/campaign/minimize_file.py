@@ -43,6 +43,8 @@ class MinimizedFile:
     found: FindingAdded | None = None
     script: ScriptRun | None = None
     problem: str = ""
+    died: bool = False
+    """True if the process ended, and showed nothing forbidden."""
 
 
 def minimize(
@@ -80,7 +82,8 @@ def minimize(
     if not seen.judgement.forbidden:
         died = f"; {'; '.join(seen.died)}" if seen.died else ""
         runs = f"in {seen.judgement.executions} executions on {executor}/{config.name}"
-        return MinimizedFile(problem=f"shows nothing that {model.name} forbids {runs}{died}")
+        problem = f"shows nothing that {model.name} forbids {runs}{died}"
+        return MinimizedFile(problem=problem, died=bool(died))
     events: list[Event] = []
     with tempfile.TemporaryDirectory(dir=out) as folder:
         campaign = Campaign(

@@ -1,7 +1,8 @@
 """Worker deaths (crashes and timeouts), grouped: deaths that look alike are one finding.
 
-A crash is not minimized, because each attempt costs a process. The op that damaged the memory may
-be any op of the test, so that no two deaths look the same. A group has one class of configurations,
+A campaign does not minimize crashes: chance decides whether and where damaged memory ends a
+process (`litmusfuzz minimize` reduces what ends each). The op that damaged the memory may be any op
+of the test, so that no two deaths look the same. A group has one class of configurations,
 one message, and one op in common: the op that most of the unexplained deaths have, again and again
 until every death is explained. Reads are in every test and explain nothing, unless there is nothing
 else.
@@ -58,7 +59,7 @@ def key_of_death(death: WorkerDied) -> str:
 
 def death_key(kind: str, executor_class: str, message: str, ops: Iterable[str]) -> str:
     """Key of a death of a kind with a message, on a test with those kernel classes."""
-    text = "\0".join((kind, executor_class, _message_pattern(message), *sorted(telling_ops(ops))))
+    text = "\0".join((kind, executor_class, message_pattern(message), *sorted(telling_ops(ops))))
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
@@ -82,7 +83,7 @@ def group_deaths(
     """
     groups: dict[tuple[FindingKind, str, str, str, str], list[WorkerDied]] = defaultdict(list)
     for each in deaths:
-        message = _message_pattern(each.message)
+        message = message_pattern(each.message)
         groups[each.kind, each.executor, each.executor_class, message, known(each)].append(each)
     return [
         DeathGroup(*look, op, explained)
@@ -122,7 +123,7 @@ def _ops(death: WorkerDied) -> frozenset[str]:
     return telling_ops(death.ops)
 
 
-def _message_pattern(message: str) -> str:
+def message_pattern(message: str) -> str:
     """A worker's last message without the numbers that differ each time."""
     how, colon, said = message.partition(":")
     pattern = how + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", said)

@@ -1,9 +1,11 @@
-"""`litmusfuzz minimize`: the smallest test that still shows a forbidden outcome."""
+"""`litmusfuzz minimize`: the smallest test that shows a forbidden outcome, or ends its process."""
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,6 +30,9 @@ from litmusfuzz.fuzz.cli.common import (
 from litmusfuzz.fuzz.cli.replay import check_trusted, found_on
 from litmusfuzz.fuzz.cli.run import executors_of
 from litmusfuzz.reports.tables import one_line
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.campaign.minimize_crash import MinimizedCrash
 
 
 @click.command(epilog="Example: litmusfuzz minimize findings/run-1/unreduced/NAME.yaml --time 5m")
@@ -75,14 +80,16 @@ def minimize(
 
     TEST is an unreduced finding of a campaign, or any test. It runs until it shows a
     forbidden outcome, is reduced while it still does, and is confirmed in a fresh
-    process; the finding is written to --out. Exits 1 if there is one, 3 if no forbidden
-    outcome showed.
+    process; the finding is written to --out. A test that ends each process in one way is
+    reduced while it still does, with its settings. Exits 1 if there is a finding, 3 if
+    nothing showed.
     """
     if Path(file).is_dir() or file.endswith(".json"):
         fail(
             f"{file}: is no test; `litmusfuzz run --resume FOLDER --tests 0` minimizes what a"
             " campaign left"
         )
+    from litmusfuzz.fuzz.campaign.minimize_crash import minimize_crash
     from litmusfuzz.fuzz.campaign.minimize_file import minimize
     from litmusfuzz.reports.fold import reported
     from litmusfuzz.reports.outputs import plain
@@ -103,14 +110,27 @@ def minimize(
     model = model_of(model_name or there)
     with progress_line() as progress:
         progress("minimizing")
+        end = time.monotonic() + time_s
         done = minimize(entry, name, config, model, folder, time_s=time_s)
+        crash: MinimizedCrash | None = None
+        problem = done.problem
+        if done.died:
+            progress("minimizing what ends the process")
+            left_s = end - time.monotonic()
+            made = minimize_crash(entry.test, name, config, folder, time_s=left_s)
+            crash = None if isinstance(made, str) else made
+            problem = f"{problem}; {made}" if isinstance(made, str) else ""
     found = None
     if done.found is not None:
         shows_it = None if done.script is None else done.script.shows_it
         found = reported(done.found, str(folder), script_shows_it=shows_it)
     if as_json:
         data = found and plain(found) | {"file": str(folder / found.file)}
-        print_json({"finding": data, "problem": done.problem})
+        crashed = crash and {**crash.as_json(), "file": str(folder / crash.file)}
+        print_json({"finding": data, "crash": crashed, "problem": problem})
+    elif crash is not None:
+        for line in crash.lines(str(folder)):
+            print_text(one_line(line))
     else:
-        print_text(finding(found, str(folder)) if found else one_line(f"{file}: {done.problem}"))
-    sys.exit(FORBIDDEN if found else UNKNOWN)
+        print_text(finding(found, str(folder)) if found else one_line(f"{file}: {problem}"))
+    sys.exit(FORBIDDEN if found or crash else UNKNOWN)

@@ -362,6 +362,19 @@ class Spaced(StaleReads):
         return replace(prepared, stale=self.shows.items() <= settings.items())
 
 
+class EndsItsProcess(Spaced):
+    """An addition ends the process under one pair of settings; else it is sound."""
+
+    name: ClassVar[str] = "double/ends-its-process"
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Ends the process where settings and test say so."""
+        adds = any(node.op == "AssignAddVariableOp" for node in test.effects)
+        if adds and self.shows.items() <= dict(config.settings).items():
+            os.abort()
+        return replace(super().prepare(test, config), stale=False)
+
+
 class EitherSetting(Spaced):
     """Two defects that show the same: each needs a setting of its own."""
 
@@ -557,7 +570,15 @@ DOUBLES = (
     *(TornCompiler,),
     *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, DeepStale, Raising),
-    *(CrashesInLongRuns, Spaced, EitherSetting, RarelyPlain, WeakerGuarantee, Tearing),
+    *(
+        CrashesInLongRuns,
+        EndsItsProcess,
+        Spaced,
+        EitherSetting,
+        RarelyPlain,
+        WeakerGuarantee,
+        Tearing,
+    ),
 )
 
 

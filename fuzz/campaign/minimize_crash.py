@@ -1,0 +1,180 @@
+"""Minimizes a test that ends its process, for `litmusfuzz minimize`.
+
+Campaigns do not minimize crashes: where memory is damaged, chance decides whether a process ends,
+and on which test. What ends each of `PROCESSES` fresh processes in the same way can be minimized,
+as a failed check in an optimizer or a compiler: first the settings, then the test. A candidate
+counts if it ends one process in that way.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from litmusfuzz.corpus.textfile import Entry, save
+from litmusfuzz.fuzz.campaign.causes import name_for
+from litmusfuzz.fuzz.campaign.configuration_reducer import (
+    PutBack,
+    needs_in_words,
+    simpler_configurations,
+)
+from litmusfuzz.fuzz.campaign.depth import SHALLOW_COUNT, shallow_noise
+from litmusfuzz.fuzz.campaign.reducer import reduce
+from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.worker import Died, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+T = TypeVar("T")
+
+PROCESSES: Final = 3
+"""Fresh processes that a test must end, before it is minimized and after."""
+SETTINGS_SHARE: Final = 0.5
+"""Share of the time for the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinimizedCrash:
+    """The smallest test found that ends its process.
+
+    Parameters
+    ----------
+    file : str
+        Its file, in the folder that was asked for.
+    test : LitmusTest
+    executor : str
+    config : Config
+        With the fewest settings found.
+    needs : str
+        These settings, in words.
+    message : str
+        The last message of the process.
+    complete : bool
+        False if the time was up before all was tried.
+    """
+
+    file: str
+    test: LitmusTest
+    executor: str
+    config: Config
+    needs: str
+    message: str
+    complete: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "file": self.file,
+            "executor": self.executor,
+            "configuration": self.config.name,
+            "needs": self.needs,
+            "message": self.message,
+            "complete": self.complete,
+        }
+
+    def lines(self, folder: str) -> Iterator[str]:
+        """What a person reads."""
+        path = Path(folder) / self.file
+        ops = ", ".join(node.op for node in self.test.effects)
+        where = f"{self.executor}/{self.config.name}"
+        yield f"{path}: ends the process on {where}{self.needs and f', {self.needs}'}"
+        yield f"  message  {self.message}"
+        yield f"  ops      {ops}{'' if self.complete else '; not fully minimized: the time was up'}"
+        on = shlex.quote(f"{self.executor}:{self.config.name}")
+        yield f"  replay   litmusfuzz replay {shlex.quote(str(path))} --executors {on}"
+
+
+def minimize_crash(
+    test: LitmusTest, executor: str, config: Config, out: Path, *, time_s: float
+) -> MinimizedCrash | str:
+    """Minimize a test that ends its process; the result is a file in `out`.
+
+    Returns
+    -------
+    MinimizedCrash or str
+        Why there is none, in one line.
+    """
+    crash, start = _Crash(executor), time.monotonic()
+    messages = [crash.message(test, config) for _ in range(PROCESSES)]
+    left_s = time_s - 3 * (time.monotonic() - start)  # to confirm takes as long, or less
+    crash.pattern = next(filter(None, messages), "")
+    ended = sum(each == crash.pattern for each in messages) if crash.pattern else 0
+    if ended < PROCESSES:
+        return (
+            f"ends {ended} of {PROCESSES} fresh processes in one way; only what ends each"
+            " is minimized"
+        )
+    simpler = simpler_configurations(executor, config, PutBack())
+    crash.end = start + SETTINGS_SHARE * left_s
+    config = crash.last_accepted(simpler, config, lambda each: crash.ends(test, each))
+    reduced = time.monotonic() < crash.end
+    crash.end = start + left_s
+    smallest = crash.last_accepted(reduce(test), test, lambda each: crash.ends(each, config))
+    complete = reduced and time.monotonic() < crash.end
+    renamed = normalized(smallest, "crashed")
+    if crash.ends(renamed, config):
+        smallest = renamed
+    if not all(crash.ends(smallest, config) for _ in range(PROCESSES)):
+        return f"its smallest test does not end each of {PROCESSES} fresh processes"
+    about = f"{executor}/{config.name}: {crash.last}"
+    made = replace(smallest, name=name_for("crashed", smallest), description=about)
+    file = out / f"{made.name}.yaml"
+    save(Entry(made), file)
+    needs = needs_in_words(executor, config, reduced=reduced)
+    return MinimizedCrash(file.name, made, executor, config, needs, crash.last, complete)
+
+
+class _Crash:
+    """The end of a process that candidates must show, and the time until which they are tried."""
+
+    def __init__(self, executor: str) -> None:
+        self.executor = executor
+        self.end = 0.0
+        self.pattern = ""
+        self.last = ""
+        """The last message with that pattern."""
+
+    def message(self, test: LitmusTest, config: Config) -> str:
+        """The pattern of the last message of a fresh process that ran a test; "" if it lives.
+
+        A test is executed as often as a campaign does at first.
+        """
+        with closing(Worker(self.executor)) as worker:
+            job = Job(test, SHALLOW_COUNT, shallow_noise(Noise()), 0)
+            reply = worker.ask(job.request(config), JOB_TIMEOUT_S, test)
+        if not isinstance(reply, Died) or reply.timed_out:
+            return ""
+        pattern = message_pattern(reply.message)
+        if pattern == (self.pattern or pattern):
+            self.last = reply.message
+        return pattern
+
+    def ends(self, test: LitmusTest, config: Config) -> bool:
+        """True if a test ends a fresh process in that way."""
+        return self.message(test, config) == self.pattern
+
+    def last_accepted(
+        self, candidates: Generator[T, bool, Any], first: T, ends: Callable[[T], bool]
+    ) -> T:
+        """The last candidate with which a process ends; `first` if there is none in the time."""
+        last = first
+        try:
+            candidate = next(candidates)
+            while time.monotonic() < self.end:
+                if accepted := ends(candidate):
+                    last = candidate
+                candidate = candidates.send(accepted)
+        except StopIteration:
+            pass
+        return last
