@@ -481,7 +481,7 @@ def kinds() -> dict[str, Kind]:
             "lock M; X=1; unlock M || lock M; r0=X; unlock M",
         ),
     )
-    findings = [path.read_bytes() for path in (ROOT / "corpus/findings").glob("*.yaml")]
+    findings = [path.read_bytes() for path in sorted((ROOT / "corpus/findings").glob("*.yaml"))]
     # The damaged file is in another folder.
     text = (ROOT / "corpus/known.yaml").read_text(encoding="utf-8")
     known = [text.replace("finding: findings/", f"finding: {ROOT}/corpus/findings/").encode()]

@@ -14,7 +14,6 @@ from litmusfuzz.corpus.model import (
     BranchAttrs,
     LoopAttrs,
     bodies,
-    captures_of,
     enclosing,
 )
 from litmusfuzz.corpus.ops import BOOL, SectionAttrs
@@ -386,15 +385,14 @@ class Copy:
         return self._done(level, name) + ([f"^{self._name(node)}/ended"] if bodies(node) else [])
 
     def _ends(self, level: Level) -> list[str]:
-        """Control inputs that wait for all instances of a level."""
+        """Control inputs that wait for all instances of a level.
+
+        What a loop or conditional captures is not waited for by a body that does not run.
+        """
         followed = {
             source.partition(".")[0]
             for node in level.nodes.values()
-            for source in (
-                *(*node.inputs, *node.after),
-                *(outside for _, outside in captures_of(node)),
-                *node.members,
-            )
+            for source in (*node.inputs, *node.after, *node.members)
         }
         return [
             each
