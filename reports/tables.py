@@ -16,6 +16,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def in_short(steps: Sequence[str], most: int = 6) -> str:
+    """The steps of a reason in a line; of more than `most`, so many and the number of the rest.
+
+    A loop that could go on has a few steps in each iteration. JSON has all of them.
+    """
+    more = len(steps) - most
+    kept = (*steps[:most], f"and {counted(more, 'more step')}") if more > 0 else steps
+    return "; ".join(kept)
+
+
 def printable(text: str) -> str:
     """The text without control characters, and without those that XML and HTML forbid."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

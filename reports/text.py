@@ -10,7 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from litmusfuzz.reports.events import FindingKind
-from litmusfuzz.reports.tables import counted, one_line
+from litmusfuzz.reports.tables import counted, in_short, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ def finding(reported: ReportedFinding, folder: str = "", python: str | None = No
         counts = [(outcome, reported.observed[outcome][0]) for outcome in reported.forbidden]
         lines += violation(counts, reported.executions, on, reported.nearest, found.model)
         if reported.reason and not reported.forbidden[0].torn:
-            lines.append(f"  because   {'; '.join(reported.reason)}")
+            lines.append(f"  because   {in_short(reported.reason)}")
         lines += [f"  {each}" for each in remarks(reported)]
     if more:
         contains = "contains" if more == 1 else "contain"

@@ -59,6 +59,7 @@ from litmusfuzz.reports.outputs import write_all
 from litmusfuzz.reports.report import Pruned
 from litmusfuzz.reports.script import NoScript
 from litmusfuzz.reports.stats import text
+from litmusfuzz.reports.tables import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -163,7 +164,7 @@ class Coordinator(ABC):
             if each.script or found is None or not found.confirmed:
                 continue
             try:
-                made = script_of(each.entry, "; ".join(each.reason))
+                made = script_of(each.entry, in_short(each.reason))
             except NoScript:
                 continue
             path = self.store.folder / each.file

@@ -29,6 +29,7 @@ from litmusfuzz.reports.events import (
     Unconfirmed,
     WorkerDied,
 )
+from litmusfuzz.reports.tables import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -242,7 +243,7 @@ class Findings:
             )
         )
         shown_by = {sampled.config.name, unreduced.sampled.config.name}
-        minimal = MinimizedFinding(entry, found, shown_by, file, str(why or ""))
+        minimal = MinimizedFinding(entry, found, shown_by, file, in_short(why.steps if why else ()))
         self.known.append(minimal)
         return minimal
 

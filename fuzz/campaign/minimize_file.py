@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Finding
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
-from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
+from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.reports.events import FindingAdded, ScriptRun, ShardEnded
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def minimize(
     time_s : float
         Time limit, of which `_SEARCH_SHARE` is for seeing the outcome the first time.
     """
-    oracle = explorer_or_none(entry.test, model, CAMPAIGN_BUDGET)
+    oracle = explorer_or_none(entry.test, model, DEFAULT_BUDGET)
     if oracle is None:
         return MinimizedFile(problem=NO_JUDGE)
     with closing(Worker(executor)) as worker:
@@ -82,6 +84,8 @@ def minimize(
     if not seen.judgement.forbidden:
         died = f"; {'; '.join(seen.died)}" if seen.died else ""
         runs = f"in {seen.judgement.executions} executions on {executor}/{config.name}"
+        if unknown := seen.judgement.verdicts.get(Verdict.UNKNOWN):
+            runs += f", of which the oracle cannot judge {unknown}"
         problem = f"shows nothing that {model.name} forbids {runs}{died}"
         return MinimizedFile(problem=problem, died=bool(died))
     events: list[Event] = []
@@ -95,6 +99,7 @@ def minimize(
                 keeps_partial=True,
                 tests=0,
                 model=model,
+                budget=DEFAULT_BUDGET,
                 reduction_s=time_s,
             ),
             events.append,

@@ -83,6 +83,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-update-beside-scatter-nd": ASYNC,
     "cluster-waits-for-a-section": CLUSTERS,
     "cluster-waits-for-a-writing-section": CLUSTERS,
+    "cluster-waits-for-an-earlier-iteration": CLUSTERS,
     "cluster-writes-late": CLUSTERS,
     "scatter-beside-read": {},
     "scatter-beside-scatter": {},

@@ -54,6 +54,7 @@ LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-update-beside-scatter-nd": RARE,
     "cluster-waits-for-a-section": "blocks as cluster-spans-two-sections does",
     "cluster-waits-for-a-writing-section": "blocks as cluster-spans-two-sections does",
+    "cluster-waits-for-an-earlier-iteration": "blocks as cluster-spans-two-sections does",
     "slice-assign-beside-assign": HEAP,
     "slice-assign-beside-optimizer": HEAP,
     "slice-assign-beside-scatter": RARE,

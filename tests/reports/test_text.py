@@ -86,6 +86,14 @@ def reported(
     return replace(made, **rest)
 
 
+def test_a_long_reason_is_shortened() -> None:
+    steps = tuple(f"step {number}" for number in range(7))
+    why = "  because   step 0; step 1; step 2; step 3; step 4; step 5; and 1 more step"
+    assert why in finding(reported(entry((STALE, 7)), reason=steps)).splitlines()
+    why = "  because   step 0; step 1; step 2; step 3; step 4; step 5"
+    assert why in finding(reported(entry((STALE, 7)), reason=steps[:6])).splitlines()
+
+
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert table(["a", "long", ""], [["wider", "b", "x"], ["", "", ""], ["c", "d", ""]]) == (
         "a      long\nwider  b     x\n\nc      d"
