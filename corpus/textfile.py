@@ -575,8 +575,8 @@ class _Reader(Document):
             raise self.error(path, "an allowed set is never empty")
         return frozenset(found)
 
-    def check_model(self, model: str, path: Path_, *others: str) -> None:
-        if model not in ("rfc", "executor", *others):
+    def check_model(self, model: str, path: Path_) -> None:
+        if model not in ("rfc", "executor", "acd"):
             raise self.error(path, f"unknown model {model[:80]!r}")
 
     def check_least(self, value: int, least: int, path: Path_) -> None:
@@ -600,7 +600,7 @@ class _Reader(Document):
         for name, text in versions.items():
             if not (name.isprintable() and text.isprintable()):
                 raise self.error(("finding", "versions", name), "must be one line")
-        self.check_model(raw.model, ("finding", "model"), "acd")
+        self.check_model(raw.model, ("finding", "model"))
         if raw.cause is not None and not is_cause_name(raw.cause):
             text = f"a cause is lower-case words joined by hyphens, got {raw.cause[:80]!r}"
             raise self.error(("finding", "cause"), text)

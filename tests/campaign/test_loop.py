@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Budget
-from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.model import GUARANTEES, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 from litmusfuzz.reports.events import (
     CanaryRun,
@@ -228,6 +228,20 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path, monkeypatch) -> None:
     assert kept == ended.path(died.file)
     assert "signal 9" in load(kept).test.description
     assert load(kept).test.effects
+
+
+@pytest.mark.parametrize("name", GUARANTEES)
+def test_each_file_that_a_campaign_leaves_can_be_read(tmp_path: Path, name: str) -> None:
+    """Whatever model judges: also those that only an executor guarantees."""
+    run = campaign(tmp_path, model=GUARANTEES[name], tests=20).run()
+    assert not run.report.problem
+    assert run.report.findings
+    models = set()
+    for path in (tmp_path / "out").glob("*/*.yaml"):
+        entry = load(path)
+        assert entry.finding is not None
+        models |= {entry.finding.model, *entry.allowed}
+    assert models == {name}
 
 
 def test_noise_text_is_what_the_option_takes() -> None:
