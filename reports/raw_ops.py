@@ -110,14 +110,19 @@ def literal(value: Nested, shape: Sequence[int], dtype: str, *, whole: bool) -> 
     """A literal as ``tf.constant`` takes it: an int for all elements, or all rows."""
     if isinstance(value, int):
         return str(bool(value)) if dtype == BOOL else str(value)
-    listed = str(_plain(value, dtype))
-    return listed if whole or len(shape) < 2 else f"rows({listed}, {list(shape)})"
+    if whole:
+        return str(_plain(value, shape, dtype))
+    listed = str(_plain(value, shape[:1], dtype))
+    return listed if len(shape) < 2 else f"rows({listed}, {list(shape)})"
 
 
-def _plain(value: Nested, dtype: str) -> object:
-    if isinstance(value, int):
+def _plain(value: Nested, shape: Sequence[int], dtype: str) -> object:
+    """The elements in lists; a row that is one number has it in all places."""
+    if not shape:
+        assert isinstance(value, int)
         return bool(value) if dtype == BOOL else value
-    return [_plain(part, dtype) for part in value]
+    parts = (value,) * shape[0] if isinstance(value, int) else value
+    return [_plain(part, shape[1:], dtype) for part in parts]
 
 
 def compiles(node: Node) -> bool:

@@ -11,6 +11,7 @@ from litmusfuzz.fuzz.executors.tensorflow.node_defs import literal
     ("value", "shape", "expected"),
     [
         ([1, 2], (2, 1), [[1], [2]]),  # found by a campaign: rows of one element are bare numbers
+        ([[0, 1], [1, 0], 2], (3, 2), [[0, 1], [1, 0], [2, 2]]),  # by another one
         ([[1, 2]], (1, 2), [[1, 2]]),
         ([[1, 2], [3, 4]], (2, 2), [[1, 2], [3, 4]]),
         (7, (2, 1), [[7], [7]]),

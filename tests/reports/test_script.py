@@ -39,6 +39,7 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 from litmusfuzz.reports import script_text
+from litmusfuzz.reports.raw_ops import literal
 from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
@@ -348,3 +349,12 @@ def test_copies_of_two_resources_have_different_names() -> None:
         pattern = shared.replace("{self.number}", "{number}")
         made = [pattern.format(name=name, number=n) for name in ("V", "V1") for n in range(64)]
         assert len(set(made)) == len(made)
+
+
+def test_a_row_of_a_whole_literal_may_be_one_number() -> None:
+    assert literal(((0, 1), (1, 0), 2), (3, 2), "int32", whole=True) == "[[0, 1], [1, 0], [2, 2]]"
+    assert literal((1, 0), (2, 2), "bool", whole=True) == "[[True, True], [False, False]]"
+    assert literal((1, 2), (2, 1), "int32", whole=True) == "[[1], [2]]"
+    assert literal((1, 2), (2, 3), "int32", whole=False) == "rows([1, 2], [2, 3])"
+    assert literal((1, 2), (2,), "int32", whole=False) == "[1, 2]"
+    assert literal(3, (2, 2), "int32", whole=True) == "3"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +9,15 @@ import numpy as np
 from tensorflow.core.framework import node_def_pb2
 
 from litmusfuzz.corpus.model import Mutex, Variable
-from litmusfuzz.corpus.ops import BOOL, ConstAttrs, CountAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    ConstAttrs,
+    CountAttrs,
+    MomentumAttrs,
+    RowsAttrs,
+    SliceAttrs,
+    expand,
+)
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
@@ -175,10 +182,11 @@ def literal(value: Nested, shape: tuple[int, ...], dtype: str, *, whole: bool) -
     numpy.ndarray
         May be a broadcast view, whose elements share memory.
     """
+    if whole and not isinstance(value, int):
+        # Some rows may be bare numbers: [[1, 2], 3] is [[1, 2], [3, 3]].
+        return np.array(expand(value, shape, whole=True), dtype).reshape(shape)
     array = np.array(value, dtype)
-    if whole and array.size == math.prod(shape):
-        array = array.reshape(shape)  # rows of one element are bare numbers: [1, 2] is [[1], [2]]
-    elif array.ndim and not whole:
+    if array.ndim:
         array = array.reshape(-1, *(1,) * (len(shape) - 1))
     return np.broadcast_to(array, shape)
 
