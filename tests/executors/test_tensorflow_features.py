@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,6 +94,23 @@ def test_reading_a_full_queue_lets_no_blocked_op_go_on(
     test = litmus(text, queues=queues)
     seen = execute(test, 24, Noise(copies, padding=8))
     assert {outcome.status for outcome in seen} == {Status.BLOCKED}
+    judged = judge(Explorer(test, EXECUTOR), seen)
+    assert judged.verdicts.keys() == {Verdict.ALLOWED}, seen
+
+
+@pytest.mark.timeout(100)
+def test_a_queue_that_nobody_puts_into_is_read_before_a_full_one() -> None:
+    """Found by a campaign: who waited to put into P went on, and freed the lock.
+
+    The dequeue that waited for the lock then took from Q what was counted there, and the look at Q
+    never ended, in one of some dozen steps.
+    """
+    both = litmus("lock M; r0=Q?2; unlock M || lock M; P!7; unlock M", queues={"P": 1, "Q": 2})
+    full = {"P": (3,), "Q": (1, 2)}
+    queues = tuple(replace(each, init=full[each.name]) for each in both.queues)
+    test = replace(both, queues=queues)
+    seen = execute(test, 200, Noise())
+    assert any(outcome.status is Status.BLOCKED for outcome in seen)
     judged = judge(Explorer(test, EXECUTOR), seen)
     assert judged.verdicts.keys() == {Verdict.ALLOWED}, seen
 

@@ -416,8 +416,8 @@ class _State:
         # The test may close a queue, or `HOLD` one of several that it puts into.
         nodes = list(self.test.nodes)
         closes = any(node.definition.closes for node in nodes)
-        puts = {node.resources[0] for node in nodes if node.definition.puts}
-        self.renews_queues = template.may_block and (closes or len(puts) > 1)
+        self.puts = {node.resources[0] for node in nodes if node.definition.puts}
+        self.renews_queues = template.may_block and (closes or len(self.puts) > 1)
         self._constants: set[str] = set()
         for variable in self.test.variables:
             self.kept.setdefault(variable.type, []).append(variable.name)
@@ -558,6 +558,10 @@ class _State:
         size = emit.helper(f"{name}/size", typed("QueueSizeV2", queue.dtype), [handle])
         if not self.may_block:
             emit.helper(f"{name}/elements", take, [handle, size])
+            return
+        if queue.name not in self.puts:  # no enqueue waits for it, whether it is full or not
+            taken = emit.helper(f"{name}/elements", take, [handle, size, "^contents/counted"])
+            self.rest.append(f"^{taken}")
             return
         # One of the two counts is 0. Full queues are read after all others.
         capacity = self._constant(f"capacity/{queue.capacity}", np.array(queue.capacity, np.int32))

@@ -18,8 +18,9 @@ run is made to fail (`ABORT`), which cancels the others. The next step sets all 
 
 Reading a queue means taking its elements. That lets a blocked enqueue go on, and the ops
 after it, which may take from another queue before it is read. No enqueue can be blocked
-on a queue that is not full, so such queues are read first. If one full queue is left in
-each copy, all its elements are taken at once. If several are left, they are closed first
+on a queue that is not full, or that the test puts nothing into, so such queues are read first. If
+one full queue is left in each copy, all its elements are taken at once. If several are left, they
+are closed first
 (`HOLD`): this cancels their blocked enqueues, and hence the runs, and keeps the elements.
 If such a run held a lock, another run may then acquire it. A copy in which another run
 has not ended either is therefore dropped.
