@@ -99,9 +99,20 @@ class LitmusTest:
     """Type of each value of an outcome by key (`names`); for a queue, of one element."""
     places: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Place of each key in `names`."""
+    nodes: tuple[Node, ...] = field(init=False, repr=False, compare=False, default=())
+    """Of all graphs and bodies, each node followed by those inside it."""
+    effects: tuple[Node, ...] = field(init=False, repr=False, compare=False, default=())
+    """Of these, the nodes that touch a resource or hold others."""
+    features: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
+    """Names of what a test has beyond one graph over variables (`FEATURES`).
+
+    An executor, a pass or a reducer that does not handle one refuses the test by that name.
+    """
 
     def __post_init__(self) -> None:
-        matrices = any(node.op in MATRIX_OPS for node in self.nodes)
+        nodes = tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
+        object.__setattr__(self, "nodes", nodes)
+        matrices = any(node.op in MATRIX_OPS for node in nodes)
         object.__setattr__(self, "whole", matrices)
         validation.check_texts(self.name, self.description)
         resources = validation.check_resources(
@@ -119,6 +130,9 @@ class LitmusTest:
         object.__setattr__(self, "shown", MappingProxyType(shown))
         places = {name: place for place, name in enumerate(shown)}
         object.__setattr__(self, "places", MappingProxyType(places))
+        effects = tuple(node for node in nodes if node.definition.has_effect)
+        object.__setattr__(self, "effects", effects)
+        object.__setattr__(self, "features", self._features())
 
     @property
     def graph(self) -> Graph:
@@ -130,16 +144,6 @@ class LitmusTest:
     def resources(self) -> tuple[Resource, ...]:
         """Variables, mutexes and queues."""
         return (*self.variables, *self.mutexes, *self.queues)
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """Of all graphs and bodies, each node followed by those inside it."""
-        return tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
-
-    @property
-    def effects(self) -> tuple[Node, ...]:
-        """Of all graphs and bodies, the nodes that touch a resource or hold others."""
-        return tuple(node for node in self.nodes if node.definition.has_effect)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -167,13 +171,7 @@ class LitmusTest:
         found = {lives[name] for each in inside for name in each.resources}
         return len(found.union(each.device for each in inside if each.device)) > 1
 
-    @property
-    def features(self) -> frozenset[str]:
-        """Names of what a test has beyond one graph over variables (`FEATURES`).
-
-        An executor, a pass or a reducer that does not handle one refuses the
-        test by that name.
-        """
+    def _features(self) -> frozenset[str]:
         found = set()
         if len(self.graphs) > 1 or len(self.runs) > 1:
             found.add("several runs")
