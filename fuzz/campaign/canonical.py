@@ -31,6 +31,7 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Node, Queue, Variable
     from litmusfuzz.corpus.ops import Nested
+    from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.oracles.model import Model
 
 
@@ -162,17 +164,22 @@ def key_of(entry: Entry) -> str:
     finding = entry.finding
     assert finding is not None
     model = GUARANTEES[finding.model]
-    reason = explain(entry.test, model, finding.forbidden[0][0])
     return key(
         entry.test,
         kind="forbidden",
-        rules=reason.broken if reason else (),
+        rules=_broken_rules(entry.test, model, finding.forbidden[0][0]),
         executor_class=executor_class(finding.executor, finding.settings, finding.model),
         model=model,
         names=finding.needs_names,
         order=finding.needs_order,
         settings=needed_settings(finding.executor, finding.settings),
     )
+
+
+@lru_cache(1 << 8)  # known findings are read again and again
+def _broken_rules(test: LitmusTest, model: Model, outcome: Outcome) -> tuple[str, ...]:
+    reason = explain(test, model, outcome)
+    return reason.broken if reason else ()
 
 
 def digest(test: LitmusTest) -> str:

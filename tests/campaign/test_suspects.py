@@ -11,9 +11,8 @@ from campaign.campaigns import Run
 from campaign.doubles import Crashing, Damaged, Damaging
 
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.reports.events import (
@@ -196,13 +195,15 @@ def test_a_process_that_has_shown_much_is_replaced(
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.slots.MAX_SHOWN", 2)
     run = campaign("mutant/stale-reads", tmp_path, tests=30)
     most = []
-    judge = loop.judge
+    honest = Slot.run
 
-    def counting(*arguments):
-        most.append(len(run.campaign.slots[0].shown))
-        return judge(*arguments)
+    async def counting(self: Slot, job: Job) -> Result:
+        result = await honest(self, job)
+        if not self.canary:
+            most.append(len(self.shown))
+        return result
 
-    monkeypatch.setattr(loop, "judge", counting)
+    monkeypatch.setattr(Slot, "run", counting)
     report = run.run().report
     assert max(most) == 1  # before the test that is judged
     assert report.forbidden_graphs > 4
