@@ -104,8 +104,6 @@ class Cause:
     ----------
     file : str
         As it stands in the known-findings file.
-    key : str
-        `canonical.key_of`.
     entry : Entry
         With a finding, whose configuration has the settings that the cause needs.
     case : Case or None
@@ -113,9 +111,13 @@ class Cause:
     """
 
     file: str
-    key: str
     entry: Entry = field(compare=False)
     case: Case | None = field(compare=False)
+
+    @property
+    def key(self) -> str:
+        """Its key. Computing it takes up to a third of a second: no reader does."""
+        return key_of(self.entry)
 
     @property
     def finding(self) -> Finding:
@@ -132,8 +134,8 @@ class KnownFinding:
     ----------
     why : str
         A reason, a link, or both.
-    key : str
-        The key of one finding; that of its file in an entry with a `cause`, "" with a `pattern`.
+    given_key : str
+        The key of one finding; "" with a `cause` or a `pattern`.
     since, expires : date, optional
         First and last day. After its last day an entry matches no finding.
     name : str
@@ -141,12 +143,17 @@ class KnownFinding:
     """
 
     why: str
-    key: str = ""
+    given_key: str = ""
     cause: Cause | None = None
     pattern: Pattern | None = None
     since: date | None = None
     expires: date | None = None
     name: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of the finding, or of the cause's; "" of a pattern."""
+        return self.cause.key if self.cause else self.given_key
 
     @property
     def title(self) -> str:
@@ -280,11 +287,12 @@ class _Reader(Document):
             old = _OLD.format(version) if version in (1, 2) else text
             raise self.error(("litmusfuzz_known",), old)
         entries: list[KnownFinding] = []
-        places: dict[tuple[str, Pattern | None], int] = {}
+        places: dict[tuple[str, str, Pattern | None], int] = {}
         for place, data in enumerate(top.findings or ()):
             path: Path_ = ("findings", place)
             entry = self.finding(data, path, folder)
-            first = places.setdefault((entry.key, entry.pattern), place)
+            file = entry.cause.file if entry.cause else ""
+            first = places.setdefault((entry.given_key, file, entry.pattern), place)
             if first != place:
                 where = self.line(("findings", first))
                 form = "pattern" if entry.pattern else "finding" if entry.cause else "key"
@@ -313,8 +321,7 @@ class _Reader(Document):
         expires = self.day(raw.expires, (*path, "expires"))
         if since and expires and expires < since:
             raise self.error((*path, "expires"), f"{expires} is before {since}")
-        key = cause.key if cause else raw.key
-        return KnownFinding(why, key, cause, pattern, since, expires, raw.name)
+        return KnownFinding(why, raw.key, cause, pattern, since, expires, raw.name)
 
     def cause(self, file: str, path: Path_, folder: Path) -> Cause:
         try:
@@ -332,7 +339,7 @@ class _Reader(Document):
             case = Case.of(entry.test, found)
         except UnknownExecutor:
             case = None
-        return Cause(file, key_of(entry), entry, case)
+        return Cause(file, entry, case)
 
     def pattern(self, data: Any, path: Path_) -> Pattern:
         raw: _Pattern = self.convert(data, _Pattern, path)

@@ -89,9 +89,13 @@ def test_after_a_crash_the_tests_of_a_pack_run_one_by_one(alone: Run, tmp_path: 
 
 
 def test_a_crash_of_a_pack_that_no_test_shows_alone_is_kept(alone: Run, tmp_path: Path) -> None:
-    ended = run(CrashesInPacks.name, tmp_path)
-    assert shown(ended) == shown(alone)
-    died = ended.of(WorkerDied)
+    died: list[WorkerDied] = []
+    for attempt in range(8):  # which tests share a pack is a matter of time
+        ended = run(CrashesInPacks.name, tmp_path / str(attempt))
+        assert shown(ended) == shown(alone)
+        died = ended.of(WorkerDied)
+        if died:
+            break
     assert died
     for each in died:
         assert each.message.startswith("in a pack of ")

@@ -24,7 +24,6 @@ from helpers_events import (
 )
 
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.experiments import Case
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
@@ -122,8 +121,8 @@ def known_cause(shape: str, symptom: str = "", **changes: Any) -> KnownFinding:
     assert entry.finding is not None
     case = replace(Case.of(entry.test, entry.finding), **changes)
     case = replace(case, symptoms=(symptom,)) if symptom else case
-    cause = Cause("cause.yaml", key_of(entry), entry, case)
-    return KnownFinding("because", cause.key, cause=cause, name="tears")
+    cause = Cause("cause.yaml", entry, case)
+    return KnownFinding("because", cause=cause, name="tears")
 
 
 def test_a_pending_test_is_new_unless_a_known_finding_may_explain_it(tmp_path: Path) -> None:
