@@ -46,7 +46,7 @@ class Once:
         self._tests: defaultdict[Hashable, _Indices] = defaultdict(_Indices)
         """Tests by type of event and configuration. They are the most: some bytes for each."""
         self._canary_at: dict[int, float] = {}
-        """Time of the last canary of each shard. There is one for each test, in their order."""
+        """Time of the last canary of each shard. They run in the order of their tests."""
         self._others: set[Hashable] = set()
 
     def add(self, shard: int, event: AnyEvent) -> None:
