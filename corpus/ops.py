@@ -63,6 +63,7 @@ class Kind(Enum):
     QUEUE = "queue"
     BRANCH = "conditional"
     LOOP = "loop"
+    CALL = "call"
     TRANSFER = "transfer"
     """Passes a value on from one device to another."""
     CLUSTER = "cluster"
@@ -232,7 +233,7 @@ class OpDef:
     @property
     def on(self) -> str:
         """The kind of its resources: variable, mutex, queue, or nothing."""
-        if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.TRANSFER):
+        if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.TRANSFER):
             return "nothing"
         return {Kind.SECTION: "mutex", Kind.QUEUE: "queue"}.get(self.kind, "variable")
 
@@ -385,6 +386,7 @@ def _table() -> dict[str, OpDef]:
         ),
         OpDef("If", Kind.BRANCH, ("predicate",)),
         OpDef("While", Kind.LOOP),
+        OpDef("Call", Kind.CALL),
     ]
     return {row.name: row for row in rows}
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     Cluster,
     Graph,
     LitmusTest,
-    LoopAttrs,
     Mutex,
+    NestAttrs,
     Node,
     Queue,
     Run,
@@ -319,6 +320,11 @@ def _used_inside(node: Node, used: set[str]) -> Node:
             orelse=fewer(attrs.orelse),
             results=tuple(attrs.results[i] for i in needed),
         )
+    elif isinstance(attrs, CallAttrs):
+        kept = [i for i, r in enumerate(attrs.results) if f"{node.name}.{r}" in used]
+        returned = tuple(attrs.body.results[i] for i in kept)
+        names = tuple(attrs.results[i] for i in kept)
+        attrs = replace(attrs, body=replace(attrs.body, results=returned), results=names)
     node = map_bodies(replace(node, attrs=attrs), lambda body: _live(body, set()))
     inside = {
         name
@@ -326,6 +332,6 @@ def _used_inside(node: Node, used: set[str]) -> Node:
         for name in (*body.results, *(ref for each in body.nodes for ref in each.references))
     }
     attrs = node.attrs
-    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+    if isinstance(attrs, NestAttrs):
         attrs = replace(attrs, captures=tuple(each for each in attrs.captures if each[0] in inside))
     return replace(node, attrs=attrs)

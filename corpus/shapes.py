@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     LitmusTest,
     LoopAttrs,
     Node,
@@ -123,6 +124,9 @@ class Shapes:
             ):
                 for value in values:
                     self._join(f"{node.name}.{name}", value)
+        elif isinstance(attrs, CallAttrs):
+            for name, value in zip(attrs.results, attrs.body.results, strict=True):
+                self._join(f"{node.name}.{name}", value)
         elif isinstance(attrs, LoopAttrs):
             for name, *values in zip(attrs.carried, node.inputs, attrs.body.results, strict=True):
                 for value in (*values, f"{node.name}.{name}"):

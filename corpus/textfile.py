@@ -28,11 +28,13 @@ from litmusfuzz.corpus.document import Document, FileError, Path_, read_text
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     Cluster,
     Graph,
     LitmusTest,
     LoopAttrs,
     Mutex,
+    NestAttrs,
     Node,
     Queue,
     Run,
@@ -329,6 +331,12 @@ class _LoopNode(_Node, kw_only=True):
     body: dict[str, Any]
 
 
+class _CallNode(_Node, kw_only=True):
+    captures: dict[str, str] = {}
+    body: dict[str, Any]
+    results: list[str] = []
+
+
 _NODE_SCHEMAS: Final[Mapping[type[Attrs] | None, type[_Node]]] = {
     None: _Node,
     ConstAttrs: _ConstNode,
@@ -515,7 +523,7 @@ class _Reader(Document):
             raise self.error((*path, "op"), "a node needs its op, a name")
         if op not in OPS:
             raise self.error((*path, "op"), f"unknown op {op[:80]!r}")
-        attrs: Attrs | BranchAttrs | LoopAttrs | None
+        attrs: Attrs | NestAttrs | None
         raw: _Node
         if OPS[op].kind is Kind.BRANCH:
             branch: _BranchNode = self.convert(fields, _BranchNode, path)
@@ -533,6 +541,11 @@ class _Reader(Document):
                 self.body(loop.body, (*path, "body")),
                 loop.parallel_iterations,
             )
+        elif OPS[op].kind is Kind.CALL:
+            call: _CallNode = self.convert(fields, _CallNode, path)
+            inside = self.body(call.body, (*path, "body"))
+            raw = call
+            attrs = CallAttrs(tuple(call.captures.items()), inside, tuple(call.results))
         else:
             raw = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
             attrs = raw.attrs()
@@ -858,7 +871,7 @@ def _run_fields(run: Run) -> dict[str, Any]:
 def _node(node: Node) -> yaml.Node:
     """A node on one line; one with bodies on several."""
     attrs = node.attrs
-    if not isinstance(attrs, (BranchAttrs, LoopAttrs)):
+    if not isinstance(attrs, NestAttrs):
         return _flow(_node_fields(node))
     fields: dict[str, Any] = {"op": node.op}
     for name in ("inputs", "after", "device"):
@@ -870,7 +883,7 @@ def _node(node: Node) -> yaml.Node:
         fields["captures"] = dict(attrs.captures)
     if isinstance(attrs, LoopAttrs):
         fields["parallel_iterations"] = attrs.parallel_iterations
-    else:
+    elif attrs.results:
         fields["results"] = attrs.results
     parts = [(name, _flow(value)) for name, value in fields.items()]
     for name, body in bodies(node):
@@ -885,7 +898,7 @@ def _node_fields(node: Node) -> dict[str, Any]:
     for name in ("resources", "inputs", "after", "device"):
         if getattr(node, name):
             fields[name] = getattr(node, name)
-    assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))
+    assert not isinstance(node.attrs, NestAttrs)
     if node.attrs is not None:
         for name in node.attrs.__dataclass_fields__:
             fields[name] = getattr(node.attrs, name)

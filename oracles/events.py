@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     Cluster,
     Graph,
     LoopAttrs,
@@ -287,14 +288,14 @@ class Unfolding:
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """Extra order that an executor adds to one loop or conditional.
+    """Extra order that an executor adds to one loop, conditional or call.
 
     Parameters
     ----------
     parallel : int or None
         Largest number of iterations at once; None for the model's own limit.
     gathers : bool
-        An iteration or branch begins only when all carried and captured values
+        An iteration, branch or call begins only when all carried and captured values
         are ready; a body begins only when its condition is done.
     late : bool
         Results are ready only when every instance is done.
@@ -369,7 +370,7 @@ def _stricter(nodes: Iterable[Node], windows: Mapping[str, int]) -> Iterator[dic
 
 
 def _open_ended(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> list[Node]:
-    """Loops and conditionals that have events of their own: those outside clusters."""
+    """Loops, conditionals and calls that have events of their own: those outside clusters."""
     found = [node for node in nodes if bodies(node)]
     members = {name for cluster in clusters for name in cluster.members}
     compiled = {n.name for n in all_nodes(each for each in found if each.name in members)}
@@ -377,7 +378,7 @@ def _open_ended(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> list[Node
 
 
 def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
-    """Loops and conditionals whose strictness a blocked outcome may depend on.
+    """Loops, conditionals and calls whose strictness a blocked outcome may depend on.
 
     The strictness of one adds order from its instances, and from the values that it takes, to
     its instances and results. Where all of those happen in every order that reaches the
@@ -777,6 +778,37 @@ class _Unfolder:
         }
         return {node.name: self.token(Join(tuple(results.values())))} | results
 
+    def call(
+        self,
+        node: Node,
+        attrs: CallAttrs,
+        waits: tuple[int, ...],
+        values: Mapping[str, int],
+        frame: _Frame,
+    ) -> dict[str, int]:
+        """Add the instances of a call's body; the call itself is ready when all are done."""
+        strict = self.strictness.get(node.name, Strictness())
+        scope = {inner: values[outer] for inner, outer in attrs.captures}
+        if strict.gathers:
+            waits += tuple(scope.values())
+        first = self.mark()
+        inner = _Frame(frame.run, waits, frame.guards, frame.name)
+        made = self.graph(Graph(node.name, attrs.body.nodes), scope, inner)
+        # The nodes of the body are live when the call is; loops inside may have live
+        # instances that none of their results needs.
+        everything = self.token(Join((*waits, *made.values(), self.finished(first))))
+        leaves = (everything,) if strict.late else waits
+        inside = scope | made
+        results = {
+            f"{node.name}.{name}": self.token(Held(inside[result], leaves))
+            for name, result in zip(attrs.results, attrs.body.results, strict=True)
+        }
+        self.note_silent(frame, everything)
+        done = everything
+        if Axiom.CALLS not in self.model.axioms:
+            done = self.token(Join((*waits, *results.values())))
+        return {node.name: done} | results
+
     def loop(
         self,
         node: Node,
@@ -860,6 +892,8 @@ class _Unfolder:
             return self.branch(node, node.attrs, inputs[0], waits, values, frame)
         if isinstance(node.attrs, LoopAttrs):
             return self.loop(node, node.attrs, inputs, waits, values, frame)
+        if isinstance(node.attrs, CallAttrs):
+            return self.call(node, node.attrs, waits, values, frame)
         if kind in (Kind.PURE, Kind.TRANSFER):
             # A transfer is transparent: its value is its input.
             transfer = kind is Kind.TRANSFER
@@ -971,6 +1005,8 @@ class _Function:
             return self.branch(node, node.attrs, inputs[0], values)
         if isinstance(node.attrs, LoopAttrs):
             return self.loop(node, node.attrs, inputs, values)
+        if isinstance(node.attrs, CallAttrs):
+            return self.call(node, node.attrs, values)
         kind = node.definition.kind
         if kind is Kind.PURE:
             return {node.name: token(Pure(node, inputs))}
@@ -997,6 +1033,15 @@ class _Function:
         results = {
             f"{node.name}.{name}": self.pick(predicate, one, other)
             for name, one, other in zip(attrs.results, then, orelse, strict=True)
+        }
+        return {node.name: self.yes} | results
+
+    def call(self, node: Node, attrs: CallAttrs, values: Mapping[str, int]) -> dict[str, int]:
+        scope = {inner: values[outer] for inner, outer in attrs.captures}
+        returned = self.body(attrs.body.nodes, attrs.body.results, scope)
+        results = {
+            f"{node.name}.{name}": token
+            for name, token in zip(attrs.results, returned, strict=True)
         }
         return {node.name: self.yes} | results
 

@@ -47,6 +47,10 @@ class Axiom(StrEnum):
     """semantics.md, 3, "Loops": an iteration's condition comes after its first
     carried value."""
 
+    CALLS = "calls"
+    """semantics.md, 1, "Call": control edges out of a call follow all of its instances.
+    Without it they follow its results only, as those of a conditional."""
+
     CLUSTERS = "clusters"
     """semantics.md, 5: a cluster's snapshot is one event, and its write-back is one
     event. Without it a cluster reads and writes each variable in a separate event."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     Cluster,
     Graph,
     LoopAttrs,
@@ -320,6 +321,8 @@ class _Walker:
             return self.branch(node, attrs, waits, values, frame)
         if isinstance(attrs, LoopAttrs):
             return self.loop(node, attrs, waits, values, frame)
+        if isinstance(attrs, CallAttrs):
+            return self.call(node, attrs, waits, values, frame)
         masks = self.masks
         for name in node.inputs:
             waits |= masks[values[name]]
@@ -384,6 +387,32 @@ class _Walker:
             for name, result in zip(attrs.results, chosen[not taken], strict=True)
         }
         return {node.name: self.value(self.behind(made.values())), **made}
+
+    def call(
+        self,
+        node: Node,
+        attrs: CallAttrs,
+        waits: int,
+        values: Mapping[str, int],
+        frame: _Frame,
+    ) -> dict[str, int]:
+        """Add the instances of a call's body."""
+        strict = self.strictness.get(node.name, Strictness())
+        scope = {inner: values[outer] for inner, outer in attrs.captures}
+        if strict.gathers:
+            waits |= self.behind(scope.values())
+        first = self.mark()
+        made = self.level(attrs.body.nodes, scope, _Frame(waits, frame.guards, frame.body))
+        done = waits | self.behind(made.values()) | self.finished(first)
+        leaves = done if strict.late else waits
+        inside = scope | made
+        results = {
+            f"{node.name}.{name}": self.value(leaves | self.masks[inside[result]])
+            for name, result in zip(attrs.results, attrs.body.results, strict=True)
+        }
+        if frame.body:
+            self.silent.append(frame.guards | done)
+        return {node.name: self.value(done), **results}
 
     def loop(
         self,

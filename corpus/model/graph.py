@@ -47,7 +47,7 @@ class Node:
     inputs: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    attrs: Attrs | BranchAttrs | LoopAttrs | None = None
+    attrs: Attrs | NestAttrs | None = None
     device: str = ""
 
     @property
@@ -62,8 +62,8 @@ class Node:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """Names of a loop's or conditional's results; outside they are ``node.result``."""
-        if isinstance(self.attrs, BranchAttrs):
+        """Names of the results of a node with bodies; outside they are ``node.result``."""
+        if isinstance(self.attrs, (BranchAttrs, CallAttrs)):
             return self.attrs.results
         return self.attrs.carried if isinstance(self.attrs, LoopAttrs) else ()
 
@@ -132,6 +132,28 @@ class LoopAttrs:
 
 
 @dataclass(frozen=True, slots=True)
+class CallAttrs:
+    """A function call: its body is a graph, each of whose instances waits for what it needs.
+
+    `captures` are the arguments, as (name inside, name outside); `results` name what the body
+    returns, as ``node.result`` outside. A call may have no result. Since the body stands inside
+    its call, no recursion can be written down.
+
+    References
+    ----------
+    semantics.md, section 1, "Call".
+    """
+
+    captures: tuple[tuple[str, str], ...]
+    body: Body
+    results: tuple[str, ...]
+
+
+NestAttrs = BranchAttrs | LoopAttrs | CallAttrs
+"""Attributes of the nodes that hold bodies."""
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A directed acyclic graph of nodes.
 
@@ -155,12 +177,14 @@ def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
         return ("then", node.attrs.then), ("else", node.attrs.orelse)
     if isinstance(node.attrs, LoopAttrs):
         return ("condition", node.attrs.condition), ("body", node.attrs.body)
+    if isinstance(node.attrs, CallAttrs):
+        return (("body", node.attrs.body),)
     return ()
 
 
 def captures_of(node: Node) -> tuple[tuple[str, str], ...]:
     """What a node's bodies take from around it, as (name inside, name outside)."""
-    return node.attrs.captures if isinstance(node.attrs, (BranchAttrs, LoopAttrs)) else ()
+    return node.attrs.captures if isinstance(node.attrs, NestAttrs) else ()
 
 
 def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:

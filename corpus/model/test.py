@@ -40,6 +40,7 @@ FEATURES: Final = frozenset(
         "queues",
         "conditionals",
         "loops",
+        "calls",
         "clusters",
         "transfers",
     }
@@ -184,6 +185,8 @@ class LitmusTest:
             found.add("conditionals")
         if Kind.LOOP in kinds:
             found.add("loops")
+        if Kind.CALL in kinds:
+            found.add("calls")
         if self.clusters:
             found.add("clusters")
         if Kind.TRANSFER in kinds:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from litmusfuzz.corpus.model.graph import Body, BranchAttrs, Graph, LoopAttrs, bodies
+from litmusfuzz.corpus.model.graph import Body, BranchAttrs, CallAttrs, Graph, LoopAttrs, NestAttrs, bodies
 from litmusfuzz.corpus.model.names import after_dot
 from litmusfuzz.corpus.ops import SectionAttrs
 
@@ -53,6 +53,8 @@ def map_bodies(node: Node, change: Callable[[Body], Body]) -> Node:
         attrs = replace(attrs, then=change(attrs.then), orelse=change(attrs.orelse))
     elif isinstance(attrs, LoopAttrs):
         attrs = replace(attrs, condition=change(attrs.condition), body=change(attrs.body))
+    elif isinstance(attrs, CallAttrs):
+        attrs = replace(attrs, body=change(attrs.body))
     else:
         return node
     return replace(node, attrs=attrs)
@@ -81,7 +83,7 @@ def redirected(node: Node, swap: Callable[[str], str]) -> Node:
     Drops control edges to nodes that are also data inputs.
     """
     attrs = node.attrs
-    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+    if isinstance(attrs, NestAttrs):
         attrs = replace(
             attrs, captures=tuple((inner, swap(outer)) for inner, outer in attrs.captures)
         )
@@ -112,9 +114,9 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
         return Body(tuple(renamed(each, names) for each in body.nodes), every(body.results))
 
     attrs = node.attrs
-    if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+    if isinstance(attrs, NestAttrs):
         attrs = replace(attrs, captures=tuple((new(a), new(b)) for a, b in attrs.captures))
-    if isinstance(attrs, BranchAttrs):
+    if isinstance(attrs, (BranchAttrs, CallAttrs)):
         full = every(f"{node.name}.{result}" for result in attrs.results)
         attrs = replace(attrs, results=tuple(map(after_dot, full)))
     elif isinstance(attrs, LoopAttrs):

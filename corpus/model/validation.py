@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model.graph import (
     Body,
     BranchAttrs,
+    CallAttrs,
     Graph,
     LoopAttrs,
+    NestAttrs,
     captures_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
@@ -96,6 +98,8 @@ class _Checker:
                 results = self.branch(node, where, here, constants)
             elif node.definition.kind is Kind.LOOP:
                 results = self.loop(node, where, here, constants)
+            elif node.definition.kind is Kind.CALL:
+                results = self.call(node, where, here, constants)
             for name, kind in results.items():
                 self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = kind
         check_sections(graph, path)
@@ -172,12 +176,7 @@ class _Checker:
         if not attrs.results:
             raise MalformedTest("a conditional has at least one result", (*where, "results"))
         scope, known = self.taken(attrs.captures, where, here, constants)
-        seen: set[str] = set()
-        for position, name in enumerate(attrs.results):
-            check_name(name, (*where, "results", position))
-            if name in seen:
-                raise MalformedTest(f"{name!r} stands twice", (*where, "results", position))
-            seen.add(name)
+        _check_results(attrs.results, where)
         then = self.body(attrs.then, (*where, "then"), scope, dict(known))
         orelse = self.body(attrs.orelse, (*where, "else"), scope, dict(known))
         for field_name, types in (("then", then), ("else", orelse)):
@@ -189,6 +188,25 @@ class _Checker:
                 message = f"both branches return one type, got {left}, {right}"
                 raise MalformedTest(message, (*where, "else", "results", position))
         return dict(zip(attrs.results, then, strict=True))
+
+    def call(
+        self,
+        node: Node,
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> dict[str, TensorType]:
+        """Check a call; return the types of its results."""
+        attrs = node.attrs
+        if not isinstance(attrs, CallAttrs):
+            raise MalformedTest(f"{node.op} has other attributes", where)
+        scope, known = self.taken(attrs.captures, where, here, constants)
+        _check_results(attrs.results, where)
+        types = self.body(attrs.body, (*where, "body"), scope, known)
+        if len(types) != len(attrs.results):
+            message = f"returns {len(types)} values, not {len(attrs.results)}"
+            raise MalformedTest(message, (*where, "body", "results"))
+        return dict(zip(attrs.results, types, strict=True))
 
     def loop(
         self,
@@ -284,11 +302,11 @@ class _Checker:
                 raise MalformedTest(f"{name!r} stands twice", ("resources", position))
             if isinstance(resource, (Variable, Queue)):
                 types.append(resource.type)
-        if op.kind is Kind.BRANCH:
+        if op.kind in (Kind.BRANCH, Kind.CALL):
             return None
         if not isinstance(node.attrs, op.attrs or type(None)):
             raise MalformedTest(f"{node.op} has other attributes", ())
-        assert not isinstance(node.attrs, (BranchAttrs, LoopAttrs))
+        assert not isinstance(node.attrs, NestAttrs)
         return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
 
     def colocated(self, node: Node) -> None:
@@ -305,6 +323,16 @@ class _Checker:
                 message = f"{name!r} lives on {where}, and is worked on from {device}"
                 raise MalformedTest(message, ("resources", position))
             device = device or where
+
+
+def _check_results(results: tuple[str, ...], where: tuple[str | int, ...]) -> None:
+    """Refuse malformed names of results."""
+    seen: set[str] = set()
+    for position, name in enumerate(results):
+        check_name(name, (*where, "results", position))
+        if name in seen:
+            raise MalformedTest(f"{name!r} stands twice", (*where, "results", position))
+        seen.add(name)
 
 
 def loop_bound(
