@@ -20,6 +20,8 @@ letter, registers with a small one. A register belongs to its chain; its value i
 ``if r0==1 {...} else {...}``  a conditional on ``==`` or ``<``; ``else`` may be
                                left out. A register that both branches assign is
                                its result: ``if0.r1``
+``call {...}``                  a function call. A register that the body assigns is
+                               its result: ``call0.r1``
 ``loop 3 {...}``               a loop of three iterations, one after another. A
                                register from before it that the body assigns is
                                carried on: ``loop0.r0_0``
@@ -50,6 +52,7 @@ from litmusfuzz.corpus.model import (
     MAX_NESTING,
     Body,
     BranchAttrs,
+    CallAttrs,
     Cluster,
     FreshNames,
     Graph,
@@ -318,6 +321,8 @@ class _Builder:
             self.cluster(text, blocks[0])
         elif head.startswith("if ") and len(blocks) <= 2:
             self.branch(text, head[3:], blocks)
+        elif head == "call" and len(blocks) == 1:
+            self.call(blocks[0])
         elif head.startswith("loop") and len(blocks) == 1:
             self.loop(text, head, blocks[0])
         else:
@@ -378,6 +383,20 @@ class _Builder:
         self.add(Node(name, "If", (predicate,), (), self.scope.previous, attrs))
         self.scope.previous = (name,)
         for register in both:
+            self.assign(register, f"{name}.{register}")
+
+    def call(self, inner: str) -> None:
+        name = self.names.numbered("call")
+        captures: dict[str, str] = {}
+        body = _Scope(self.scope, captures)
+        with self.within(body):
+            self.sequence(inner)
+            results = [self.leaving(name, r, body.registers[r]) for r in body.assigned]
+        given = tuple((inside, outside) for outside, inside in captures.items())
+        attrs = CallAttrs(given, body.body(results), tuple(body.assigned))
+        self.add(Node(name, "Call", (), (), self.scope.previous, attrs))
+        self.scope.previous = (name,)
+        for register in body.assigned:
             self.assign(register, f"{name}.{register}")
 
     def loop(self, text: str, head: str, inner: str) -> None:

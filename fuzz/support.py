@@ -22,6 +22,7 @@ _FEATURE_OF: Final = {
     Kind.QUEUE: "queues",
     Kind.BRANCH: "conditionals",
     Kind.LOOP: "loops",
+    Kind.CALL: "calls",
     Kind.TRANSFER: "transfers",
 }
 

@@ -124,10 +124,10 @@ class _Text:
         return [level.label(unit) + level.pure_members(unit), *inside]
 
     def bodies(self, node: Node) -> Iterator[str]:
-        """The lines below the first of a loop or conditional."""
+        """The lines below the first of a loop, conditional or call."""
         for nested in self.structure.bodies(node):
             inside = _stacked(self.chains(nested.body.nodes), "    ")
-            if nested.results:
+            if nested.results or nested.field != "condition":
                 yield f"  {nested.keyword}"
                 yield from inside
                 yield from self.results(nested)

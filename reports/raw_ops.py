@@ -11,7 +11,17 @@ import builtins
 import keyword
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Graph, LoopAttrs, bodies, captures_of, enclosing, head, steps
+from litmusfuzz.corpus.model import (
+    CallAttrs,
+    Graph,
+    LoopAttrs,
+    all_nodes,
+    bodies,
+    captures_of,
+    enclosing,
+    head,
+    steps,
+)
 from litmusfuzz.corpus.ops import (
     BOOL,
     ConstAttrs,
@@ -144,7 +154,8 @@ class _Writer:
         self.dtypes = {v.name: v.dtype for v in test.variables}
         self.dtypes |= {q.name: q.dtype for q in test.queues}
         self.nests = {n.name for n in test.nodes if bodies(n)}
-        """Loops and conditionals."""
+        """Loops, conditionals and calls."""
+        self.calls = {n.name for n in test.nodes if isinstance(n.attrs, CallAttrs)}
 
     def level(self, nodes: Sequence[Node], results: Iterable[str]) -> tuple[list[str], list[str]]:
         """The lines of a graph or body, and what in it nothing else waits for."""
@@ -177,7 +188,13 @@ class _Writer:
     def done(self, names: Iterable[str]) -> list[str]:
         """What to wait for, to come after these nodes."""
         of = self.names.of
-        return [f"*{of(name)}" if name in self.nests else of(name) for name in names]
+
+        def ended(name: str) -> str:
+            if name in self.calls:  # of a call all instances
+                return of(f"{name}.rest")
+            return f"*{of(name)}" if name in self.nests else of(name)
+
+        return [ended(name) for name in names]
 
     def release(self, node: Node, sections: Iterable[Node]) -> list[str]:
         """A section's end: its lock is free when its last reference is gone."""
@@ -258,7 +275,7 @@ class _Writer:
         return found
 
     def nested(self, node: Node, waits: list[str]) -> list[str]:
-        """A loop or a conditional: its bodies are functions."""
+        """A loop, conditional or call: its bodies are functions."""
         made = [self.body(node, field, body) for field, body in bodies(node)]
         after = ", ".join(["begin", *waits])
         outer = ", ".join(self.names.of(source) for _, source in captures_of(node))
@@ -267,11 +284,16 @@ class _Writer:
             first = ", ".join(self.names.of(source) for source in node.inputs)
             call = f'loop(copy, "{node.name}", [{after}], [{first}], [{outer}], {", ".join(made)}'
             call += f", {node.attrs.parallel_iterations})"
+        elif isinstance(node.attrs, CallAttrs):
+            # The way back into a loop can be written outside of functions only.
+            loops = any(isinstance(each.attrs, LoopAttrs) for each in all_nodes([node]))
+            call = f"{'inlined' if loops else 'call'}(copy, [{after}], [{outer}], {made[0]})"
         else:
             predicate = self.lane(node.inputs[0])
             call = f"conditional(copy, [{after}], {predicate}, [{outer}], {', '.join(made)})"
         each = "".join(f"{self.names.of(f'{node.name}.{result}')}, " for result in node.results)
-        return [f"*{name}, {rest} = {call}", f"{each.strip()} = {name}"]
+        unpacked = [f"{each.strip()} = {name}"] if each else []
+        return [f"*{name}, {rest} = {call}", *unpacked]
 
     def body(self, node: Node, field: str, body: Body) -> str:
         """Write a body's function; its name."""

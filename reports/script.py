@@ -215,7 +215,10 @@ class _Script:
             lines.append("from contextlib import closing")
         lines += ["", "import numpy as np", *([""] if self.environment else [])]
         lines += [f"os.environ[{name!r}] = {value!r}" for name, value in self.environment.items()]
-        return "\n".join([*lines, "import tensorflow as tf"])
+        lines.append("import tensorflow as tf")
+        if Kind.CALL in self.kinds:
+            lines.append(fixed.FUNCTION_IMPORT)
+        return "\n".join(lines)
 
     def constants(self) -> str:
         """Sizes, resources, and what is allowed."""
@@ -300,6 +303,10 @@ class _Script:
             yield fixed.LOOP
         if Kind.BRANCH in self.kinds:
             yield fixed.CONDITIONAL
+        if Kind.CALL in self.kinds:
+            yield fixed.FUNCTION
+        if {Kind.CALL, Kind.LOOP} <= self.kinds:
+            yield fixed.INLINED
 
     def tables(self, names: Names) -> str:
         """Tables of graphs, runs and observed values."""

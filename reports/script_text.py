@@ -139,6 +139,33 @@ def conditional(copy, after, predicate, captures, then, orelse):
         return [raw.Merge(inputs=list(both)).output for both in zip(*branches)]
 '''
 
+FUNCTION_IMPORT: Final = "from tensorflow.python.framework.function import Defun"
+FUNCTION: Final = '''
+def call(copy, after, arguments, body):
+    """A function call; the last result says that all of the body is done."""
+    with tf.control_dependencies(after):
+        begin = tf.constant(True)
+
+    def inside(begin, *given):
+        results, tails = body(copy, begin, *given)
+        with tf.control_dependencies(tails):
+            return [*results, tf.identity(begin)]
+
+    given = [begin, *arguments]
+    function = Defun(*(value.dtype for value in given))(inside)
+    types = [each.type for each in function.definition.signature.output_arg]
+    return raw.StatefulPartitionedCall(args=given, Tout=types, f=function)
+'''
+INLINED: Final = '''
+def inlined(copy, after, arguments, body):
+    """A function call, inlined; the last result says that all of the body is done."""
+    with tf.control_dependencies(after):
+        begin, *given = [tf.identity(value) for value in (tf.constant(True), *arguments)]
+    results, tails = body(copy, begin, *given)
+    with tf.control_dependencies(tails):
+        return [*results, tf.identity(begin)]
+'''
+
 BUILD: Final = '''
 def build():
     """A graph of all copies, one after the other; the names of what is run and shown."""
@@ -170,7 +197,8 @@ def build():
     # The order of nodes has a part in the order in which what is ready is taken.
     mixed = random.sample(list(nodes.node), len(nodes.node))
     with tf.Graph().as_default() as graph:
-        nodes = tf.compat.v1.GraphDef(node=mixed, versions=nodes.versions)
+        parts = {"versions": nodes.versions, "library": nodes.library}
+        nodes = tf.compat.v1.GraphDef(node=mixed, **parts)
         tf.import_graph_def(nodes, name="")
     return graph, run
 '''

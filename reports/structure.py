@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     Cluster,
     Graph,
     LoopAttrs,
@@ -74,14 +75,14 @@ def _rows(node: Node) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NestedBody:
-    """A body of a loop or conditional.
+    """A body of a loop, conditional or call.
 
     Parameters
     ----------
     field : str
         Its name in the node: ``condition``, ``body``, ``then`` or ``else``.
     keyword : str
-        ``while``, ``do``, ``then`` or ``else``.
+        ``while``, ``do``, ``then``, ``else`` or ``does``.
     body : Body
     results : tuple of str
         Names for the values of `body.results`; () of a condition.
@@ -121,13 +122,15 @@ class Structure:
         return Level(nodes, clusters_of(nodes, self.test.clusters))
 
     def bodies(self, node: Node) -> list[NestedBody]:
-        """The bodies of a loop or conditional, in order; of other nodes none."""
+        """The bodies of a node, in order."""
         names: dict[str, tuple[str, tuple[str, ...]]] = {}
         if isinstance(node.attrs, BranchAttrs):
             names = {each: (each, node.attrs.results) for each in ("then", "else")}
         elif isinstance(node.attrs, LoopAttrs):
             following = tuple(f"next {name}" for name in node.attrs.carried)
             names = {"condition": ("while", ()), "body": ("do", following)}
+        elif isinstance(node.attrs, CallAttrs):
+            names = {"body": ("does", node.attrs.results)}
         return [
             NestedBody(name, names[name][0], body, names[name][1]) for name, body in bodies(node)
         ]
@@ -164,7 +167,7 @@ class Structure:
         return f"{node.op}({', '.join(values)})"
 
     def statement(self, node: Node) -> str:
-        """One effect, as a statement; of a loop or conditional, its first line."""
+        """One effect, as a statement; of a node with bodies, its first line."""
         if isinstance(node.attrs, BranchAttrs):
             return f"{node.name}: if {self.expression(node.inputs[0], top=True)}"
         if isinstance(node.attrs, LoopAttrs):
@@ -175,6 +178,11 @@ class Structure:
             most = node.attrs.parallel_iterations
             few = "" if most == DEFAULT_PARALLEL else f"   (parallel_iterations {most})"
             return f"{node.name}: for {carried}{few}"
+        if isinstance(node.attrs, CallAttrs):
+            given = ", ".join(
+                f"{name} = {self.expression(source)}" for name, source in node.attrs.captures
+            )
+            return f"{node.name}: call({given})"
         if isinstance(node.attrs, SectionAttrs):
             members = ", ".join(node.attrs.members)
             return f"{node.name}: lock {node.resources[0]} around {members}"

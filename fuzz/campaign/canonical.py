@@ -38,8 +38,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     Graph,
     LoopAttrs,
+    NestAttrs,
     bodies,
     captures_of,
     head,
@@ -241,14 +243,14 @@ class _Values:
 
     def _node(self, node: Node) -> None:
         attrs, name = node.attrs, node.name
-        if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+        if isinstance(attrs, NestAttrs):
             flows = list(attrs.captures)
             if isinstance(attrs, LoopAttrs):
                 flows += zip(attrs.carried, node.inputs, strict=True)
                 flows += zip(attrs.carried, attrs.body.results, strict=True)
                 flows += ((each, f"{name}.{each}") for each in attrs.carried)
             else:
-                for body in (attrs.then, attrs.orelse):
+                for _, body in bodies(node):
                     outer = (f"{name}.{result}" for result in attrs.results)
                     flows += zip(outer, body.results, strict=True)
             for pair in flows:
@@ -351,7 +353,7 @@ class _ColouredGraph:
             )
         elif isinstance(attrs, LoopAttrs):
             here = self._vertex(*place, *colour, attrs.parallel_iterations)
-        elif isinstance(attrs, (BranchAttrs, SectionAttrs)):
+        elif isinstance(attrs, (BranchAttrs, CallAttrs, SectionAttrs)):
             here = self._vertex(*place, *colour)
         else:
             here = self._vertex(*place, *colour, attrs)
@@ -383,7 +385,7 @@ class _ColouredGraph:
                 result = self._vertex("value", f"{node.name}.{name}", "result")
                 self._edge("last", inner, result)
             self._edge("if", here, self.number["value", attrs.condition.results[0]])
-        elif isinstance(attrs, BranchAttrs):
+        elif isinstance(attrs, (BranchAttrs, CallAttrs)):
             for position, name in enumerate(attrs.results):
                 result = self._vertex("value", f"{node.name}.{name}", "result")
                 self._edge("returns", here, result)
@@ -664,7 +666,7 @@ class _RewrittenTest:
 
     def _node(self, node: Node) -> Node:
         attrs, inputs = node.attrs, node.inputs
-        if isinstance(attrs, (BranchAttrs, LoopAttrs)):
+        if isinstance(attrs, NestAttrs):
             captures = sorted(attrs.captures, key=lambda pair: self.rank["value", pair[0]])
             attrs = replace(attrs, captures=tuple(captures))
         if isinstance(attrs, ConstAttrs):
@@ -682,6 +684,11 @@ class _RewrittenTest:
                 then=self._body(attrs.then, places),
                 orelse=self._body(attrs.orelse, places),
             )
+        elif isinstance(attrs, CallAttrs):
+            names = [f"{node.name}.{name}" for name in attrs.results]
+            places = sorted(range(len(names)), key=lambda i: self.rank["value", names[i]])
+            body = self._body(attrs.body, places)
+            attrs = replace(attrs, results=_picked(attrs.results, places), body=body)
         elif isinstance(attrs, LoopAttrs):
             carried = attrs.carried
             others = sorted(range(1, len(carried)), key=lambda i: self.rank["value", carried[i]])

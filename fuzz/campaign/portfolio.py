@@ -22,7 +22,7 @@ from itertools import count, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs
+from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
@@ -204,6 +204,8 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
         elif isinstance(attrs, BranchAttrs):
             branches = bool(attrs.then.nodes), bool(attrs.orelse.nodes)
             found.add(("branch", *branches, bool(attrs.results)))
+        elif isinstance(attrs, CallAttrs):
+            found.add(("call", bool(attrs.captures), bool(attrs.results)))
     return frozenset(found)
 
 

@@ -23,6 +23,7 @@ from typing import Final, TypeVar
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     Graph,
     LitmusTest,
     LoopAttrs,
@@ -127,9 +128,9 @@ def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def inline(test: LitmusTest) -> Iterator[Rewriter]:
-    """Replace a loop or branch by the nodes of one of its bodies.
+    """Replace a loop, branch or call by the nodes of one of its bodies.
 
-    Nodes with a control edge from the loop or branch get control edges from all these nodes. A
+    Nodes with a control edge from the loop, branch or call get control edges from all these nodes. A
     second variant drops those edges, because a node that uses a loop's results may run
     concurrently with other ops of the loop.
     """
@@ -148,6 +149,9 @@ def inline(test: LitmusTest) -> Iterator[Rewriter]:
                 both = Body(attrs.condition.nodes + attrs.body.nodes, attrs.body.results)
                 for body in (attrs.body, both):
                     yield _inlined(rewriter, node, body, inner, attrs.carried, ())
+            elif isinstance(attrs, CallAttrs):
+                inner = dict(attrs.captures)
+                yield _inlined(rewriter, node, attrs.body, inner, attrs.results, ())
 
 
 def _not_after(name: str, node: Node) -> Node:

@@ -28,6 +28,7 @@ _PREFIXES = {
     Kind.QUEUE: "q",
     Kind.BRANCH: "branch",
     Kind.LOOP: "loop",
+    Kind.CALL: "call",
 }
 
 

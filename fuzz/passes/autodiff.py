@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     FreshNames,
     Graph,
     LoopAttrs,
@@ -234,6 +235,10 @@ def training_graphs(
             if updates and ordered:
                 return _ordered_iterations(node, attrs, updates, fresh)
             return (replace(node, attrs=attrs),)
+        if isinstance(attrs, CallAttrs):
+            inside, _ = with_step(attrs.body.nodes)
+            attrs = replace(attrs, body=replace(attrs.body, nodes=inside))
+            return (replace(node, attrs=attrs),)
         return (node,)
 
     made = tuple(Graph(graph.name, with_step(graph.nodes)[0]) for graph in graphs)
@@ -433,7 +438,7 @@ class _Tape:
 def _results(node: Node) -> tuple[str, ...]:
     """Results of a loop or conditional, by their names outside."""
     names: tuple[str, ...] = ()
-    if isinstance(node.attrs, BranchAttrs):
+    if isinstance(node.attrs, (BranchAttrs, CallAttrs)):
         names = node.attrs.results
     elif isinstance(node.attrs, LoopAttrs):
         names = node.attrs.carried

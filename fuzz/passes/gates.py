@@ -25,10 +25,12 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     FreshNames,
     Graph,
     LitmusTest,
     LoopAttrs,
+    NestAttrs,
     Node,
     Queue,
     all_nodes,
@@ -172,6 +174,8 @@ class _GateInserter:
                 made.append(self.branch(node, node.attrs, frames))
             elif isinstance(node.attrs, LoopAttrs):
                 made.append(self.loop(node, node.attrs, frames, made))
+            elif isinstance(node.attrs, CallAttrs):
+                made.append(self.call(node, node.attrs, frames))
             elif node.resources:
                 first, gate = self.gate(node, "", frames, index, made)
                 made.append(replace(node, after=(*node.after, *gate)))
@@ -292,6 +296,12 @@ class _GateInserter:
             ),
         )
 
+    def call(self, node: Node, attrs: CallAttrs, frames: tuple[_Frame, ...]) -> Node:
+        captures, inside = self.passed(frames)
+        body = Body(self.level(attrs.body.nodes, inside), attrs.body.results)
+        attrs = replace(attrs, captures=(*attrs.captures, *captures), body=body)
+        return replace(node, attrs=attrs)
+
     def loop(
         self, node: Node, attrs: LoopAttrs, frames: tuple[_Frame, ...], made: list[Node]
     ) -> Node:
@@ -330,9 +340,9 @@ def _names(graph: Graph) -> Iterator[str]:
     """All names of nodes, values and results in a graph."""
     for node in all_nodes(graph.nodes):
         yield node.name
-        if isinstance(node.attrs, (BranchAttrs, LoopAttrs)):
+        if isinstance(node.attrs, NestAttrs):
             yield from (inner for inner, _ in node.attrs.captures)
-        if isinstance(node.attrs, BranchAttrs):
+        if isinstance(node.attrs, (BranchAttrs, CallAttrs)):
             yield from (f"{node.name}.{result}" for result in node.attrs.results)
         elif isinstance(node.attrs, LoopAttrs):
             yield from node.attrs.carried

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     FreshNames,
     Graph,
     LitmusTest,
@@ -231,6 +232,10 @@ class _Placing:
                     condition=self.inner(attrs.condition, outside, device),
                     body=self.inner(attrs.body, outside, device),
                 )
+            elif isinstance(attrs, CallAttrs):
+                results_outside = attrs.results
+                body = self.inner(attrs.body, outside, device)
+                attrs = replace(attrs, captures=captures, body=body)
             add(replace(node, inputs=inputs, after=after, attrs=attrs, device=device))
             made |= dict.fromkeys((f"{node.name}.{name}" for name in results_outside), device)
         returned = tuple(on(wanted_on, name) for name in results)

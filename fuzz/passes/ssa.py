@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     FreshNames,
     LoopAttrs,
     Node,
@@ -230,6 +231,8 @@ class _Conversion:
                 self.branch(node, node.attrs, values)
             elif isinstance(node.attrs, LoopAttrs):
                 self.loop(node, node.attrs, values)
+            elif isinstance(node.attrs, CallAttrs):
+                self.call(node, node.attrs, values)
             else:
                 self.op(node, values)
 
@@ -266,6 +269,12 @@ class _Conversion:
         names = self.results(node, attrs.results, values)
         results = (*names, *map(self.assign, changed))
         self.statements.append(Statement(node, results, (values[node.inputs[0]],), blocks))
+
+    def call(self, node: Node, attrs: CallAttrs, values: dict[str, str]) -> None:
+        inside = {inner: values[outer] for inner, outer in attrs.captures}
+        self.nodes(attrs.body.nodes, inside)
+        for name, value in zip(attrs.results, attrs.body.results, strict=True):
+            values[f"{node.name}.{name}"] = inside[value]
 
     def loop(self, node: Node, attrs: LoopAttrs, values: dict[str, str]) -> None:
         captures = {inner: values[outer] for inner, outer in attrs.captures}

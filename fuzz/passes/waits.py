@@ -20,9 +20,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
-    BranchAttrs,
+    CallAttrs,
     Graph,
     LoopAttrs,
+    NestAttrs,
     Node,
     all_nodes,
     bodies,
@@ -97,7 +98,7 @@ def _level(
             assert isinstance(node.attrs, SectionAttrs)
             inner = (each.name for each in sections if node in enclosing(each, sections))
             mask = held[node.name] | all_of((*node.attrs.members, *inner)) | next(fresh)
-        elif isinstance(node.attrs, (BranchAttrs, LoopAttrs)):
+        elif isinstance(node.attrs, NestAttrs):
             mask = _with_bodies(node, node.attrs, own, done, fresh, found)
         else:
             mask = own | all_of(node.inputs)
@@ -117,19 +118,19 @@ def _holding(node: Node, sections: Iterable[Node]) -> list[Node]:
 
 def _with_bodies(
     node: Node,
-    attrs: BranchAttrs | LoopAttrs,
+    attrs: NestAttrs,
     own: int,
     done: dict[str, int],
     fresh: Iterator[int],
     found: dict[str, int],
 ) -> int:
-    """Analyse a loop or conditional; the bits of a node that waits for all its results."""
+    """Analyse a node with bodies; the bits of a node that waits for it."""
     given = {inner: own | done[outer] for inner, outer in attrs.captures}
     inputs = [own | done[name] for name in node.inputs]
     # Every instance inside waits for the predicate, or the first carried value.
-    base, everything = inputs[0], [*given.values(), *inputs]
+    base, everything = inputs[0] if inputs else own, [*given.values(), *inputs]
     blocks = any(inner.definition.kind in _BLOCKING for inner in all_nodes([node]))
-    even = not blocks and len(set(everything)) == 1
+    even = not blocks and len({base, *everything}) == 1
     if isinstance(attrs, LoopAttrs):
         results = attrs.carried
         later = (base if even else base | next(fresh) for _ in attrs.carried[1:])
@@ -139,6 +140,8 @@ def _with_bodies(
     for _, body in bodies(node):
         _level(body.nodes, given, base, fresh, found)
     mask = base
+    if isinstance(attrs, CallAttrs):  # all instances come before it
+        mask |= 0 if even else next(fresh)
     for name in results:
         done[f"{node.name}.{name}"] = base if even else base | next(fresh)
         mask |= done[f"{node.name}.{name}"]

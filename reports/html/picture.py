@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import BranchAttrs, all_nodes
+from litmusfuzz.corpus.model import LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.reports.html.layout import Box, Line, place, svg
 from litmusfuzz.reports.structure import Structure
@@ -141,13 +141,13 @@ class _Picture:
         boxes: list[Box] = []
         for each in nested:
             title = each.keyword
-            if not each.results:
+            if each.field == "condition":
                 title += f" {self.structure.expression(each.body.results[0], top=True)}"
             name = f"{node.name}/{each.field}"
             box = self._level(name, tuple(_wrapped(title)), "body", each.body.nodes)
             box.foot = (*box.foot, *self._results(each))
             boxes.append(box)
-        return [[box] for box in boxes] if isinstance(node.attrs, BranchAttrs) else [boxes]
+        return [boxes] if isinstance(node.attrs, LoopAttrs) else [[box] for box in boxes]
 
     def _results(self, nested: NestedBody) -> Iterator[str]:
         for name, value in zip(nested.results, nested.body.results, strict=False):
@@ -299,7 +299,7 @@ class _Picture:
 
 def _order(node: Node) -> dict[str, set[str]]:
     """The order of a node's bodies: of a loop the condition before the body."""
-    if isinstance(node.attrs, BranchAttrs):
+    if not isinstance(node.attrs, LoopAttrs):
         return {}
     return {f"{node.name}/body": {f"{node.name}/condition"}}
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     Cluster,
     Graph,
     LoopAttrs,
@@ -68,14 +69,14 @@ _QUEUE_KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """Extra order that the executor adds to a loop or conditional, beyond its guarantee.
+    """Extra order that the executor adds to a loop, conditional or call.
 
     Parameters
     ----------
     parallel : int or None
         Largest number of iterations at once; None for the guaranteed model's limit.
     gathers : bool
-        An iteration or branch begins only when all its arguments are ready; a body
+        An iteration, branch or call begins only when all its arguments are ready; a body
         begins only when its condition is done.
     late : bool
         Results are ready only when every instance is done.
@@ -255,7 +256,7 @@ def lower(
         Target the model `rfc`: split dense updates as well, and ignore
         `parallel_iterations`.
     strictness : mapping, optional
-        Strictness by name of a loop or conditional.
+        Strictness by name of a loop, conditional or call.
     devices : sequence of str
         Devices for resources and nodes without one (`fuzz.passes.placement.place`).
     part : int, optional
@@ -345,12 +346,7 @@ def lanes_added(test: LitmusTest, given: TensorType, lanes: int) -> int:
 
 def names_of(node: GraphNode) -> list[str]:
     """Return the names of the node and of its results."""
-    results: tuple[str, ...] = ()
-    if isinstance(node.attrs, BranchAttrs):
-        results = node.attrs.results
-    elif isinstance(node.attrs, LoopAttrs):
-        results = node.attrs.carried
-    return [node.name, *(f"{node.name}.{name}" for name in results)]
+    return list(node.keys)
 
 
 def observed_on(test: LitmusTest, devices: Collection[str]) -> list[str]:
@@ -528,6 +524,8 @@ class _Lowering:
             return self.branch(node, node.attrs, body, slots, waits, place)
         if isinstance(node.attrs, LoopAttrs):
             return self.loop(node, node.attrs, body, slots, waits, place)
+        if isinstance(node.attrs, CallAttrs):
+            return self.call(node, node.attrs, body, slots, waits, place)
         types = [self.test.types[name] for name in node.inputs]
         lowered = Node(
             self.kind(node),
@@ -659,6 +657,32 @@ class _Lowering:
                 self.inner(each, inside, (*around, (number, which, False)))
                 for which, each in enumerate((attrs.then, attrs.orelse))
             ],
+            results=len(attrs.results),
+            late=strict.late,
+        )
+
+    def call(
+        self,
+        node: GraphNode,
+        attrs: CallAttrs,
+        body: Body,
+        slots: dict[str, int],
+        waits: list[int],
+        place: NodeLocation,
+    ) -> Node:
+        strict = self.strictness.get(node.name, LOOSE)
+        taken = [slots[outer] for _, outer in attrs.captures]
+        inside = [name for name, _ in attrs.captures]
+        around, number = place
+        slot = body.new_slots(2 + len(attrs.results))
+        slots |= {f"{node.name}.{name}": slot + 1 + i for i, name in enumerate(attrs.results)}
+        return Node(
+            "call",
+            slot,
+            device=self.devices[node.device],
+            waits=[*waits, *taken] if strict.gathers else waits,
+            arguments=taken,
+            bodies=[self.inner(attrs.body, inside, (*around, (number, 0, False)))],
             results=len(attrs.results),
             late=strict.late,
         )

@@ -1,5 +1,9 @@
 """Writes one copy of a test's graph as TensorFlow nodes, with v1 control flow for bodies.
 
+A call is a StatefulPartitionedCall, or a PartitionedCall if its body is pure, of a function of its
+own. TensorFlow inlines it, or executes it by its kernel. The function's control output is a NoOp
+that waits for the whole body, so that control edges out of the call follow all of its instances.
+
 The rules that keep the helper nodes from adding order are in `lowering`.
 """
 
@@ -9,24 +13,34 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tensorflow.core.framework import graph_pb2
+from tensorflow.python.framework import op_def_registry
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     LoopAttrs,
+    all_nodes,
     bodies,
     enclosing,
 )
 from litmusfuzz.corpus.ops import BOOL, SectionAttrs
-from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, const, proto, typed
+from litmusfuzz.fuzz.executors.tensorflow.node_defs import (
+    DATA_TYPES,
+    Emitter,
+    const,
+    proto,
+    typed,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tensorflow.core.framework import node_def_pb2
+    from tensorflow.core.framework import function_pb2, node_def_pb2
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.ops import TensorType
-    from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, Line
+    from litmusfuzz.fuzz.executors.tensorflow.node_defs import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,10 @@ class Copy:
         As in `Noise`.
     share_handles : bool
         True if all ops of a graph or body that use a variable share one handle.
+    library : FunctionDefLibrary
+        The function library of the target graph.
+    lowered : bool
+        True if TensorFlow may inline calls; false if their kernels run.
     """
 
     def __init__(
@@ -94,6 +112,8 @@ class Copy:
         padding: int,
         shuffle: bool,
         share_handles: bool,
+        library: function_pb2.FunctionDefLibrary,
+        lowered: bool,
     ) -> None:
         self.emit = emit
         self.frame = frame
@@ -103,6 +123,8 @@ class Copy:
         self.padding = padding
         self.shuffle = shuffle
         self.share_handles = share_handles
+        self.library = library
+        self.lowered = lowered
 
     def graph(self, nodes: Sequence[Node], start: str) -> list[str]:
         """Emit a graph after the control input `start`; control inputs that wait for its end."""
@@ -129,6 +151,8 @@ class Copy:
                 self._loop(level, node, node.attrs)
             elif isinstance(node.attrs, BranchAttrs):
                 self._branch(level, node, node.attrs)
+            elif isinstance(node.attrs, CallAttrs):
+                self._function_call(level, node, node.attrs)
             elif isinstance(node.attrs, SectionAttrs):
                 self._section(level, node, node.attrs, sections)
             else:
@@ -273,6 +297,40 @@ class Copy:
         ]
         self._join(f"{name}/ended", BOOL, done)
 
+    def _function_call(self, level: Level, node: Node, attrs: CallAttrs) -> None:
+        """Emit a function and its call; what the body needs of the arguments comes one by one."""
+        name = self._name(node)
+        waits = [*self._waits(level, node), level.pivot]
+        start = self.emit.helper(f"{name}/start", const(np.array(0, bool)), waits)
+        types = [BOOL, *(self._type(outside).dtype for _, outside in attrs.captures)]
+        values = [start, *(self._value(level, outside) for _, outside in attrs.captures)]
+        names = {inside: f"arg{i}" for i, (inside, _) in enumerate(attrs.captures, 1)}
+        body = Level({n.name: n for n in attrs.body.nodes}, "^arg0", names, frozenset(names))
+        results = [self._type(f"{node.name}.{result}").dtype for result in attrs.results]
+        end = f"{name}/end"
+
+        def run() -> list[str]:
+            self.emit.helper(end, proto("NoOp"), ["^arg0", *self._level(body)])
+            return [
+                self._copied(f"{name}/{position}/out", dtype, self._value(body, each), ["^arg0"])
+                for position, (each, dtype) in enumerate(
+                    zip(attrs.body.results, results, strict=True)
+                )
+            ]
+
+        stateful = any(each.resources for each in all_nodes(attrs.body.nodes))
+        function = self._function(f"{name}/function", types, results, run, stateful=stateful)
+        made = self.library.function[-1]
+        made.signature.control_output.append(end)
+        made.control_ret[end] = end
+        made.attr["_noinline"].b = not self.lowered
+        call = proto("StatefulPartitionedCall" if stateful else "PartitionedCall")
+        call.attr["f"].func.name = function
+        call.attr["Tin"].list.type.extend(DATA_TYPES[dtype] for dtype in types)
+        call.attr["Tout"].list.type.extend(DATA_TYPES[dtype] for dtype in results)
+        self.emit.helper(name, call, [*values, *waits])
+        self._leave(name, attrs.results, results)
+
     # --- helpers ---------------------------------------------------------------------------
 
     def _handles(self, node: Node, gate: list[str]) -> list[str]:
@@ -353,6 +411,42 @@ class Copy:
     def _switch(self, name: str, dtype: str, value: str, predicate: str) -> str:
         return self._structure(f"{name}/switch", "Switch", dtype, [value, predicate])
 
+    def _leave(self, name: str, results: Sequence[str], types: Sequence[str]) -> None:
+        for position, (result, dtype) in enumerate(zip(results, types, strict=False)):
+            self._copied(f"{name}.{result}", dtype, f"{name}:{position}", [])
+
+    def _function(
+        self,
+        name: str,
+        given: Sequence[str],
+        returned: Sequence[str],
+        inside: Callable[[], list[str]],
+        *,
+        stateful: bool = True,
+    ) -> str:
+        """Add a function with the nodes that `inside` emits; `inside` returns the results.
+
+        The arguments are named ``arg0``, ``arg1`` and so on.
+        """
+        scratch = graph_pb2.GraphDef()
+        around, self.emit = self.emit, Emitter(scratch)
+        results = inside()
+        self.emit = around
+        function = self.library.function.add()
+        signature = function.signature
+        signature.name = name
+        signature.is_stateful = stateful
+        for position, dtype in enumerate(given):
+            signature.input_arg.add(name=f"arg{position}", type=DATA_TYPES[dtype])
+        ops = {node.name: node.op for node in scratch.node}
+        for node in scratch.node:
+            node.input[:] = [_inside(source, ops) for source in node.input]
+            function.node_def.add().CopyFrom(node)
+        for position, (result, dtype) in enumerate(zip(results, returned, strict=True)):
+            signature.output_arg.add(name=f"out{position}", type=DATA_TYPES[dtype])
+            function.ret[f"out{position}"] = _inside(result, ops)
+        return name
+
     # --- names and waiting -------------------------------------------------------------------
 
     def _name(self, node: Node) -> str:
@@ -373,16 +467,20 @@ class Copy:
         return edges + level.locks.get(node.name, [])
 
     def _done(self, level: Level, name: str) -> list[str]:
-        """Control inputs for an edge from a node; for a loop or conditional, all its results."""
+        """Control inputs for an edge from a node; for a loop or conditional, all its results.
+
+        A call is done when all of its instances are.
+        """
         node = level.nodes.get(name)
-        if node is None or not bodies(node):
+        if node is None or not bodies(node) or isinstance(node.attrs, CallAttrs):
             return [f"^{self._value(level, name)}"]
         return [f"^{self._name(node)}.{result}" for result in _results(node)]
 
     def _ended(self, level: Level, name: str) -> list[str]:
         """Control inputs that wait for all instances of a node and of its bodies."""
         node = level.nodes[name]
-        return self._done(level, name) + ([f"^{self._name(node)}/ended"] if bodies(node) else [])
+        late = bodies(node) and not isinstance(node.attrs, CallAttrs)
+        return self._done(level, name) + ([f"^{self._name(node)}/ended"] if late else [])
 
     def _ends(self, level: Level) -> list[str]:
         """Control inputs that wait for all instances of a level.
@@ -410,3 +508,12 @@ class Copy:
 def _results(node: Node) -> tuple[str, ...]:
     assert isinstance(node.attrs, (LoopAttrs, BranchAttrs))
     return node.attrs.carried if isinstance(node.attrs, LoopAttrs) else node.attrs.results
+
+
+def _inside(source: str, ops: Mapping[str, str]) -> str:
+    """The name of an input as FunctionDefs spell it: ``node:output:number``."""
+    name, _, number = source.partition(":")
+    if name not in ops:  # a control input, or an argument
+        return source
+    (output,) = op_def_registry.get(ops[name]).output_arg
+    return f"{name}:{output.name}:{number or 0}"

@@ -17,20 +17,18 @@ would make the next iteration wait for the control outputs. The token replaces t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from tensorflow.core.framework import graph_pb2
-from tensorflow.python.framework import op_def_registry
 
 from litmusfuzz.corpus.ops import BOOL
 from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Level
-from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, Emitter, const, proto
+from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, const, proto
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from tensorflow.core.framework import function_pb2, node_def_pb2
+    from tensorflow.core.framework import node_def_pb2
 
     from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Node
 
@@ -38,20 +36,8 @@ if TYPE_CHECKING:
 class FunctionalCopy(Copy):
     """Emits one copy of a graph, with bodies as functions.
 
-    Parameters
-    ----------
-    library : FunctionDefLibrary
-        The function library of the target graph.
-    lowered : bool
-        True if TensorFlow lowers While and If; false if their kernels run.
+    If `Copy.lowered`, TensorFlow lowers While and If; else their kernels run.
     """
-
-    def __init__(
-        self, *args: Any, library: function_pb2.FunctionDefLibrary, lowered: bool, **more: Any
-    ) -> None:
-        super().__init__(*args, **more)
-        self.library = library
-        self.lowered = lowered
 
     def _loop(self, level: Level, node: Node, attrs: LoopAttrs) -> None:
         name = self._name(node)
@@ -138,46 +124,3 @@ class FunctionalCopy(Copy):
     def _call(self, name: str, made: node_def_pb2.NodeDef, values: Sequence[str]) -> None:
         made.attr["_lower_using_switch_merge"].b = self.lowered
         self.emit.helper(name, made, values)
-
-    def _leave(self, name: str, results: Sequence[str], types: Sequence[str]) -> None:
-        for position, (result, dtype) in enumerate(zip(results, types, strict=False)):
-            self._copied(f"{name}.{result}", dtype, f"{name}:{position}", [])
-
-    def _function(
-        self,
-        name: str,
-        given: Sequence[str],
-        returned: Sequence[str],
-        inside: Callable[[], list[str]],
-    ) -> str:
-        """Add a function with the nodes that `inside` emits; `inside` returns the results.
-
-        The arguments are named ``arg0``, ``arg1`` and so on.
-        """
-        scratch = graph_pb2.GraphDef()
-        around, self.emit = self.emit, Emitter(scratch)
-        results = inside()
-        self.emit = around
-        function = self.library.function.add()
-        signature = function.signature
-        signature.name = name
-        signature.is_stateful = True
-        for position, dtype in enumerate(given):
-            signature.input_arg.add(name=f"arg{position}", type=DATA_TYPES[dtype])
-        ops = {node.name: node.op for node in scratch.node}
-        for node in scratch.node:
-            node.input[:] = [_inside(source, ops) for source in node.input]
-            function.node_def.add().CopyFrom(node)
-        for position, (result, dtype) in enumerate(zip(results, returned, strict=True)):
-            signature.output_arg.add(name=f"out{position}", type=DATA_TYPES[dtype])
-            function.ret[f"out{position}"] = _inside(result, ops)
-        return name
-
-
-def _inside(source: str, ops: Mapping[str, str]) -> str:
-    """The name of an input as FunctionDefs spell it: ``node:output:number``."""
-    name, _, number = source.partition(":")
-    if name not in ops:  # a control input, or an argument
-        return source
-    (output,) = op_def_registry.get(ops[name]).output_arg
-    return f"{name}:{output.name}:{number or 0}"

@@ -53,7 +53,6 @@ Sources of different outcomes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -195,7 +194,7 @@ def lower(test: LitmusTest) -> Template:
         if kind not in ("", "cpu"):
             raise Refused(f"device {each.device} ({what} {each.name}); only CPUs")
         devices = max(devices, 1 + int(number or 0))
-    whole = (Kind.SECTION, Kind.BRANCH, Kind.LOOP)
+    whole = (Kind.SECTION, Kind.BRANCH, Kind.LOOP, Kind.CALL)
     frame = Frame(
         test,
         {n.name: node_defs.line(test, n) for n in nodes if n.definition.kind not in whole},
@@ -239,10 +238,8 @@ def build(
     emit = Emitter(graph_def)
     test = template.test
     copies = [f"{place}c{copy}" for copy in range(noise.copies)]
-    make: Callable[..., Copy] = Copy
-    if front_end.startswith("functional"):
-        lowered = front_end == "functional"
-        make = partial(FunctionalCopy, library=graph_def.library, lowered=lowered)
+    functional = front_end.startswith("functional")
+    make: Callable[..., Copy] = FunctionalCopy if functional else Copy
     state = _State(emit, template, copies, rng, place)
     units = []
     for name, graph, runs in _units(template):
@@ -263,6 +260,8 @@ def build(
                 padding=noise.padding if rng.random() < 0.5 else 0,
                 shuffle=noise.shuffle,
                 share_handles=share_handles,
+                library=graph_def.library,
+                lowered=front_end != "functional_kernels",
             ).graph(graph.nodes, f"^{start}")
             if template.may_block:
                 last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)

@@ -70,6 +70,7 @@ Kind kind_named(const std::string& name) {
                                                            {"send", Kind::kSend},
                                                            {"recv", Kind::kRecv},
                                                            {"cluster", Kind::kCluster},
+                                                           {"call", Kind::kCall},
                                                            {"if", Kind::kIf},
                                                            {"while", Kind::kWhile}};
   return named(names, name);
@@ -421,6 +422,8 @@ Program read_mutant(nb::handle from, const std::string& defect, const Backends& 
       {"old frame", Defect::kOldFrame},
       {"early body", Defect::kEarlyBody},
       {"no window", Defect::kNoWindow},
+      {"early return", Defect::kEarlyReturn},
+      {"pruned call", Defect::kPrunedCall},
       {"split snapshot", Defect::kSplitSnapshot},
       {"split write-back", Defect::kSplitWriteBack},
       {"aliased snapshot", Defect::kAliasedSnapshot},

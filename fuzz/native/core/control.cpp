@@ -18,6 +18,7 @@ bool truth(const Node& node, const Tensor& predicate) {
 std::unique_ptr<Control> Control::make(const Program& program, Frame& frame, uint32_t number) {
   const Node& node = frame.node(number);
   if (node.kind == Kind::kIf) return std::make_unique<Branch>(program, frame, node);
+  if (node.kind == Kind::kCall) return std::make_unique<Call>(program, frame, node);
   return std::make_unique<Loop>(program, frame, node);
 }
 
@@ -50,12 +51,15 @@ void Control::leave(uint32_t place, Tensor value, Tasks& tasks) {
 
 void Control::deliver(uint32_t place, Tensor value, Tasks& tasks) {
   tasks.push({Task::Sort::kArrive, &frame_, node_.slot + 1 + place, std::move(value)});
-  if (--left_ == 0) tasks.push({Task::Sort::kArrive, &frame_, node_.slot});
+  if (--left_ == 0 && ready_with_results()) {
+    tasks.push({Task::Sort::kArrive, &frame_, node_.slot});
+  }
   finish_if_all_left(tasks);
 }
 
 void Control::finish(Tasks& tasks) {
   over_ = true;
+  if (!ready_with_results()) tasks.push({Task::Sort::kArrive, &frame_, node_.slot});
   if (held_.empty()) finish_if_all_left(tasks);
   for (auto& [place, value] : std::exchange(held_, {})) deliver(place, std::move(value), tasks);
 }
@@ -64,6 +68,12 @@ void Control::finish_if_all_left(Tasks& tasks) {
   if (!over_ || left_) return;
   tasks.push({Task::Sort::kArrive, &frame_, node_.slot + 1 + node_.results});
   tasks.push({Task::Sort::kFinish, &frame_});
+}
+
+bool Control::ready_with_results() const {
+  // Without results, a mutant too has nothing earlier to go by.
+  const bool early = program_.broken(Defect::kEarlyReturn) && node_.results > 0;
+  return node_.kind != Kind::kCall || early;
 }
 
 // --- conditionals ---------------------------------------------------------------
@@ -89,6 +99,48 @@ void Branch::result(const Frame&, uint32_t place, Tensor value, Tasks& tasks) {
 }
 
 void Branch::over(const Frame&, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  finish(tasks);
+}
+
+// --- calls ----------------------------------------------------------------------
+
+Call::Call(const Program& program, Frame& frame, const Node& node)
+    : Control(program, frame, node), arguments_(node.arguments.size()) {}
+
+bool Call::unused() const {
+  for (uint32_t k = 1; k <= node_.results; ++k) {
+    const Slot& slot = frame_.body.slots[node_.slot + k];
+    const bool shown = std::any_of(
+        program_.observed.begin(), program_.observed.end(), [&](const Observed& each) {
+          return !frame_.around && each.run == frame_.run && each.slot == node_.slot + k;
+        });
+    if (shown || !slot.edges.empty() || !slot.results.empty()) return false;
+  }
+  return true;
+}
+
+void Call::begin(Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  if (program_.broken(Defect::kPrunedCall) && unused()) {
+    for (uint32_t k = 0; k < node_.results; ++k) leave(k, {}, tasks);
+    return finish(tasks);
+  }
+  body_ = open(0, 0, arguments_, tasks);
+}
+
+void Call::argument(uint32_t place, Tensor value, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  if (body_) tasks.push({Task::Sort::kArrive, body_.get(), place, value});
+  arguments_[place] = std::move(value);
+}
+
+void Call::result(const Frame&, uint32_t place, Tensor value, Tasks& tasks) {
+  const std::lock_guard guard(lock_);
+  leave(place, std::move(value), tasks);
+}
+
+void Call::over(const Frame&, Tasks& tasks) {
   const std::lock_guard guard(lock_);
   finish(tasks);
 }

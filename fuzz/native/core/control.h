@@ -1,4 +1,4 @@
-// An instance of a node with bodies: a conditional or a loop.
+// An instance of a node with bodies: a conditional, a loop or a call.
 //
 // Any thread may call the methods, in any order that the edges allow. Each method
 // changes the state under a lock and adds follow-up work to the caller's list.
@@ -47,6 +47,8 @@ class Control {
  private:
   void deliver(uint32_t place, Tensor value, Tasks& tasks);
   void finish_if_all_left(Tasks& tasks);
+  /// True if the node's own slot is ready with its results; for a call, with all instances.
+  bool ready_with_results() const;
 
   std::vector<std::pair<uint32_t, Tensor>> held_;
   uint32_t left_;  // results that have not left
@@ -66,6 +68,23 @@ class Branch final : public Control {
  private:
   std::vector<Tensor> arguments_;  // empty until they arrive
   std::unique_ptr<Frame> taken_;
+};
+
+/// A function call. Its body begins with the call; arguments arrive, and results leave, one
+/// by one.
+class Call final : public Control {
+ public:
+  Call(const Program& program, Frame& frame, const Node& node);
+  void begin(Tasks& tasks) override;
+  void argument(uint32_t place, Tensor value, Tasks& tasks) override;
+  void result(const Frame& frame, uint32_t place, Tensor value, Tasks& tasks) override;
+  void over(const Frame& frame, Tasks& tasks) override;
+
+ private:
+  bool unused() const;  // mutants only: nothing takes one of its results
+
+  std::vector<Tensor> arguments_;  // empty until they arrive
+  std::unique_ptr<Frame> body_;
 };
 
 /// A loop. Each iteration is a frame of the condition and, if that is true, a frame of

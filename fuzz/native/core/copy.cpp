@@ -196,6 +196,7 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
       runner_.send(frame, node, frame.slots[node.inputs[0]]);
       return complete_later(frame, node, Tensor(frame.slots[node.inputs[0]]), tasks);
     case Kind::kIf:
+    case Kind::kCall:
     case Kind::kWhile: return frame.controls[node.state]->begin(tasks);
     case Kind::kSplitUpdate: {
       const auto reads = static_cast<uint32_t>(node.resources.size());

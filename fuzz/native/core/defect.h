@@ -31,6 +31,9 @@ enum class Defect : uint8_t {
   kOldFrame,
   kEarlyBody,
   kNoWindow,
+  // Calls.
+  kEarlyReturn,
+  kPrunedCall,
   // Clusters.
   kSplitSnapshot,
   kSplitWriteBack,

@@ -16,6 +16,7 @@ uint64_t event_count(const Program& program, const Node& node) {
     case Kind::kCluster: return 2;
     case Kind::kEnqueue:
     case Kind::kDequeue: return node.parts;
+    case Kind::kCall: return program.bodies[node.bodies[0]].events;
     case Kind::kIf:
       return program.bodies[node.bodies[0]].events + program.bodies[node.bodies[1]].events;
     case Kind::kWhile:
@@ -27,6 +28,7 @@ uint64_t event_count(const Program& program, const Node& node) {
 
 uint64_t first_event_of(const Program& program, const Node& node, uint32_t which,
                         uint32_t iteration) {
+  if (node.kind == Kind::kCall) return 0;
   const uint64_t first = program.bodies[node.bodies[0]].events;
   const uint64_t both = first + program.bodies[node.bodies[1]].events;
   return iteration * both + (which ? first : 0);
@@ -129,7 +131,7 @@ void preset_constants(Body& body) {
       edge.alone = body.pending[edge.node] == 1;
       edge.event = kind != Kind::kPure && kind != Kind::kSplitUpdate && kind != Kind::kCluster &&
                    kind != Kind::kSend && kind != Kind::kRecv && kind != Kind::kIf &&
-                   kind != Kind::kWhile;
+                   kind != Kind::kWhile && kind != Kind::kCall;
     }
   }
 }

@@ -4,7 +4,7 @@
 // A *slot* becomes ready once in each frame, and may then hold a value. A body's first
 // slots are its arguments; then each node has one, ready when the node is done. A node
 // with bodies has more: one for each result, then one that is ready when all instances
-// inside are done. A cluster has one for each value of a member.
+// inside are done. Its own slot is ready with its results; of a call, with all instances. A cluster has one for each value of a member.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@ enum class Kind : uint8_t {
   kRecv,
   kIf,
   kWhile,
+  kCall,
 };
 
 /// Computation of a node. The names are TensorFlow's, without "Resource" and "Op".
@@ -105,7 +106,7 @@ struct Node {
   bool many = false;
   Tensor constant;
 
-  // For a node with bodies. If: then, else. While: condition, body.
+  // For a node with bodies. If: then, else. While: condition, body. Call: body.
   std::vector<uint32_t> bodies;
   uint32_t results = 0;  // for a cluster, too
   uint32_t carried = 0;
