@@ -179,10 +179,8 @@ class Structure:
             few = "" if most == DEFAULT_PARALLEL else f"   (parallel_iterations {most})"
             return f"{node.name}: for {carried}{few}"
         if isinstance(node.attrs, CallAttrs):
-            given = ", ".join(
-                f"{name} = {self.expression(source)}" for name, source in node.attrs.captures
-            )
-            return f"{node.name}: call({given})"
+            taken = (f"{name} = {self.expression(outer)}" for name, outer in node.attrs.captures)
+            return f"{node.name}: call({', '.join(taken)})"
         if isinstance(node.attrs, SectionAttrs):
             members = ", ".join(node.attrs.members)
             return f"{node.name}: lock {node.resources[0]} around {members}"

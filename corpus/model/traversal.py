@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from litmusfuzz.corpus.model.graph import Body, BranchAttrs, CallAttrs, Graph, LoopAttrs, NestAttrs, bodies
+from litmusfuzz.corpus.model.graph import (
+    Body,
+    BranchAttrs,
+    CallAttrs,
+    Graph,
+    LoopAttrs,
+    NestAttrs,
+    bodies,
+)
 from litmusfuzz.corpus.model.names import after_dot
 from litmusfuzz.corpus.ops import SectionAttrs
 

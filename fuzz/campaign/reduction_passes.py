@@ -130,9 +130,9 @@ def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
 def inline(test: LitmusTest) -> Iterator[Rewriter]:
     """Replace a loop, branch or call by the nodes of one of its bodies.
 
-    Nodes with a control edge from the loop, branch or call get control edges from all these nodes. A
-    second variant drops those edges, because a node that uses a loop's results may run
-    concurrently with other ops of the loop.
+    Nodes with a control edge from it get control edges from all these nodes. A second variant
+    drops those edges, because a node that uses a loop's results may run concurrently with other
+    ops of the loop.
     """
     for node in _nodes(test):
         attrs = node.attrs

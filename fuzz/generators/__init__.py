@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.generators import (
+    calls,
     clusterable,
     clusters,
     conditionals,
@@ -140,6 +141,13 @@ _TABLE: Final = (
         "training steps of a small model, by workers that race",
         features=frozenset({"several runs", "queues", "loops"}),
         ops=_QUEUE_OPS | _LOOP_OPS,
+    ),
+    Family(
+        "calls",
+        calls.generate,
+        "function calls, nested and beside sections, queues, conditionals and loops",
+        features=frozenset({"calls"}),
+        ops=frozenset({"Call"}),
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

@@ -28,7 +28,7 @@ from litmusfuzz.corpus.ops import (
 if TYPE_CHECKING:
     import random
 
-    from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Mutex, Queue, Variable
+    from litmusfuzz.corpus.model import Mutex, NestAttrs, Queue, Variable
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
 
@@ -176,7 +176,7 @@ class BodyGenerator:
         *,
         resources: tuple[str, ...] = (),
         after: tuple[str, ...] = (),
-        attrs: Attrs | BranchAttrs | LoopAttrs | None = None,
+        attrs: Attrs | NestAttrs | None = None,
         kind: TensorType | None = None,
     ) -> str:
         """Append a node whose result has type `kind`; return its name."""

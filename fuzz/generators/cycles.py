@@ -26,6 +26,7 @@ from litmusfuzz.corpus.model import (
     LitmusTest,
     LoopAttrs,
     Mutex,
+    NestAttrs,
     Node,
     Run,
     Variable,
@@ -457,7 +458,7 @@ class _Writer:
         *,
         resources: tuple[str, ...] = (),
         after: tuple[str, ...] = (),
-        attrs: Attrs | BranchAttrs | LoopAttrs | None = None,
+        attrs: Attrs | NestAttrs | None = None,
     ) -> str:
         """Append a node; return its name."""
         name = self.fresh(prefix)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     Graph,
     LitmusTest,
     LoopAttrs,
@@ -79,6 +80,7 @@ class StatementWeights:
     queue: int = 0
     branch: int = 0
     loop: int = 0
+    call: int = 0
     plain: int = 6
     first: str = ""
     """Kind of statement that stands first inside the first of them; "" for any."""
@@ -228,6 +230,8 @@ class StructuredGenerator(BodyGenerator):
             return self.branch(waits)
         if kind == "loop" and self.may_hold("While"):
             return self.loop(waits)
+        if kind == "call" and self.may_hold("Call"):
+            return self.call(waits)
         if kind == "queue" and self.context.queues:
             return self.queue_op(waits)
         return self.plain(waits)
@@ -241,6 +245,7 @@ class StructuredGenerator(BodyGenerator):
             "queue": wanted.queue,
             "branch": wanted.branch if self.may_hold("If") else 0,
             "loop": wanted.loop if self.may_hold("While") else 0,
+            "call": wanted.call if self.may_hold("Call") else 0,
         }
         kinds = self.rng.choices(list(weights), list(weights.values()), k=count)
         if kinds and self.shared.first:
@@ -550,6 +555,31 @@ class StructuredGenerator(BodyGenerator):
         if kind == self.context.type and self.shared.events_left > 0 and choice < 0.9:
             return self.effect(OPS["ReadVariableOp"], tuple(self.waits[-1:]))
         return self.operand(kind)
+
+    # --- calls -----------------------------------------------------------------------
+
+    def call(self, waits: tuple[str, ...]) -> str:
+        """Generate a function call, of one to three statements."""
+        rng, context = self.rng, self.context
+        captures = Captures(self)
+        if self.sources and rng.random() < 0.4:
+            captures.take(rng.choice(self.sources))
+        kinds = [self.result_type() for _ in range(rng.choice((0, 1, 1, 2)))]
+        inner = self.inner(captures, self.times)
+        inner.generate(inner.some(rng.choice((1, 2, 2, 3))), rng.choice((1, 1, 2)))
+        results = tuple(inner.result(kind) for kind in kinds)
+        names = tuple(context.fresh("o") for _ in kinds)
+        captured = tuple((inside, outside) for outside, inside in captures.names.items())
+        name = self.add(
+            context.fresh("call"),
+            "Call",
+            after=waits,
+            attrs=CallAttrs(captured, Body(tuple(inner.nodes), results), names),
+        )
+        self.waits.append(name)
+        for result, kind in zip(names, kinds, strict=True):
+            self.leave(f"{name}.{result}", kind)
+        return name
 
     # --- loops -----------------------------------------------------------------------
 

@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
+    CallAttrs,
     Cluster,
     Graph,
     LitmusTest,
@@ -82,7 +83,7 @@ SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "cluste
 """Cycle of families; those that combine features occur more often."""
 FEATURES: Final = (
     *("critical sections", "queues", "conditionals"),
-    *("loops", "clusters", "several runs"),
+    *("loops", "clusters", "several runs", "calls"),
 )
 WANTED: Final = 0.05
 """Least share of the tests with each feature."""
@@ -393,6 +394,8 @@ def rebuilt(test: LitmusTest, change: Callable[[tuple[Node, ...]], Sequence[Node
                 attrs = replace(attrs, then=inside(attrs.then), orelse=inside(attrs.orelse))
             elif isinstance(attrs, LoopAttrs):
                 attrs = replace(attrs, condition=inside(attrs.condition), body=inside(attrs.body))
+            elif isinstance(attrs, CallAttrs):
+                attrs = replace(attrs, body=inside(attrs.body))
             made.append(replace(node, attrs=attrs))
         return tuple(change(tuple(made)))
 
@@ -498,7 +501,7 @@ def renamed(
         old += [inner for inner, _ in captures_of(node)]
         if isinstance(node.attrs, LoopAttrs):
             old += node.attrs.carried
-        elif isinstance(node.attrs, BranchAttrs):
+        elif isinstance(node.attrs, (BranchAttrs, CallAttrs)):
             old += node.attrs.results
     old += [cluster.name for cluster in test.clusters]
     old = list(dict.fromkeys(old))
@@ -537,6 +540,9 @@ def renamed(
                 body(attrs.body),
                 attrs.parallel_iterations,
             )
+        elif isinstance(attrs, CallAttrs):
+            captures = tuple((one(a), one(b)) for a, b in attrs.captures)
+            attrs = CallAttrs(captures, body(attrs.body), some(attrs.results))
         return Node(
             one(each.name),
             each.op,
@@ -647,8 +653,8 @@ def _inside(nodes: tuple[Node, ...], around: tuple[str, ...]) -> Iterator[str]:
     whole = {node.name for node in nodes if bodies(node)}
     for node in nodes:
         kind = node.definition.kind
-        within = {"body": "loop", "then": "conditional"}
-        if kind in (Kind.SECTION, Kind.QUEUE, Kind.LOOP, Kind.BRANCH):
+        within = {"body": "loop", "then": "conditional", "does": "call"}
+        if kind in (Kind.SECTION, Kind.QUEUE, Kind.LOOP, Kind.BRANCH, Kind.CALL):
             name = {Kind.BRANCH: "conditional", Kind.SECTION: "section"}.get(kind, kind.value)
             for outer in dict.fromkeys(within.get(each, each) for each in around):
                 yield f"{name} in a {outer}"
@@ -676,6 +682,7 @@ def _inside(nodes: tuple[Node, ...], around: tuple[str, ...]) -> Iterator[str]:
                 yield "loops: carried values"
         for field_name, body in bodies(node):
             inner = "then" if field_name in ("then", "else") else field_name
+            inner = "does" if kind is Kind.CALL else inner
             yield from _inside(body.nodes, (*around, inner))
 
 

@@ -1,8 +1,9 @@
 """Writes one copy of a test's graph as TensorFlow nodes, with v1 control flow for bodies.
 
 A call is a StatefulPartitionedCall, or a PartitionedCall if its body is pure, of a function of its
-own. TensorFlow inlines it, or executes it by its kernel. The function's control output is a NoOp
-that waits for the whole body, so that control edges out of the call follow all of its instances.
+own. TensorFlow inlines it, or executes it by its kernel (`Copy.lowered`). The function's control
+output is a NoOp that waits for the whole body, so that control edges out of the call follow all of
+its instances.
 
 The rules that keep the helper nodes from adding order are in `lowering`.
 """
@@ -98,7 +99,7 @@ class Copy:
     library : FunctionDefLibrary
         The function library of the target graph.
     lowered : bool
-        True if TensorFlow may inline calls; false if their kernels run.
+        True if TensorFlow inlines calls; false if their kernels run.
     """
 
     def __init__(
@@ -326,6 +327,7 @@ class Copy:
         made.attr["_noinline"].b = not self.lowered
         call = proto("StatefulPartitionedCall" if stateful else "PartitionedCall")
         call.attr["f"].func.name = function
+        call.attr["_lower_as_multi_device_function"].b = self.lowered  # inlined in any session
         call.attr["Tin"].list.type.extend(DATA_TYPES[dtype] for dtype in types)
         call.attr["Tout"].list.type.extend(DATA_TYPES[dtype] for dtype in results)
         self.emit.helper(name, call, [*values, *waits])
