@@ -133,6 +133,11 @@ class Settings:
         """
         if self.front_end == "function" or self.executor_type:
             return FEATURES - {"several runs"}
+        if self.front_end == "critical_section":
+            return frozenset({"calls"})
+        if self.compiled:
+            # XLA rejects two handles of one variable, and a function opens its own.
+            return frozenset({"calls"})
         if self.pool == "run_handler" or self.workers:
             # `quiescence` cannot detect a deadlock when threads wake up periodically
             # (run handlers) or when other processes take part.

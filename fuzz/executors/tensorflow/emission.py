@@ -517,5 +517,7 @@ def _inside(source: str, ops: Mapping[str, str]) -> str:
     name, _, number = source.partition(":")
     if name not in ops:  # a control input, or an argument
         return source
-    (output,) = op_def_registry.get(ops[name]).output_arg
-    return f"{name}:{output.name}:{number or 0}"
+    outputs = op_def_registry.get(ops[name]).output_arg
+    if len(outputs) == 1:  # perhaps a list of tensors
+        return f"{name}:{outputs[0].name}:{number or 0}"
+    return f"{name}:{outputs[int(number or 0)].name}:0"
