@@ -391,7 +391,7 @@ class _Builder:
         body = _Scope(self.scope, captures)
         with self.within(body):
             self.sequence(inner)
-            results = [self.leaving(name, r, body.registers[r]) for r in body.assigned]
+        results = [body.registers[r] for r in body.assigned]
         given = tuple((inside, outside) for outside, inside in captures.items())
         attrs = CallAttrs(given, body.body(results), tuple(body.assigned))
         self.add(Node(name, "Call", (), (), self.scope.previous, attrs))

@@ -102,7 +102,7 @@ def _edited(rng: random.Random, support: Support, test: LitmusTest) -> tuple[Lit
 
 def _is_small(test: LitmusTest) -> bool:
     """True if the reference oracle can decide the test and no value grows too large."""
-    bodies = {"loops", "conditionals"} & test.features
+    bodies = {"loops", "conditionals", "calls"} & test.features
     limit = MAX_ORDERS_OF_BODIES if bodies else MAX_ORDERS
     return (
         count_all(test, limit) < limit

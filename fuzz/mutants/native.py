@@ -281,6 +281,27 @@ class NoWindow(NativeMutant):
     defect = "no window"
 
 
+class EarlyReturn(NativeMutant):
+    """Control edges out of a call follow its results only.
+
+    Killed by a read after a call that writes, and returns what was there before. Survives a call
+    without effects.
+    """
+
+    name = "mutant/early-return"
+    defect = "early return"
+
+
+class PrunedCall(NativeMutant):
+    """A call none of whose results is used is not executed.
+
+    Killed by a call that writes and returns nothing. Survives one whose result is observed.
+    """
+
+    name = "mutant/pruned-call"
+    defect = "pruned call"
+
+
 class NamedNode(NativeMutant):
     """An op on a resource waits for no control edge if it is named c1.
 

@@ -19,11 +19,13 @@ from litmusfuzz.corpus.model import (
     MAX_ITERATIONS,
     Body,
     BranchAttrs,
+    CallAttrs,
     FreshNames,
     Graph,
     LoopAttrs,
     MalformedTest,
     Node,
+    bodies,
     map_levels,
     map_nodes,
     predecessors,
@@ -694,6 +696,59 @@ class EarlyBranch(TensorFlowMutant):
             return tuple(changed)
 
         return _with_levels(test, change)
+
+
+# --- calls -------------------------------------------------------------------------------
+
+
+class EarlyReturn(TensorFlowMutant):
+    """Control edges out of a call follow its results only: TensorFlow drops the others.
+
+    Killed by a read after a call that writes, and returns what was there before. Survives a call
+    without effects.
+    """
+
+    name = "mutant/tf-early-return"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test in which control edges lead from the results of calls, if there are any."""
+        calls = {n.name: n for n in test.nodes if isinstance(n.attrs, CallAttrs) and n.results}
+
+        def change(node: Node) -> Node:
+            after = [
+                each
+                for name in node.after
+                for each in (calls[name].keys[1:] if name in calls else (name,))
+            ]
+            return replace(node, after=_unique(after))
+
+        return _with_nodes(test, change)
+
+
+class PrunedCall(TensorFlowMutant):
+    """A call none of whose results is used is not executed.
+
+    Killed by a call that writes and returns nothing. Survives one whose result is observed.
+    """
+
+    name = "mutant/tf-pruned-call"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test in which such calls are empty."""
+        keys = test.nodes_by_key()
+        used = {keys[key] for key in test.observe}
+        for node in test.nodes:
+            used.update(node.references)
+            used.update(name for _, body in bodies(node) for name in body.results)
+
+        def change(node: Node) -> Node:
+            if not isinstance(node.attrs, CallAttrs) or used.intersection(node.keys[1:]):
+                return node
+            return replace(node, attrs=CallAttrs((), Body((), ()), ()))
+
+        return _with_nodes(test, change)
 
 
 def _without_writes(

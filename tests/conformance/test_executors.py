@@ -128,6 +128,7 @@ WITH = {
         ("several runs", "runs-ordered"),
         ("conditionals", "h-if-predicate-race"),
         ("loops", "h-loop-increments"),
+        ("calls", "call-control-edges"),
     )
 }
 

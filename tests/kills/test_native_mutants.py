@@ -106,6 +106,12 @@ KILLS = [
     Kill(
         mutants.EarlyBody, Shape("loop 2 while X==0 { X=1; Y+=1 }"), Shape("loop 2 { r0=1 }; X=1")
     ),
+    Kill(
+        mutants.EarlyReturn,
+        Shape("call { r0=X; X=1; X=2 }; r1=X"),
+        Shape("X=1; call { r0=X }; r1=X || X=2"),
+    ),
+    Kill(mutants.PrunedCall, Shape("call { X=1 }; r0=X"), Shape("call { r0=X; X=1 }; r1=X")),
     Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),
     Kill(
         mutants.LargeEarlyRead,

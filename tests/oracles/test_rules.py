@@ -36,6 +36,7 @@ RULES = (
     ("rule-predicates-3", "rfc", "predicates", {"loop.i": 1, "X": 1}),
     ("rule-iterations-1", "rfc", "iterations", {"loop.i": 0, "X": 1}),
     ("rule-iterations-2", "rfc", "iterations", {"r": 1, "Y": 1, "X": 0}),
+    ("rule-calls-1", "rfc", "calls", {"r": 0, "X": 1}),
     ("rule-clusters-1", "rfc", "clusters", {"r0": 0, "r1": 1, "X": 1, "Y": 1}),
     ("rule-clusters-2", "rfc", "clusters", {"X": 1, "Y": 2}),
     ("rule-dense-1", "executor", "dense updates indivisible", {"X": 1}),

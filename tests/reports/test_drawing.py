@@ -13,13 +13,13 @@ from helpers import LITMUS, corpus_entry, for_each
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import (
-    BranchAttrs,
     Cluster,
     Graph,
     LitmusTest,
     LoopAttrs,
     Node,
     Variable,
+    bodies,
     captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
@@ -477,8 +477,8 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
                 (base(name), to)
                 for name, to in zip(n.attrs.body.results, n.attrs.carried, strict=True)
             }
-        elif isinstance(n.attrs, BranchAttrs):
-            for body in (n.attrs.then, n.attrs.orelse):
+        else:
+            for _, body in bodies(n):
                 wanted |= {(base(name), n.name) for name in body.results}
     if several:
         wanted |= {(f"run {a}", f"run {run.name}") for run in test.runs for a in run.after}
@@ -490,9 +490,7 @@ def test_each_effect_of_a_corpus_file_stands_once(path: Path) -> None:
     """In bodies and sections too; a cluster above its members."""
     test = corpus_entry(path).test
     shown = "\n".join(lines_of(test))
-    results = {
-        name for n in test.nodes if isinstance(n.attrs, BranchAttrs) for name in n.attrs.results
-    }
+    results = {name for n in test.nodes if not isinstance(n.attrs, LoopAttrs) for name in n.results}
     effects = [n.name for n in test.nodes if n.definition.has_effect]
     effects += [cluster.name for cluster in test.clusters]
     found = re.findall(r"\| +(?!chain |next )(\w+)(?::| =)", shown)

@@ -88,6 +88,8 @@ FEATURES = (
     "iriw-four-runs",
     "less-equal-of-two-reads",
     "backpressure-blocked",
+    "call-around-a-loop",
+    "call-control-edges",
 )
 
 
