@@ -33,7 +33,7 @@ letter, registers with a small one. A register belongs to its chain; its value i
 
 ``|||`` separates graphs, ``g0``, ``g1``, ..., each run once; a register of theirs is observed as
 ``g0.r0``. The argument ``client="a:g0; b:g0; c:g1 after a b"`` runs ``g0`` twice, then ``g1``; a
-register is then observed as ``a.r0``.
+register is then observed as ``a.r0``. ``d:g0 fetch r0`` executes only what ``r0`` needs.
 
 Braces hold one chain; the next statement waits for all of it. A register that is assigned
 inside braces belongs to the inside, apart from results.
@@ -199,10 +199,15 @@ def _split(text: str, separator: str) -> list[str]:
 def _runs(client: str) -> tuple[Run, ...]:
     runs = []
     for part in client.split(";") if client.strip() else ():
-        match = re.fullmatch(r"\s*(\w+)\s*:\s*(\w+)(\s+after((\s+\w+)+))?\s*", part, re.ASCII)
+        match = re.fullmatch(
+            r"\s*(\w+)\s*:\s*(\w+)(\s+after((\s+(?!fetch\b)\w+)+))?(\s+fetch((\s+[\w.]+)+))?\s*",
+            part,
+            re.ASCII,
+        )
         if not match:
             raise MalformedTest(f"not a run, as in 'c:g1 after a b': {part.strip()[:80]!r}")
-        runs.append(Run(match[1], match[2], tuple((match[4] or "").split())))
+        after, fetches = (tuple((each or "").split()) for each in (match[4], match[7]))
+        runs.append(Run(match[1], match[2], after, fetches))
     return tuple(runs)
 
 

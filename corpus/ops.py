@@ -113,6 +113,14 @@ class ConstAttrs:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceholderAttrs:
+    """The type of a value that the client feeds (`Run.feeds`)."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RowsAttrs:
     """Rows that a gather or scatter touches, in order; a row may repeat."""
 
@@ -154,7 +162,15 @@ class CountAttrs:
     count: int
 
 
-Attrs = ConstAttrs | RowsAttrs | SliceAttrs | MomentumAttrs | SectionAttrs | CountAttrs
+Attrs = (
+    ConstAttrs
+    | PlaceholderAttrs
+    | RowsAttrs
+    | SliceAttrs
+    | MomentumAttrs
+    | SectionAttrs
+    | CountAttrs
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +234,20 @@ class OpDef:
     matrices: bool = False
     constant: bool = field(init=False)
     """True if its attributes hold its value."""
+    fed: bool = field(init=False)
+    """True if the client gives its value."""
     has_value: bool = field(init=False)
     """True if a node of it stands for a value."""
 
     def __post_init__(self) -> None:
         # Asked for each node of a test, several times.
         constant = self.attrs is ConstAttrs
-        value = constant or self.kind is Kind.READ or (self.pure and bool(self.operands))
+        fed = self.attrs is PlaceholderAttrs
+        value = constant or fed or self.kind is Kind.READ or (self.pure and bool(self.operands))
         if self.kind is Kind.QUEUE:
             value = self.takes or self.sizes
         object.__setattr__(self, "constant", constant)
+        object.__setattr__(self, "fed", fed)
         object.__setattr__(self, "has_value", value)
 
     @property
@@ -303,6 +323,7 @@ def _table() -> dict[str, OpDef]:
     var = ("var",)
     rows = [
         OpDef("Const", pure, attrs=ConstAttrs),
+        OpDef("Placeholder", pure, attrs=PlaceholderAttrs),
         OpDef("NoOp", pure),
         OpDef("Identity", pure, ("x",), copies=True),
         *(OpDef(n, pure, ("x",)) for n in ("Neg", "Relu")),
@@ -430,12 +451,12 @@ def result_type(
         return _queue_type(op, attrs, inputs, variables[0], whole=whole)
     if op.has_effect:
         return _effect_type(op, attrs, inputs, variables)
-    if isinstance(attrs, ConstAttrs):
+    if isinstance(attrs, (ConstAttrs, PlaceholderAttrs)):
         check_shape(attrs.shape, attrs.dtype, (BOOL, *DTYPES))
-        check_literal(attrs.value, attrs.shape, "value", whole=whole)
-        if attrs.dtype == BOOL and not all(v in (0, 1) for v in _flat(attrs.value)):
-            raise MalformedTest("a bool is 0 or 1", ("value",))
-        return TensorType(attrs.dtype, attrs.shape)
+        kind = TensorType(attrs.dtype, attrs.shape)
+        if isinstance(attrs, ConstAttrs):
+            check_value(attrs.value, kind, "value", whole=whole)
+        return kind
     if not op.has_value:
         return None
     if op.copies:
@@ -638,6 +659,13 @@ def check_literal(value: Nested, shape: tuple[int, ...], field: str, *, whole: b
             check_literal(part, shape[1:] if whole else (), field, whole=whole)
         except MalformedTest as error:
             raise MalformedTest(error.message, (field, row, *error.path[1:])) from None
+
+
+def check_value(value: Nested, kind: TensorType, field: str, *, whole: bool) -> None:
+    """Refuse a literal that is no value of that type."""
+    check_literal(value, kind.shape, field, whole=whole)
+    if kind.dtype == BOOL and not all(each in (0, 1) for each in _flat(value)):
+        raise MalformedTest("a bool is 0 or 1", (field,))
 
 
 def expand(value: Nested, shape: tuple[int, ...], *, whole: bool) -> tuple[int, ...]:

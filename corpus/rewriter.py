@@ -89,8 +89,10 @@ class Rewriter:
             If the parts break a rule of the format.
         """
         client = self.client
-        if len(client) == 1 or client == tuple(Run(g.name, g.name) for g in self.graphs):
-            client = () if len(client) == len(self.graphs) else client
+        plain = all(not (run.wanted or run.feeds) for run in client)
+        if plain and len(client) == len(self.graphs):
+            named = client == tuple(Run(g.name, g.name) for g in self.graphs)
+            client = () if named or len(client) == 1 else client
         several = len(self.client) > 1
         return LitmusTest(
             self.name,
@@ -155,6 +157,10 @@ class Rewriter:
         return replace(
             cut,
             clusters=tuple(c for c in clusters if c.members),
+            client=tuple(
+                _asking(run, lambda name: () if head(name) in lost else (name,))
+                for run in self.client
+            ),
             observe=tuple((run, key) for run, key in self.observe if head(key) not in lost),
         )
 
@@ -194,8 +200,15 @@ class Rewriter:
             for c in self.clusters
         )
         observe = ((run, swap(key)) for run, key in self.observe)
+
+        def instead_of(wanted: str) -> tuple[str, ...]:
+            if head(wanted) != name:
+                return (wanted,)
+            return (swap(wanted),) if wanted in refs else names
+
         return replace(
             self.each_level(edit),
+            client=tuple(_asking(run, instead_of) for run in self.client),
             clusters=tuple(c for c in clusters if c.members),
             observe=tuple(dict.fromkeys(each for each in observe if head(each[1]) != name)),
         )
@@ -206,6 +219,7 @@ class Rewriter:
         Keeps every order between effects, and at least one resource.
         """
         observed = {key for _, key in self.observe}
+        observed.update(name for run in self.client for name in run.wanted)
         graphs = tuple(
             Graph(graph.name, _live(Body(graph.nodes, ()), observed).nodes)
             for graph in self.graphs
@@ -222,8 +236,13 @@ class Rewriter:
         queues = tuple(q for q in self.queues if q.name in touched)
         if not (variables or mutexes or queues):
             variables = self.variables[:1]
+        fed = (
+            replace(run, feeds=tuple(each for each in run.feeds if each[0] in names))
+            for run in self.client
+        )
         return replace(
             self,
+            client=tuple(fed),
             variables=variables,
             mutexes=mutexes,
             queues=queues,
@@ -235,6 +254,14 @@ class Rewriter:
 def constant(name: str, kind: TensorType) -> Node:
     """Constant in place of a value that is gone."""
     return Node(name, "Const", attrs=ConstAttrs(kind.dtype, kind.shape, 1))
+
+
+def _asking(run: Run, change: Callable[[str], tuple[str, ...]]) -> Run:
+    """The run with other names in place of those that it fetches, targets and feeds."""
+    fetches = _once(n for name in run.fetches for n in change(name))
+    targets = _once(n for name in run.targets for n in change(name) if n not in fetches)
+    feeds = tuple(each for each in run.feeds if change(each[0]) == (each[0],))
+    return replace(run, fetches=fetches, targets=targets, feeds=feeds)
 
 
 def _once(names: Iterable[str]) -> tuple[str, ...]:

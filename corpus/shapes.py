@@ -24,6 +24,7 @@ from litmusfuzz.corpus.ops import (
     ConstAttrs,
     CountAttrs,
     Kind,
+    PlaceholderAttrs,
     RowsAttrs,
     SliceAttrs,
     TensorType,
@@ -77,6 +78,8 @@ class Shapes:
             if isinstance(node.attrs, ConstAttrs) and shape is not None and node.attrs.shape:
                 value = _cut(node.attrs.value, shape)
                 return replace(node, attrs=replace(node.attrs, shape=shape, value=value))
+            if isinstance(node.attrs, PlaceholderAttrs) and shape is not None and node.attrs.shape:
+                return replace(node, attrs=replace(node.attrs, shape=shape))
             return node
 
         def of(name: str) -> Shape:
@@ -90,7 +93,13 @@ class Shapes:
             replace(q, shape=of(q.name), init=tuple(_cut(each, of(q.name)) for each in q.init))
             for q in rewriter.queues
         )
-        return replace(rewriter, variables=tuple(variables), queues=tuple(queues))
+        client = (
+            replace(run, feeds=tuple((name, _cut(value, of(name))) for name, value in run.feeds))
+            for run in rewriter.client
+        )
+        return replace(
+            rewriter, variables=tuple(variables), queues=tuple(queues), client=tuple(client)
+        )
 
     def touched(self, node: Node, contents: Shape) -> dict[str, Shape]:
         """Shapes of the values that a sparse op reads or uses, of a resource of that shape."""
@@ -172,7 +181,7 @@ def with_dtype(test: LitmusTest, old: str, new: str) -> Rewriter:
         return new if dtype == old else dtype
 
     def node(each: Node) -> Node:
-        if isinstance(each.attrs, ConstAttrs) and each.attrs.dtype != BOOL:
+        if isinstance(each.attrs, (ConstAttrs, PlaceholderAttrs)) and each.attrs.dtype != BOOL:
             return replace(each, attrs=replace(each.attrs, dtype=of(each.attrs.dtype)))
         return each
 

@@ -52,6 +52,7 @@ from litmusfuzz.corpus.ops import (
     MalformedTest,
     MomentumAttrs,
     Nested,
+    PlaceholderAttrs,
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
@@ -252,6 +253,9 @@ class _Queue(_Strict, kw_only=True):
 class _Run(_Strict, kw_only=True):
     graph: str
     after: list[str] = []
+    fetches: list[str] = []
+    targets: list[str] = []
+    feeds: dict[str, _Literal] = {}
 
 
 class _Node(_Strict, kw_only=True):
@@ -272,6 +276,14 @@ class _ConstNode(_Node, kw_only=True):
 
     def attrs(self) -> Attrs:
         return ConstAttrs(self.dtype, tuple(self.shape), _freeze(self.value))
+
+
+class _PlaceholderNode(_Node, kw_only=True):
+    dtype: str
+    shape: list[int] = []
+
+    def attrs(self) -> Attrs:
+        return PlaceholderAttrs(self.dtype, tuple(self.shape))
 
 
 class _RowsNode(_Node, kw_only=True):
@@ -340,6 +352,7 @@ class _CallNode(_Node, kw_only=True):
 _NODE_SCHEMAS: Final[Mapping[type[Attrs] | None, type[_Node]]] = {
     None: _Node,
     ConstAttrs: _ConstNode,
+    PlaceholderAttrs: _PlaceholderNode,
     RowsAttrs: _RowsNode,
     SliceAttrs: _SliceNode,
     MomentumAttrs: _MomentumNode,
@@ -505,7 +518,9 @@ class _Reader(Document):
 
     def run(self, name: str, data: Any) -> Run:
         raw: _Run = self.convert(data, _Run, ("client", name))
-        return Run(name, raw.graph, tuple(raw.after))
+        feeds = tuple((fed, _freeze(value)) for fed, value in raw.feeds.items())
+        wanted = tuple(raw.fetches), tuple(raw.targets)
+        return Run(name, raw.graph, tuple(raw.after), *wanted, feeds)
 
     def cluster(self, name: str, data: Any) -> Cluster:
         members: list[str] = self.convert(data, list[str], ("clusters", name))
@@ -865,7 +880,11 @@ def _queue_fields(queue: Queue) -> dict[str, Any]:
 
 
 def _run_fields(run: Run) -> dict[str, Any]:
-    return {"graph": run.graph} | ({"after": run.after} if run.after else {})
+    fields: dict[str, Any] = {"graph": run.graph}
+    for name in ("after", "fetches", "targets"):
+        if getattr(run, name):
+            fields[name] = getattr(run, name)
+    return fields | ({"feeds": dict(run.feeds)} if run.feeds else {})
 
 
 def _node(node: Node) -> yaml.Node:

@@ -52,7 +52,7 @@ from litmusfuzz.oracles.model import Axiom
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.oracles.model import Model
 
 Ints = tuple[int, ...]
@@ -470,7 +470,7 @@ def unfold(
     graphs = {graph.name: graph for graph in test.graphs}
     runs = test.runs  # made anew each time
     for run in runs:
-        graph = graphs[run.graph]
+        graph = test.graph_of(run) if Axiom.FETCHES in model.axioms else graphs[run.graph]
         # RFC, rule 3: a run's source comes after the sinks of the runs before it.
         source: tuple[int, ...] = ()
         if Axiom.RUNS in model.axioms:
@@ -478,7 +478,7 @@ def unfold(
         first = unfolder.mark()
         frame = _Frame(run.name if len(runs) > 1 else "", source)
         try:
-            token_of = unfolder.graph(graph, {}, frame)
+            token_of = unfolder.graph(graph, unfolder.fed(run, graph), frame)
         except MalformedTest as error:  # only edges added here can make a cycle
             raise NoProgramOrder(f"{error}, by program order (model {model.name})") from None
         everything = unfolder.finished(first)
@@ -563,6 +563,14 @@ class _Unfolder:
         done = self.token(Finished(tuple(range(event, events))))
         others = self.silent[silent:silents]
         return self.token(Join((done, *others))) if others else done
+
+    def fed(self, run: Run, graph: Graph) -> dict[str, int]:
+        """Add the values that a run feeds; return their tokens by placeholder."""
+        return {
+            node.name: self.token(Known(self.test.fed(run, node)))
+            for node in graph.nodes
+            if node.definition.fed
+        }
 
     def note_silent(self, frame: _Frame, token: int) -> None:
         """Record an instance inside a body that has no event of its own.
@@ -888,6 +896,8 @@ class _Unfolder:
     ) -> dict[str, int]:
         """Add one op instance; return its token, ready when it is done, and its results."""
         kind = node.definition.kind
+        if node.definition.fed:
+            return {node.name: values[node.name]}
         if isinstance(node.attrs, BranchAttrs):
             return self.branch(node, node.attrs, inputs[0], waits, values, frame)
         if isinstance(node.attrs, LoopAttrs):

@@ -30,6 +30,10 @@ class Axiom(StrEnum):
     RUNS = "runs"
     """RFC, rule 3: runs that the client orders come one after another."""
 
+    FETCHES = "fetches"
+    """semantics.md, 1, "Run": of the graph of a run that fetches or targets, only what these
+    need happens. Without it everything does."""
+
     FIFO = "first in, first out"
     """RFC, rule 4: elements leave a queue in the order of their enqueue events.
     Without it a dequeue takes any element in the queue."""

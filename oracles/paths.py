@@ -28,6 +28,7 @@ from litmusfuzz.corpus.model import (
     bodies,
     captures_of,
     nesting,
+    pruned,
     steps,
 )
 from litmusfuzz.corpus.ops import CLUSTER, Kind, SectionAttrs
@@ -106,6 +107,13 @@ class LongPaths:
     def __init__(self, test: Countable) -> None:
         self.test = test
         self._plans: dict[int, _Plan] = {}
+        graphs = {graph.name: graph for graph in test.graphs}
+        self._executed = {
+            run.name: (
+                pruned(graphs[run.graph], run.wanted) if run.wanted else graphs[run.graph]
+            ).nodes
+            for run in test.runs
+        }
 
     def path(self, strictness: Mapping[str, Strictness] = _LOOSEST) -> Path:
         """Path on which every loop reaches its bound and every conditional its larger branch.
@@ -115,7 +123,7 @@ class LongPaths:
         strictness : mapping, optional
             Strictness by name of a loop or conditional.
         """
-        walker = _Walker(self.test, self._plans, strictness, {})
+        walker = _Walker(self.test, self._executed, self._plans, strictness, {})
         walker.walk()
         taken = {
             value: walker.sizes[(value, True)] >= walker.sizes[(value, False)]
@@ -123,7 +131,7 @@ class LongPaths:
         }
         # Conditionals that share a predicate take the same branch.
         if any(taken[value] is not own for value, own in walker.taken):
-            walker = _Walker(self.test, self._plans, strictness, taken)
+            walker = _Walker(self.test, self._executed, self._plans, strictness, taken)
             walker.walk()
         return walker.path()
 
@@ -163,11 +171,13 @@ class _Walker:
     def __init__(
         self,
         test: Countable,
+        executed: Mapping[str, tuple[Node, ...]],
         plans: dict[int, _Plan],
         strictness: Mapping[str, Strictness],
         taken: Mapping[int, bool],
     ) -> None:
         self.test = test
+        self.executed = executed
         self.plans = plans
         self.strictness = strictness
         self.chosen = taken
@@ -185,14 +195,13 @@ class _Walker:
 
     def walk(self) -> None:
         """Walk all runs."""
-        graphs = {graph.name: graph for graph in self.test.graphs}
         ended: dict[str, int] = {}
         for run in self.test.runs:
             source = 0
             for name in run.after:
                 source |= ended[name]
             first = self.mark()
-            values = self.level(graphs[run.graph].nodes, {}, _Frame(source))
+            values = self.level(self.executed[run.name], {}, _Frame(source))
             ended[run.name] = source | self.behind(values.values()) | self.finished(first)
 
     def path(self) -> Path:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import (
     LitmusTest,
     Node,
+    Run,
     all_nodes,
     bodies,
     head,
@@ -128,9 +129,22 @@ def relaxed(test: LitmusTest, edges: Iterable[Edge]) -> LitmusTest:
 
     graphs = map_nodes(test.graphs, loose)
     client = tuple(
-        replace(run, after=tuple(waits.get((run.name, True), ()))) for run in test.client
+        replace(
+            run, after=tuple(waits.get((run.name, True), ())), targets=_executed_targets(test, run)
+        )
+        for run in test.client
     )
     return replace(test, graphs=graphs, client=client)
+
+
+def _executed_targets(test: LitmusTest, run: Run) -> tuple[str, ...]:
+    """Targets with which a run executes what it does now, whichever edges are left."""
+    if not run.wanted:
+        return ()
+    nodes = test.graph_of(run).nodes
+    there = {node.name for node in nodes}
+    implied = {*map(head, run.fetches), *(n.name for n in nodes if not there.issuperset(n.members))}
+    return tuple(n.name for n in nodes if n.name not in implied and n.op != "Send")
 
 
 def with_rules(model: Model, rules: Iterable[Axiom]) -> Model:

@@ -14,7 +14,7 @@ from litmusfuzz.corpus.model import (
     clusters_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
-from litmusfuzz.reports.structure import Structure, literal, on_device
+from litmusfuzz.reports.structure import Structure, asked_of, literal, on_device
 from litmusfuzz.reports.tables import table
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def _client(test: LitmusTest) -> Iterator[str]:
     for run in test.runs:
         after = f"   after {', '.join(run.after)}" if run.after else ""
         graph = f": graph {run.graph}" if run.name != run.graph else ""
-        yield f"    {run.name}{graph}{after}"
+        asked = "".join(f"   {phrase}" for phrase in asked_of(run))
+        yield f"    {run.name}{graph}{after}{asked}"
 
 
 class _Text:
@@ -210,7 +211,10 @@ class _Dot:
             boxed = self.structure.has_client
             lines += _box(f"graph {graph.name}", f"graph {graph.name}", inside) if boxed else inside
         if self.structure.has_client:
-            client = [_node(f"run {r.name}", f"{r.name}: {r.graph}", "oval") for r in test.runs]
+            client = [
+                _node(f"run {r.name}", "\n".join((f"{r.name}: {r.graph}", *asked_of(r))), "oval")
+                for r in test.runs
+            ]
             client += [_edge(f"run {a}", f"run {r.name}") for r in test.runs for a in r.after]
             lines += _box("client", "client", client)
         edges = [edge for graph in test.graphs for edge in self.edges(graph.nodes)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -19,7 +20,6 @@ from litmusfuzz.corpus.model import (
     bodies,
     captures_of,
     enclosing,
-    head,
     steps,
 )
 from litmusfuzz.corpus.ops import (
@@ -28,6 +28,7 @@ from litmusfuzz.corpus.ops import (
     CountAttrs,
     Kind,
     MomentumAttrs,
+    PlaceholderAttrs,
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
@@ -36,7 +37,7 @@ from litmusfuzz.corpus.ops import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from litmusfuzz.corpus.model import Body, LitmusTest, Node
+    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Run
     from litmusfuzz.corpus.ops import Nested
 
 # What raw_ops call an operand that the test calls otherwise.
@@ -84,13 +85,57 @@ class Names:
         return self.of(f"{name}.graph")
 
 
-def written(test: LitmusTest, graph: Graph, names: Names) -> str:
-    """The function that builds a graph, below those for the bodies in it."""
-    writer = _Writer(test, names)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A graph, or what some of its runs execute of it.
+
+    The script builds each part by a function of its own, under `key`: the graph's name, or the
+    first run's where runs of one graph fetch different things.
+    """
+
+    key: str
+    graph: Graph
+    runs: tuple[Run, ...]
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What the runs fetch and target; nothing if they execute the whole graph."""
+        return self.runs[0].wanted
+
+
+def parts_of(test: LitmusTest) -> list[Part]:
+    """The parts of graphs that the runs of a test execute."""
+    parts = []
+    for graph in test.graphs:
+        found: dict[tuple[str, ...], list[Run]] = {}
+        for run in test.runs:
+            if run.graph == graph.name:
+                found.setdefault(run.wanted, []).append(run)
+        for runs in found.values():
+            key = graph.name if len(found) == 1 else runs[0].name
+            parts.append(Part(key, graph, tuple(runs)))
+    return parts
+
+
+def fed_nodes(test: LitmusTest, part: Part) -> list[Node]:
+    """The placeholders that the runs of a part feed."""
+    return [node for node in test.graph_of(part.runs[0]).nodes if node.definition.fed]
+
+
+def written(test: LitmusTest, part: Part, names: Names) -> str:
+    """The function that builds a graph, below those for the bodies in it.
+
+    It builds the whole graph. If runs fetch, what it returns to be done is what they need.
+    """
+    graph = part.graph
+    executed = frozenset(node.name for node in test.graph_of(part.runs[0]).nodes)
+    writer = _Writer(test, names, executed)
     lines, rest = writer.level(graph.nodes, ())
-    values = ", ".join(names.of(name) for name in _observed(test, graph))
+    if part.wanted:
+        rest = writer.asked(part.wanted)
+    values = ", ".join(names.of(name) for name in _observed(test, part))
     function = [
-        f"def {names.graph(graph.name)}(copy, begin):",
+        f"def {names.graph(part.key)}(copy, begin):",
         f'    """Graph {graph.name} of a copy: what is observed, and what else is to be done."""',
         *_indented(lines),
         f"    return [{values}], [{', '.join(rest)}]",
@@ -101,19 +146,21 @@ def written(test: LitmusTest, graph: Graph, names: Names) -> str:
 def shown_by(test: LitmusTest) -> list[tuple[str, int]]:
     """For each key of `LitmusTest.observe`: the run, and which value of its graph."""
     keys = test.nodes_by_key()
-    observed = {graph.name: _observed(test, graph) for graph in test.graphs}
+    observed = {run.name: _observed(test, part) for part in parts_of(test) for run in part.runs}
     places = []
     for key in test.observe:
         run = next(r for r in test.runs if len(test.runs) == 1 or key.startswith(f"{r.name}."))
-        places.append((run.name, observed[run.graph].index(keys[key])))
+        places.append((run.name, observed[run.name].index(keys[key])))
     return places
 
 
-def _observed(test: LitmusTest, graph: Graph) -> list[str]:
-    """The observed values of a graph, each once."""
+def _observed(test: LitmusTest, part: Part) -> list[str]:
+    """The observed values of a part of a graph, each once."""
     keys = test.nodes_by_key()
-    mine = {node.name for node in graph.nodes}
-    return [each for each in dict.fromkeys(keys[key] for key in test.observe) if head(each) in mine]
+    mine = set(part.runs[0].fetches)
+    if not part.wanted:
+        mine = {key for node in part.graph.nodes for key in node.keys}
+    return [each for each in dict.fromkeys(keys[key] for key in test.observe) if each in mine]
 
 
 def literal(value: Nested, shape: Sequence[int], dtype: str, *, whole: bool) -> str:
@@ -147,9 +194,11 @@ def _indented(lines: Iterable[str]) -> list[str]:
 class _Writer:
     """Writes the functions of one graph."""
 
-    def __init__(self, test: LitmusTest, names: Names) -> None:
+    def __init__(self, test: LitmusTest, names: Names, executed: frozenset[str]) -> None:
         self.test = test
         self.names = names
+        self.executed = executed
+        """Nodes of the graph, bodies apart, that its runs execute."""
         self.functions: list[str] = []
         self.dtypes = {v.name: v.dtype for v in test.variables}
         self.dtypes |= {q.name: q.dtype for q in test.queues}
@@ -185,6 +234,23 @@ class _Writer:
                 rest.append(self.names.of(node.name))
         return lines, rest
 
+    def asked(self, wanted: Iterable[str]) -> list[str]:
+        """What a run that fetches waits for.
+
+        Besides what it fetches and targets, the ends of what it executes whole: loops,
+        conditionals, and the sections that it enters.
+        """
+        of = self.names.of
+        found = [of(name) for name in wanted if name not in self.nests]
+        for node in self.test.nodes:
+            if node.name not in self.executed:
+                continue
+            if node.name in self.nests:
+                found += [f"*{of(node.name)}", of(f"{node.name}.rest")]
+            elif node.members:
+                found.append(of(node.name))
+        return list(dict.fromkeys(found))
+
     def done(self, names: Iterable[str]) -> list[str]:
         """What to wait for, to come after these nodes."""
         of = self.names.of
@@ -199,9 +265,12 @@ class _Writer:
     def release(self, node: Node, sections: Iterable[Node]) -> list[str]:
         """A section's end: its lock is free when its last reference is gone."""
         inner = [each.name for each in sections if set(each.members) < set(node.members)]
-        waits = self.done([*node.members, *inner])
+        within = [*node.members, *inner]
+        if node.name in self.executed:  # it may hold members that no run needs
+            within = [name for name in within if name in self.executed]
+        waits = self.done(within)
         # Of a loop or conditional all instances.
-        waits += [self.names.of(f"{name}.rest") for name in node.members if name in self.nests]
+        waits += [self.names.of(f"{name}.rest") for name in within if name in self.nests]
         lock, name = self.names.of(f"{node.name}.lock"), self.names.of(node.name)
         call = f'{name} = raw.ConsumeMutexLock(mutex_lock={lock}, name="{node.name}")'
         return [f"with tf.control_dependencies([{', '.join(waits)}]):", f"    {call}"]
@@ -245,6 +314,11 @@ class _Writer:
             call = (
                 f'tf.constant({value}, tf.{attrs.dtype}, {list(attrs.shape)}, name="{node.name}")'
             )
+        elif isinstance(node.attrs, PlaceholderAttrs):
+            kind = f"tf.{node.attrs.dtype}, {list(node.attrs.shape)}"
+            call = f'tf.compat.v1.placeholder({kind}, "{node.name}")'
+            if node.name in self.executed:
+                call = f'copy.placeholder("{node.name}", {kind})'
         elif node.definition.takes:
             call += "[0]"
         scopes = [f'tf.device("/{node.device}")'] if node.device else []

@@ -18,14 +18,23 @@ from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.reports import drawing
 from litmusfuzz.reports import script_text as fixed
-from litmusfuzz.reports.raw_ops import Names, compiles, literal, shown_by, written
+from litmusfuzz.reports.raw_ops import (
+    Names,
+    Part,
+    compiles,
+    fed_nodes,
+    literal,
+    parts_of,
+    shown_by,
+    written,
+)
 from litmusfuzz.reports.tables import counted
 from litmusfuzz.reports.text import broken_rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.model import LitmusTest, Queue
+    from litmusfuzz.corpus.model import LitmusTest, Queue, Run
     from litmusfuzz.corpus.outcome import Value
     from litmusfuzz.corpus.textfile import Entry, Finding, Setting
 
@@ -132,7 +141,9 @@ class _Script:
         outcomes = {outcome for outcome, _ in found.forbidden} | self.allowed
         # One copy that is blocked, or fails, would hold up all those behind it.
         self.alone = bool(test.queues) or any(o.status is not Status.COMPLETED for o in outcomes)
-        self.threads = self.alone or len(test.runs) > 1
+        self.parts = parts_of(test)
+        self.feeds = "placeholders" in test.features
+        self.threads = self.alone or len(test.runs) > 1 or self.feeds
         self.kinds = {node.definition.kind for node in test.nodes}
         self.placed = _devices(test)
         self.pool = found.settings.get("pool", "own")
@@ -141,7 +152,7 @@ class _Script:
     def text(self) -> str:
         """The whole script."""
         names = Names(self.test)
-        graphs = [written(self.test, graph, names) for graph in self.test.graphs]
+        graphs = [written(self.test, part, names) for part in self.parts]
         constants = self.constants()
         rows = fixed.ROWS if "rows(" in constants + "".join(graphs) else ""
         parts = [
@@ -298,7 +309,9 @@ class _Script:
         text = fixed.COPY
         text += fixed.SHARED_HANDLE if self.clustered else fixed.HANDLE
         text += fixed.ACQUIRE if test.mutexes else ""
-        yield _filled(text, resource=made, start=start)
+        text += fixed.PLACEHOLDER if self.feeds else ""
+        held = "        self.placeholders = []\n" if self.feeds else ""
+        yield _filled(text, resource=made, start=start, placeholders=held)
         if Kind.LOOP in self.kinds:
             yield fixed.LOOP
         if Kind.BRANCH in self.kinds:
@@ -311,13 +324,24 @@ class _Script:
     def tables(self, names: Names) -> str:
         """Tables of graphs, runs and observed values."""
         test = self.test
-        lines = _listed("GRAPHS", "{}", [f"{g.name!r}: {names.graph(g.name)}" for g in test.graphs])
+        built = [f"{part.key!r}: {names.graph(part.key)}" for part in self.parts]
+        lines = _listed("GRAPHS", "{}", built)
         if self.clustered:
             nodes = [repr(node.name) for node in test.nodes if compiles(node)]
             lines += ["# Nodes that XLA may take into clusters.", *_listed("COMPILED", "{}", nodes)]
         if self.threads:
-            runs = [f"{run.name!r}: ({run.graph!r}, {list(run.after)})" for run in test.runs]
-            lines += ["# Of which graph, and after which runs.", *_listed("RUNS", "{}", runs)]
+            part_of = {run.name: part for part in self.parts for run in part.runs}
+            runs = [
+                f"{run.name!r}: ({part_of[run.name].key!r}, {list(run.after)}"
+                f"{self.fed(run, part_of[run.name])})"
+                for run in test.runs
+            ]
+            what = (
+                "Of which graph, after which runs, and what is fed."
+                if self.feeds
+                else ("Of which graph, and after which runs.")
+            )
+            lines += [f"# {what}", *_listed("RUNS", "{}", runs)]
             seen = [repr(place) for place in shown_by(test)]
             lines += [
                 "# Of which run, and which value of its graph.",
@@ -325,30 +349,46 @@ class _Script:
             ]
         return "\n".join(lines)
 
+    def fed(self, run: Run, part: Part) -> str:
+        """What a run feeds to the placeholders of its graph, as the last entry of its row."""
+        if not self.feeds:
+            return ""
+        values = dict(run.feeds)
+        listed = []
+        for node in fed_nodes(self.test, part):
+            kind = self.test.type_of(node.name)
+            value = literal(values[node.name], kind.shape, kind.dtype, whole=self.test.whole)
+            listed.append(f"np.broadcast_to({value}, {list(kind.shape)})" if kind.shape else value)
+        return f", [{', '.join(listed)}]"
+
     def running(self) -> Iterator[str]:
         """Functions that build a graph, execute it, and count outcomes."""
         loops = Kind.LOOP in self.kinds
         edits = (fixed.BACK if loops else "") + (fixed.NOT_COMPILED if self.clustered else "")
         yield _filled(
             fixed.BUILD,
-            clear="    BACK.clear()\n" if loops else "",
-            queues=fixed.BUILD_QUEUES if self.test.queues else "",
+            clear="    BACK.clear()\n" * loops + "    fed = {}\n" * self.feeds,
+            queues=fixed.BUILD_QUEUES * bool(self.test.queues) + fixed.FED * self.feeds,
+            feeds=fixed.BUILD_FEEDS if self.feeds else "",
             edits=edits,
         )
         yield "\n".join(self.configuration())
         yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS
         calls = fixed.CALL_OPTIONS if self.options else fixed.CALL
+        if self.feeds:
+            calls = fixed.CALL_FED.replace("{options}", ", options=OPTIONS" * self.options)
         if self.alone:
             closes = any(node.definition.closes for node in self.test.nodes)
             queues = bool(self.test.queues)
             yield _filled(
-                fixed.EXECUTE_ALONE,
+                fixed.with_feeds(fixed.EXECUTE_ALONE) if self.feeds else fixed.EXECUTE_ALONE,
                 calls=calls + (fixed.QUEUE_CALLS if queues else ""),
                 elements=fixed.QUEUE_VALUES if queues else "",
                 end=fixed.ONCE if closes else fixed.UNTIL_BLOCKED,
             )
         else:
-            yield _filled(fixed.EXECUTE_RUNS if self.threads else fixed.EXECUTE, calls=calls)
+            runs = fixed.with_feeds(fixed.EXECUTE_RUNS) if self.feeds else fixed.EXECUTE_RUNS
+            yield _filled(runs if self.threads else fixed.EXECUTE, calls=calls)
         yield fixed.FORBIDDEN_UNLESS if self.lists_allowed else fixed.FORBIDDEN_IF
         yield fixed.MAIN.replace("{known}", "allowed" if self.lists_allowed else "not listed")
 

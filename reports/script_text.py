@@ -20,6 +20,7 @@ class Copy:
     def __init__(self, number):
         self.number = number
         self.handles = {}
+{placeholders}
         # None lets ops collide; some spreads them out, which gives rare orders.
         self.padding = random.choice((0, PADDING))
 
@@ -92,6 +93,14 @@ ACQUIRE: Final = '''
         mutex = self.handle(name, begin, *before)
         with tf.control_dependencies([begin, *before]):
             return raw.MutexLock(mutex=mutex)
+'''
+
+PLACEHOLDER: Final = '''
+    def placeholder(self, name, dtype, shape):
+        """A value that each run feeds."""
+        made = tf.compat.v1.placeholder(dtype, shape, name)
+        self.placeholders.append(made.name)
+        return made
 '''
 
 LOOP: Final = '''
@@ -183,6 +192,7 @@ def build():
                 with tf.name_scope(f"c{number}/"):
                     values, rest = write(copy, begin)
                 seen[name].append(values)
+{feeds}
                 done[name] = [begin, *rest]
         run = {
             "start": tf.group(*starts).name,
@@ -209,6 +219,13 @@ BUILD_QUEUES: Final = """
             size = raw.QueueSizeV2(handle=queue)
             halt = raw.QueueCloseV2(handle=queue, cancel_pending_enqueues=True)
             run[f"queue {name}"] = size.name, held.name, count.name, halt.name
+"""
+FED: Final = """
+        run |= fed
+"""
+BUILD_FEEDS: Final = """
+                fed.setdefault(f"feeds {name}", []).extend(copy.placeholders)
+                copy.placeholders = []
 """
 BACK: Final = """
     for node in nodes.node:
@@ -246,6 +263,29 @@ CALL_OPTIONS: Final = """
         for name in GRAPHS
     }
 """
+CALL_FED: Final = """
+    calls = {
+        name: lambda *values, name=name: session.run(
+            run[f"graph {name}"], dict(zip(run[f"feeds {name}"], values)){options}
+        )
+        for name in GRAPHS
+    }
+"""
+
+
+def with_feeds(text: str) -> str:
+    """A function that executes runs, for runs that feed values, the same to each copy."""
+    for old, new in (
+        ("def call(graph, earlier):", "def call(graph, values, earlier):"),
+        ("return calls[graph]()", "return calls[graph](*values * COPIES)"),
+        ("for name, (graph, after) in", "for name, (graph, after, values) in"),
+        ("submit(call, graph, [", "submit(call, graph, values, ["),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
 EXECUTE: Final = '''
 def execute(session, run, end):
     """Execute all copies, again and again: their outcomes."""

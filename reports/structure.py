@@ -30,7 +30,7 @@ from litmusfuzz.corpus.ops import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Resource
+    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Resource, Run
     from litmusfuzz.corpus.ops import Nested
 
 DEFAULT_PARALLEL: Final = 10
@@ -94,6 +94,19 @@ class NestedBody:
     results: tuple[str, ...]
 
 
+def asked_of(run: Run) -> list[str]:
+    """What a run fetches, targets and feeds; a phrase for each."""
+    phrases = []
+    if run.fetches:
+        phrases.append(f"fetches {', '.join(run.fetches)}")
+    if run.targets:
+        phrases.append(f"targets {', '.join(run.targets)}")
+    if run.feeds:
+        fed = ", ".join(f"{name} = {literal(value)}" for name, value in run.feeds)
+        phrases.append(f"feeds {fed}")
+    return phrases
+
+
 class Structure:
     """Values, statements, bodies and levels of one test."""
 
@@ -153,7 +166,7 @@ class Structure:
             return name
         if isinstance(node.attrs, ConstAttrs):
             return literal(node.attrs.value)
-        if node.definition.has_effect or depth > 6:
+        if node.definition.has_effect or node.definition.fed or depth > 6:
             return node.name
         if node.definition.kind is Kind.TRANSFER:
             return self.expression(node.inputs[0], top=top, depth=depth)

@@ -72,6 +72,8 @@ def _threads(test: LitmusTest) -> tuple[tuple[str, tuple[Node, ...]], ...]:
     chains: dict[str, tuple[tuple[Node, ...], ...]] = {}  # by graph, which may run many times
     found: list[tuple[str, tuple[Node, ...]]] = []
     for run in test.runs:
+        if run.wanted:
+            raise DoesNotFit(f"run {run.name} executes a part of its graph")
         if run.after:
             raise DoesNotFit(f"run {run.name} comes after {run.after[0]}")
         if run.graph not in chains:
@@ -194,8 +196,9 @@ class _Writer:
         if test.mutexes or test.queues:
             what = "critical sections" if test.mutexes else "queues"
             raise DoesNotFit(f"{what} are not herd's")
-        if test.clusters:
-            raise DoesNotFit("clusters are not herd's")
+        for feature in ("clusters", "placeholders"):
+            if feature in test.features:
+                raise DoesNotFit(f"{feature} are not herd's")
         for variable in test.variables:
             if variable.shape or variable.dtype not in ("int32", "int64"):
                 kind = f"{variable.name} is {variable.type}"

@@ -26,6 +26,7 @@ from litmusfuzz.corpus.model.order import (
     enclosing,
     nesting,
     predecessors,
+    pruned,
     steps,
     steps_before,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "map_nodes",
     "nesting",
     "predecessors",
+    "pruned",
     "redirected",
     "renamed",
     "steps",

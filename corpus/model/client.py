@@ -3,12 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.ops import Nested
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a graph by the client, after other runs have ended."""
+    """One run of a graph by the client, after other runs have ended.
+
+    Parameters
+    ----------
+    name, graph : str
+    after : tuple of str
+        Runs that have ended before this one begins.
+    fetches : tuple of str
+        Values that the client asks for: nodes of the graph outside bodies, and results of loops
+        and conditionals as ``node.result``.
+    targets : tuple of str
+        Nodes that are to run, whose values the client does not ask for.
+    feeds : tuple of (str, Nested)
+        The value of each placeholder, by its name.
+
+    Notes
+    -----
+    A run that names fetches or targets executes what these need, and nothing else
+    (`LitmusTest.graph_of`); a run that names none executes its whole graph.
+
+    References
+    ----------
+    semantics.md, section 1, "Run".
+    """
 
     name: str
     graph: str
     after: tuple[str, ...] = ()
+    fetches: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    feeds: tuple[tuple[str, Nested], ...] = ()
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What the run fetches, then its targets; if none, it executes its whole graph."""
+        return self.fetches + self.targets

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.model.graph import Graph
 from litmusfuzz.corpus.model.names import head
 from litmusfuzz.corpus.ops import MalformedTest, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
+    from litmusfuzz.corpus.model.graph import Cluster, Node
 
 
 MAX_SECTIONS: Final = 40
@@ -48,8 +49,9 @@ def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, s
         else:
             before.setdefault(done(node.name), set()).update(waits - {done(node.name)})
     for section in sections:
-        assert isinstance(section.attrs, SectionAttrs)
-        for name in section.attrs.members:
+        for name in section.members:
+            if name not in nodes:  # a pruned member (`pruned`)
+                continue
             before[done(name)].add(("acquire", section.name))
             before[("release", section.name)].add(done(name))
     for name, outer in nesting(sections)[1].items():
@@ -113,6 +115,40 @@ def steps(
         path = (*where, next(n for n in stuck if n in is_section))
         raise MalformedTest(f"cycle through a section: {', '.join(stuck)}", path)
     return [(kind, named[name] if kind == "cluster" else nodes[name]) for kind, name in ordered]
+
+
+def pruned(graph: Graph, wanted: Iterable[str]) -> Graph:
+    """Return the part of a graph, or of a body, that is executed for the sake of `wanted`.
+
+    That is what these need through data and control edges, transitively. A node with bodies
+    stays whole. A section stays if it is needed itself, then with all of its members, or if a
+    member of it is needed. Its list of members stays as it is, since that says which sections lie
+    inside each other: it may name members that are not there.
+
+    References
+    ----------
+    semantics.md, section 1, "Run".
+    """
+    nodes = {node.name: node for node in graph.nodes}
+    around: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for member in node.members:
+            around.setdefault(member, []).append(node)
+    needed: set[str] = set()
+    entered: set[str] = set()
+    stack = list(map(head, wanted))
+    while stack:
+        name = stack.pop()
+        if name in needed or name not in nodes:  # a value from outside the body
+            continue
+        needed.add(name)
+        stack += nodes[name].sources
+        stack += nodes[name].members
+        for section in around.get(name, ()):
+            entered.add(section.name)
+            stack += section.sources
+    kept = needed | entered
+    return Graph(graph.name, tuple(node for node in graph.nodes if node.name in kept))
 
 
 def nesting(sections: Iterable[Node]) -> tuple[dict[str, str], dict[str, str]]:

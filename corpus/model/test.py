@@ -43,6 +43,8 @@ FEATURES: Final = frozenset(
         "calls",
         "clusters",
         "transfers",
+        "fetches",
+        "placeholders",
     }
 )
 """Names of all features that a test may have (`LitmusTest.features`)."""
@@ -100,6 +102,8 @@ class LitmusTest:
     """Type of each value of an outcome by key (`names`); for a queue, of one element."""
     places: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Place of each key in `names`."""
+    parts: Mapping[str, Graph] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """By run: the part of its graph that it executes (`graph_of`)."""
     nodes: tuple[Node, ...] = field(init=False, repr=False, compare=False, default=())
     """Of all graphs and bodies, each node followed by those inside it."""
     effects: tuple[Node, ...] = field(init=False, repr=False, compare=False, default=())
@@ -121,11 +125,15 @@ class LitmusTest:
         )
         types, bounds = validation.check_graphs(self.graphs, resources, whole=matrices)
         validation.check_client(self.client, self.graphs)
+        parts = validation.check_wanted(self.runs, self.graphs, types)
+        validation.check_feeds(self.runs, parts, types, whole=matrices)
+        object.__setattr__(self, "parts", MappingProxyType(parts))
         validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
+        validation.check_clustered_runs(self.clusters, self.runs)
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         validation.check_closes(self.graphs, self.runs)
-        observed = validation.check_observe(self.observe, self.graphs, types, self.runs)
+        observed = validation.check_observe(self.observe, self.graphs, types, self.runs, parts)
         contents: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
         shown = observed | {each.name: each.type for each in contents}
         object.__setattr__(self, "shown", MappingProxyType(shown))
@@ -150,6 +158,13 @@ class LitmusTest:
     def runs(self) -> tuple[Run, ...]:
         """The client's runs, or one of each graph."""
         return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
+
+    def graph_of(self, run: Run) -> Graph:
+        """The part of its graph that a run executes; the same object as the graph if it is all.
+
+        A section in it may name members that are not in it (`pruned`).
+        """
+        return self.parts[run.name]
 
     @property
     def blocks(self) -> bool:
@@ -191,18 +206,22 @@ class LitmusTest:
             found.add("clusters")
         if Kind.TRANSFER in kinds:
             found.add("transfers")
+        if any(run.wanted for run in self.client):
+            found.add("fetches")
+        if any(node.definition.fed for node in self.nodes):
+            found.add("placeholders")
         return frozenset(found)
 
     def nodes_by_key(self) -> dict[str, str]:
         """Name of the node for each key that an outcome may have."""
-        nodes: dict[str, list[str]] = {}
-        for graph in self.graphs:
-            names = nodes[graph.name] = []
-            for node in graph.nodes:
-                names += node.keys
-        if len(self.runs) == 1:
-            return {name: name for name in nodes[self.runs[0].graph]}
-        return {f"{run.name}.{name}": name for run in self.runs for name in nodes[run.graph]}
+        names: dict[str, tuple[str, ...]] = {}
+        runs = self.runs
+        for run in runs:
+            keys = (key for node in self.graph_of(run).nodes for key in node.keys)
+            names[run.name] = run.fetches if run.wanted else tuple(keys)
+        if len(runs) == 1:
+            return {name: name for name in names[runs[0].name]}
+        return {f"{run.name}.{name}": name for run in runs for name in names[run.name]}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,6 +245,11 @@ class LitmusTest:
     def initial_elements(self, queue: Queue) -> tuple[tuple[int, ...], ...]:
         """The queue's initial elements as model values."""
         return tuple(expand(each, queue.shape, whole=self.whole) for each in queue.init)
+
+    def fed(self, run: Run, node: Node) -> tuple[int, ...]:
+        """The model value that a run feeds to a placeholder; 0 if it does not execute it."""
+        value = dict(run.feeds).get(node.name, 0)
+        return expand(value, self.type_of(node.name).shape, whole=self.whole)
 
     def constant(self, node: Node) -> tuple[int, ...]:
         """A Const node's model value."""

@@ -23,7 +23,7 @@ from litmusfuzz.corpus.model.graph import (
     captures_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
-from litmusfuzz.corpus.model.order import nesting, path_between, steps
+from litmusfuzz.corpus.model.order import nesting, path_between, pruned, steps
 from litmusfuzz.corpus.model.resources import Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, levels
 from litmusfuzz.corpus.ops import (
@@ -36,6 +36,7 @@ from litmusfuzz.corpus.ops import (
     TensorType,
     check_literal,
     check_shape,
+    check_value,
     model_size,
     result_type,
 )
@@ -89,6 +90,11 @@ class _Checker:
                 self.types[node.name] = here[node.name] = self.node(graph, node, here)
             except MalformedTest as error:
                 raise MalformedTest(error.message, (*where, *error.path)) from None
+            if node.definition.fed and (len(path) > 2 or node.after):
+                message = (
+                    "a placeholder is fed before its run: it stands outside bodies, after nothing"
+                )
+                raise MalformedTest(message, where)
             if isinstance(node.attrs, ConstAttrs) and isinstance(node.attrs.value, int):
                 constants[node.name] = node.attrs.value
             elif node.definition.kind is Kind.TRANSFER and node.inputs[0] in constants:
@@ -437,6 +443,9 @@ def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
                 raise MalformedTest(f"no node {name!r} that can be a member", (*path, position))
             if name in seen:
                 raise MalformedTest(f"{name!r} stands twice", (*path, position))
+            if names[name].definition.fed:
+                message = f"{name!r} is fed before the run, not in the section"
+                raise MalformedTest(message, (*path, position))
             seen.add(name)
     try:
         nesting(sections)
@@ -473,7 +482,7 @@ def _check_members(
         if name in elsewhere:
             raise MalformedTest(f"{name!r} is in another cluster as well", where)
         for inner in all_nodes([node]):
-            if inner.definition.kind in _NOT_CLUSTERED:
+            if inner.definition.kind in _NOT_CLUSTERED or inner.definition.fed:
                 raise MalformedTest(f"{inner.op} ({inner.name}) cannot be compiled", where)
         for source in map(head, (*node.inputs, *node.after)):
             if source in mine and source not in earlier:
@@ -604,6 +613,84 @@ def check_client(client: tuple[Run, ...], graphs: tuple[Graph, ...]) -> None:
         earlier.add(run.name)
 
 
+def check_wanted(
+    runs: tuple[Run, ...], graphs: tuple[Graph, ...], types: Mapping[str, TensorType | None]
+) -> dict[str, Graph]:
+    """Refuse fetches and targets that do not exist.
+
+    Returns
+    -------
+    dict of str to Graph
+        By run: the part of its graph that it executes.
+    """
+    by_name = {graph.name: graph for graph in graphs}
+    parts: dict[str, Graph] = {}
+    for run in runs:
+        graph = parts[run.name] = by_name[run.graph]
+        if not run.wanted:
+            continue
+        nodes = {node.name: node for node in graph.nodes}
+        keys = {key for node in graph.nodes for key in node.keys}
+        for field_name, names, known in (
+            ("fetches", run.fetches, keys),
+            ("targets", run.targets, nodes.keys()),
+        ):
+            for position, name in enumerate(names):
+                path = ("client", run.name, field_name, position)
+                if name not in known:
+                    inside = " outside bodies" if name in types else ""
+                    raise MalformedTest(f"{name!r} is no node of graph {run.graph!r}{inside}", path)
+                if name in names[:position] or (names is run.targets and name in run.fetches):
+                    raise MalformedTest(f"{name!r} stands twice", path)
+                if names is run.fetches and types[name] is None:
+                    raise MalformedTest(f"{name!r} has no value: it can be a target", path)
+                if nodes[head(name)].definition.fed:
+                    message = f"{name!r} is fed: TensorFlow refuses to run it as well"
+                    raise MalformedTest(message, path)
+                if nodes[head(name)].op == "Send":
+                    raise MalformedTest(f"{name!r} sends to another device: name its Recv", path)
+        parts[run.name] = pruned(graph, run.wanted)
+    return parts
+
+
+def check_feeds(
+    runs: tuple[Run, ...],
+    parts: Mapping[str, Graph],
+    types: Mapping[str, TensorType | None],
+    *,
+    whole: bool,
+) -> None:
+    """Refuse a run that does not feed exactly the placeholders that it executes."""
+    for run in runs:
+        path = ("client", run.name, "feeds")
+        fed = {node.name for node in parts[run.name].nodes if node.definition.fed}
+        seen: set[str] = set()
+        for name, value in run.feeds:
+            if name not in fed:
+                message = f"the run executes no placeholder {name!r}"
+                raise MalformedTest(message, (*path, name))
+            if name in seen:
+                raise MalformedTest("stands twice", (*path, name))
+            seen.add(name)
+            kind = types[name]
+            assert kind is not None
+            try:
+                check_value(value, kind, name, whole=whole)
+            except MalformedTest as error:
+                raise MalformedTest(error.message, (*path, *error.path)) from None
+        for name in sorted(fed - seen):
+            raise MalformedTest(f"run {run.name!r} feeds no value to placeholder {name!r}", path)
+
+
+def check_clustered_runs(clusters: tuple[Cluster, ...], runs: tuple[Run, ...]) -> None:
+    """Refuse clusters where a run fetches: which of a cluster's members run is not defined."""
+    for run in runs:
+        if clusters and run.wanted:
+            field_name = "fetches" if run.fetches else "targets"
+            message = "in a test with clusters each run executes its whole graph"
+            raise MalformedTest(message, ("client", run.name, field_name))
+
+
 def check_clusters(
     clusters: tuple[Cluster, ...], graphs: tuple[Graph, ...], names: Iterable[str]
 ) -> None:
@@ -722,16 +809,29 @@ def check_observe(
     graphs: tuple[Graph, ...],
     types: Mapping[str, TensorType | None],
     runs: tuple[Run, ...],
+    parts: Mapping[str, Graph],
 ) -> dict[str, TensorType]:
-    """Refuse to observe nodes without a value; return the type of each value by its key."""
+    """Refuse to observe nodes without a value, or in a run that does not fetch them.
+
+    Returns
+    -------
+    dict of str to TensorType
+        Type of each value by its key.
+    """
     outside = {graph.name: {key for node in graph.nodes for key in node.keys} for graph in graphs}
     graph_of = {run.name: run.graph for run in runs}
+    fetching = {run.name: run for run in runs if run.wanted}
     found: dict[str, TensorType] = {}
     for position, key in enumerate(observe):
         run, name = (runs[0].name, key) if len(runs) == 1 else (head(key), after_dot(key))
         if run not in graph_of or name not in outside[graph_of[run]]:
             hint = "" if len(runs) == 1 else " (run.node, with several runs)"
             raise MalformedTest(f"{key!r} is no node of a graph{hint}", ("observe", position))
+        if run in fetching and name not in fetching[run].fetches:
+            executed = any(node.name == head(name) for node in parts[run].nodes)
+            why = "" if executed else ", nor anything that needs it"
+            message = f"run {run!r} does not fetch {name!r}{why}"
+            raise MalformedTest(message, ("observe", position))
         kind = types[name]
         if kind is None:
             raise MalformedTest(f"{key!r} has no result", ("observe", position))

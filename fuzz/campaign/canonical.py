@@ -264,7 +264,7 @@ class _Values:
             self._join(places[1:])
         elif node.definition.copies:
             self._join(places)
-        elif node.definition.sizes:
+        elif node.definition.sizes or node.definition.fed:
             self.computed.append(("value", name))
         elif node.definition.operands:
             self.computed += places
@@ -408,6 +408,14 @@ class _ColouredGraph:
             self._edge("of", here, self.number["graph", run.graph])
             for name in run.after:
                 self._edge("after", here, self.number["run", name])
+            for name in run.fetches:
+                self._edge("fetches", here, self.number["value", name])
+            for name in run.targets:
+                self._edge("targets", here, self.number["value", name])
+            for name, value in run.feeds:
+                fed = self._vertex("fed", (run.name, name), value)
+                self._edge("feeds", here, fed)
+                self._edge("to", fed, self.number["value", name])
         for run_name, name in self.rewriter.observe:
             self._edge("sees", self.number["run", run_name], self.number["value", name])
 
@@ -580,7 +588,13 @@ class _RewrittenTest:
         waits = {run.name: set(run.after) for run in old.client}
         runs = {run.name: run for run in old.client}
         client = [
-            replace(runs[name], after=self._names("run", runs[name].after))
+            replace(
+                runs[name],
+                after=self._names("run", runs[name].after),
+                fetches=self._names("value", runs[name].fetches),
+                targets=self._names("value", runs[name].targets),
+                feeds=tuple(sorted(runs[name].feeds, key=lambda each: self.rank["value", each[0]])),
+            )
             for name in self._ordered("run", waits)
         ]
         called = {run.name: run.name for run in client}

@@ -22,7 +22,7 @@ from itertools import count, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs
+from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, head
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
@@ -196,6 +196,10 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
     found |= {("variable", bool(each.shape)) for each in test.variables}
     found |= {("queue", min(each.capacity, 2)) for each in test.queues}
     found |= {("run", min(len(run.after), 2)) for run in test.runs}
+    kinds = {node.name: node.definition.kind for node in test.nodes}
+    for run in test.runs:
+        found |= {("fetches", kinds[head(name)]) for name in run.wanted}
+        found |= {("feeds", len({run.feeds for run in test.runs}) > 1)} if run.feeds else set()
     for node in test.nodes:
         attrs = node.attrs
         if isinstance(attrs, LoopAttrs):

@@ -28,6 +28,7 @@ from litmusfuzz.corpus.model import (
     LitmusTest,
     LoopAttrs,
     Node,
+    Run,
     all_nodes,
     bodies,
     captures_of,
@@ -103,12 +104,14 @@ def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
     graphs = {graph.name: graph for graph in rewriter.graphs}
     for kept, gone in combinations(rewriter.client, 2):
         once = all(sum(r.graph == run.graph for r in rewriter.client) == 1 for run in (kept, gone))
-        if not once or kept.after != gone.after:
+        whole = bool(kept.wanted) is bool(gone.wanted)
+        if not once or kept.after != gone.after or not whole:
             continue
         nodes = graphs[kept.graph].nodes + graphs[gone.graph].nodes
         client = (
             replace(
-                r, after=tuple(dict.fromkeys(kept.name if a == gone.name else a for a in r.after))
+                r if r is not kept else _both(kept, gone),
+                after=tuple(dict.fromkeys(kept.name if a == gone.name else a for a in r.after)),
             )
             for r in rewriter.client
             if r is not gone
@@ -125,6 +128,16 @@ def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
                 (kept.name if run == gone.name else run, key) for run, key in rewriter.observe
             ),
         )
+
+
+def _both(one: Run, other: Run) -> Run:
+    """The first run, which asks for what the other one asks for as well."""
+    return replace(
+        one,
+        fetches=one.fetches + other.fetches,
+        targets=one.targets + other.targets,
+        feeds=one.feeds + other.feeds,
+    )
 
 
 def inline(test: LitmusTest) -> Iterator[Rewriter]:
@@ -219,7 +232,11 @@ def drop_carried(test: LitmusTest) -> Iterator[Rewriter]:
             refs = {f"{node.name}.{name}": first}
             rewriter = Rewriter.of(test).each_level(partial(_swapped, refs))
             observe = tuple(each for each in rewriter.observe if each[1] not in refs)
-            rewriter = replace(rewriter, observe=observe)
+            client = (
+                replace(run, fetches=tuple(name for name in run.fetches if name not in refs))
+                for run in rewriter.client
+            )
+            rewriter = replace(rewriter, observe=observe, client=tuple(client))
             yield rewriter.with_node(replace(node, attrs=smaller, inputs=inputs))
 
 
@@ -330,6 +347,28 @@ def observe_less(test: LitmusTest) -> Iterator[Rewriter]:
             if key not in group
         )
         yield replace(rewriter, observe=tuple(kept))
+
+
+def ask_less(test: LitmusTest) -> Iterator[Rewriter]:
+    """Let a run execute its whole graph, or fetch and target fewer nodes, or feed zeros."""
+    rewriter = Rewriter.of(test)
+    observed = set(rewriter.observe)
+    for place, run in enumerate(rewriter.client):
+        changed = []
+        if run.wanted:
+            changed.append(replace(run, fetches=(), targets=()))
+        for group in _groups([name for name in run.wanted if (run.name, name) not in observed]):
+            fewer = replace(
+                run,
+                fetches=tuple(name for name in run.fetches if name not in group),
+                targets=tuple(name for name in run.targets if name not in group),
+            )
+            changed += [fewer] if fewer.wanted else []
+        for fed, (name, value) in enumerate(run.feeds):
+            if value != 0:
+                changed.append(replace(run, feeds=_spliced(run.feeds, fed, (name, 0))))
+        for each in changed:
+            yield replace(rewriter, client=_spliced(rewriter.client, place, each))
 
 
 def plainer_ops(test: LitmusTest) -> Iterator[Rewriter]:
@@ -594,6 +633,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     bypass_pure,
     cut_data,
     drop_edges,
+    ask_less,
     drop_devices,
     merge_resources,
     smaller_queues,

@@ -93,6 +93,9 @@ class Naming:
                     name=run(each.name),
                     graph=graph(each.graph),
                     after=tuple(map(run, each.after)),
+                    fetches=tuple(map(new, each.fetches)),
+                    targets=tuple(map(new, each.targets)),
+                    feeds=tuple((new(name), value) for name, value in each.feeds),
                 )
                 for each in rewriter.client
             ),

@@ -29,6 +29,7 @@ from litmusfuzz.fuzz.generators import (
     cycles,
     dag,
     dense,
+    fetches,
     loops,
     mixed,
     mutations,
@@ -148,6 +149,13 @@ _TABLE: Final = (
         "function calls, nested and beside sections, queues, conditionals and loops",
         features=frozenset({"calls"}),
         ops=frozenset({"Call"}),
+    ),
+    Family(
+        "fetches",
+        fetches.generate,
+        "runs that fetch parts of their graphs, and feed placeholders",
+        features=frozenset({"several runs", "fetches", "placeholders"}),
+        ops=frozenset({"Placeholder"}),
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

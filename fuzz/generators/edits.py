@@ -40,7 +40,7 @@ from litmusfuzz.corpus.shapes import refitted, with_dtype
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Queue, Variable
     from litmusfuzz.corpus.ops import TensorType
@@ -295,7 +295,8 @@ def other_client(rng: random.Random, test: LitmusTest) -> Edited:
     rewriter = Rewriter.of(test)
     if len(rewriter.client) == 1:
         (run,) = rewriter.client
-        again = Run(_names(test).numbered("again_"), run.graph, rng.choice(((), (run.name,))))
+        name = _names(test).numbered("again_")
+        again = replace(run, name=name, after=rng.choice(((), (run.name,))))
         observe = (*rewriter.observe, *((again.name, key) for _, key in rewriter.observe))
         how = "after itself" if again.after else "concurrent with itself"
         return f"{run.graph} {how}", replace(
@@ -307,8 +308,8 @@ def other_client(rng: random.Random, test: LitmusTest) -> Edited:
     how = rng.choice(("swap", "toggle"))
     if how == "swap":  # their graphs, and the values that are observed of them
         client[i], client[j] = (
-            replace(first, graph=second.graph),
-            replace(second, graph=first.graph),
+            replace(second, name=first.name, after=first.after),
+            replace(first, name=second.name, after=second.after),
         )
         names = {first.name: second.name, second.name: first.name}
         observe = tuple((names.get(run, run), key) for run, key in rewriter.observe)
@@ -357,10 +358,13 @@ def move_chain(rng: random.Random, test: LitmusTest) -> Edited:
     other = fresh.numbered("beside_")
     rewriter = Rewriter.of(test)
     rest = tuple(node for node in nodes if node.name not in names)
+    left, right = _shared_out(run, names, copied)
+    if run.wanted and not (left.wanted and right.wanted):
+        return None  # one of the two would execute its whole graph
     return f"chain of {_first(chain)} in a graph of its own", replace(
         rewriter,
         graphs=(Graph(run.graph, rest), Graph(other, (*constants, *moved))),
-        client=(Run(run.graph, run.graph), Run(other, other)),
+        client=(replace(left, name=run.graph), replace(right, name=other, graph=other)),
         observe=tuple(
             (other if head(key) in names else run.graph, key) for _, key in rewriter.observe
         ),
@@ -433,4 +437,29 @@ def _names(test: LitmusTest) -> FreshNames:
 def _observing(rewriter: Rewriter, copies: dict[str, str]) -> Rewriter:
     """The rewriter with the copies of observed values observed as well."""
     new = [(run, copies[key]) for run, key in rewriter.observe if key in copies]
-    return replace(rewriter, observe=(*rewriter.observe, *new))
+    client = (
+        replace(
+            run,
+            fetches=(*run.fetches, *(copies[name] for name in run.fetches if name in copies)),
+            targets=(*run.targets, *(copies[name] for name in run.targets if name in copies)),
+            feeds=(*run.feeds, *((copies[n], value) for n, value in run.feeds if n in copies)),
+        )
+        for run in rewriter.client
+    )
+    return replace(rewriter, client=tuple(client), observe=(*rewriter.observe, *new))
+
+
+def _shared_out(run: Run, moved: set[str], copied: Mapping[str, str]) -> tuple[Run, Run]:
+    """What a run asks for of the nodes that stay, and of those that are moved or copied."""
+    stays, goes = (
+        replace(
+            run,
+            fetches=tuple(name for name in run.fetches if (head(name) in moved) is there),
+            targets=tuple(name for name in run.targets if (head(name) in moved) is there),
+        )
+        for there in (False, True)
+    )
+    fed = {name: value for name, value in run.feeds if name in moved}
+    fed |= {copied[name]: value for name, value in run.feeds if name in copied}
+    kept = tuple(each for each in run.feeds if each[0] not in moved)
+    return replace(stays, feeds=kept), replace(goes, feeds=tuple(fed.items()))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 # Kind of statement at the top, and of a statement inside it: all possible pairs.
-_PAIRS = (
+PAIRS = (
     *(("loop", "section"), ("loop", "section"), ("loop", "queue"), ("loop", "branch")),
     *(("branch", "section"), ("branch", "queue"), ("branch", "loop"), ("branch", "branch")),
     *(("section", "queue"), ("section", "queue"), ("section", "loop"), ("section", "branch")),
@@ -37,12 +37,12 @@ _PAIRS = (
 def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
     # Chosen once, for all attempts: some pairs are more often too large than others.
-    pair = rng.choice(_PAIRS)
+    pair = rng.choice(PAIRS)
     runs = rng.random() < 0.25 and "several runs" in support.features
-    return small(rng, support, partial(_attempt, pair=pair, runs=runs), rng.randint(8, 12))
+    return small(rng, support, partial(attempt, pair=pair, runs=runs), rng.randint(8, 12))
 
 
-def _attempt(
+def attempt(
     rng: random.Random,
     support: Support,
     events: int,
@@ -51,6 +51,7 @@ def _attempt(
     pair: tuple[str, str],
     runs: bool,
 ) -> UnbuiltTest:
+    """Generate an attempt with a pair of `PAIRS`; see `structured.Attempt`."""
     outer, inner = pair
     context = resources(
         rng,

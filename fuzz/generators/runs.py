@@ -29,10 +29,11 @@ _WEIGHTS = StatementWeights()
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
-    return small(rng, support, _attempt, rng.randint(10, 15))
+    return small(rng, support, attempt, rng.randint(10, 15))
 
 
-def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> UnbuiltTest:
+def attempt(rng: random.Random, support: Support, events: int, *, arithmetic: bool) -> UnbuiltTest:
+    """Generate an attempt; see `structured.Attempt`."""
     blocks = rng.random()
     context = resources(
         rng, support, queues=int(blocks < 0.15), mutexes=int(blocks > 0.88), arithmetic=arithmetic

@@ -9,13 +9,14 @@ tests that are the same for every executor.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import map_nodes
-from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.ops import Kind, MalformedTest
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
-from litmusfuzz.fuzz.mutants import _mutants
+from litmusfuzz.fuzz.mutants import _mutants, asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -344,6 +345,96 @@ class LargeEarlyRead(NativeMutant):
             return node.definition.kind is Kind.READ and not large.isdisjoint(node.resources)
 
         return super().prepare(_without_control_edges(test, fails), config)
+
+
+class AskingMutant(NativeMutant):
+    """The native executor, given a test with another client or other bodies (`asking`)."""
+
+    defect = ""
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The changed test, which has all names of the original."""
+        raise NotImplementedError
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Lower the changed test."""
+        with suppress(MalformedTest):  # the change does not apply to this test
+            test = self.changed(test)
+        return super().prepare(test, config)
+
+
+class Unpruned(AskingMutant):
+    """A run executes its whole graph, whatever it fetches.
+
+    Killed by a write that nothing fetched needs. Survives runs that fetch nothing.
+    """
+
+    name = "mutant/unpruned"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.unpruned(test)
+
+
+class DataOnlyNeeds(AskingMutant):
+    """What a run fetches needs what data edges lead to, and not what control edges lead to.
+
+    Killed by a write before a fetched read. Survives a fetched chain of values.
+    """
+
+    name = "mutant/data-only-needs"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.data_only(test)
+
+
+class SectionNotEntered(AskingMutant):
+    """A run that executes some members of a critical section does not acquire the mutex.
+
+    Killed by two fetched reads in a section, of three members. Survives a run of the whole
+    section.
+    """
+
+    name = "mutant/section-not-entered"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.without_sections(test)
+
+
+class BodyWithoutEffects(AskingMutant):
+    """Of a fetched loop or conditional only what its results need is executed.
+
+    Killed by a loop that writes what it does not return. Survives it in a run that fetches
+    nothing.
+    """
+
+    name = "mutant/body-without-effects"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.without_effects(test)
+
+
+class SwappedFeeds(AskingMutant):
+    """Runs of one graph are fed each other's values.
+
+    Killed by two runs, one after the other, that are fed different values. Survives a single
+    run.
+    """
+
+    name = "mutant/swapped-feeds"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.swapped_feeds(test)
 
 
 def _without_control_edges(test: LitmusTest, fails: Callable[[Node], bool]) -> LitmusTest:

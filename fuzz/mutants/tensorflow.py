@@ -35,6 +35,7 @@ from litmusfuzz.corpus.ops import Kind, RowsAttrs, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.executors.tensorflow.configurations import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.mutants import asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -288,6 +289,82 @@ class OneRunWaitedFor(TensorFlowMutant):
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with at most one edge into each run."""
         return replace(test, client=tuple(replace(run, after=run.after[:1]) for run in test.client))
+
+
+# --- what a run executes -----------------------------------------------------------------
+
+
+class Unpruned(TensorFlowMutant):
+    """A run executes its whole graph, whatever it fetches.
+
+    Killed by a write that nothing fetched needs. Survives runs that fetch nothing.
+    """
+
+    name = "mutant/tf-unpruned"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.unpruned(test)
+
+
+class DataOnlyNeeds(TensorFlowMutant):
+    """What a run fetches needs what data edges lead to, and not what control edges lead to.
+
+    Killed by a write before a fetched read. Survives a fetched chain of values.
+    """
+
+    name = "mutant/tf-data-only-needs"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.data_only(test)
+
+
+class SectionNotEntered(TensorFlowMutant):
+    """A run that executes some members of a critical section does not acquire the mutex.
+
+    Killed by two fetched reads in a section, of three members. Survives a run of the whole
+    section.
+    """
+
+    name = "mutant/tf-section-not-entered"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.without_sections(test)
+
+
+class BodyWithoutEffects(TensorFlowMutant):
+    """Of a fetched loop or conditional only what its results need is executed.
+
+    Killed by a loop that writes what it does not return. Survives it in a run that fetches
+    nothing.
+    """
+
+    name = "mutant/tf-body-without-effects"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.without_effects(test)
+
+
+class SwappedFeeds(TensorFlowMutant):
+    """Runs of one graph are fed each other's values.
+
+    Killed by two runs, one after the other, that are fed different values. Survives a single
+    run.
+    """
+
+    name = "mutant/tf-swapped-feeds"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with that defect."""
+        return asking.swapped_feeds(test)
 
 
 # --- devices -----------------------------------------------------------------------------

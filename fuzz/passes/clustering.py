@@ -545,7 +545,7 @@ class _Level:
 def compilable(node: Node) -> bool:
     """True if a node may be in a cluster."""
     inner = list(all_nodes([node]))
-    if any(each.definition.kind in _NEVER for each in inner):
+    if any(each.definition.kind in _NEVER or each.definition.fed for each in inner):
         return False
     return not bodies(node) or not any(each.resources for each in inner)
 

@@ -33,6 +33,7 @@ from litmusfuzz.corpus.model import (
     NestAttrs,
     Node,
     Queue,
+    Run,
     all_nodes,
     renamed,
 )
@@ -77,7 +78,7 @@ def with_gates(test: LitmusTest) -> Gated:
     Parameters
     ----------
     test : LitmusTest
-        A test without clusters.
+        A test without clusters. Where a run fetches, its graph becomes the part that it executes.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def with_gates(test: LitmusTest) -> Gated:
     often = Counter(run.graph for run in test.runs)
     one = len(test.runs) == 1
     for run in test.runs:
-        (graph,) = (g for g in test.graphs if g.name == run.graph)
+        graph = _alone(test.graph_of(run))
         names_of_copy = {name: name for name in _names(graph)}
         if often[graph.name] > 1:
             names_of_copy = inserter.copied(graph)
@@ -99,7 +100,9 @@ def with_gates(test: LitmusTest) -> Gated:
                 inserter.fresh.numbered("graph"),
                 tuple(renamed(node, names_of_copy) for node in graph.nodes),
             )
-        runs.append(replace(run, graph=graph.name))
+        feeds = tuple((names_of_copy[name], value) for name, value in run.feeds)
+        # A gate is no part of what a run fetches: the run executes all of the graph made here.
+        runs.append(Run(run.name, graph.name, run.after, feeds=feeds))
         inserter.run = "" if one else run.name
         inserter.original = {new: old for old, new in names_of_copy.items()}
         graphs.append(Graph(graph.name, inserter.level(graph.nodes, ())))
@@ -115,6 +118,17 @@ def with_gates(test: LitmusTest) -> Gated:
         observe=observe,
     )
     return Gated(made, inserter.gates)
+
+
+def _alone(part: Graph) -> Graph:
+    """The part of a graph that a run executes, as a graph.
+
+    A member of a section that the run does not execute becomes a NoOp, which has no event: which
+    sections lie inside each other depends on their members.
+    """
+    there = {node.name for node in part.nodes}
+    left_out = dict.fromkeys(n for node in part.nodes for n in node.members if n not in there)
+    return Graph(part.name, (*(Node(name, "NoOp") for name in left_out), *part.nodes))
 
 
 @dataclass(frozen=True, slots=True)

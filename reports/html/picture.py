@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.reports.html.layout import Box, Line, place, svg
-from litmusfuzz.reports.structure import Structure
+from litmusfuzz.reports.structure import Structure, asked_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -97,7 +97,7 @@ class _Picture:
             if runs != [graph.name]:
                 title += f", run as {', '.join(runs)}" if runs else ", never run"
             columns.append([self._level(f"graph {graph.name}", (title,), "graph", graph.nodes)])
-        if any(run.after for run in self.test.client):
+        if any(run.after or asked_of(run) for run in self.test.client):
             columns.append([self._client(self.test.client)])
         return Box("", (), "", columns)
 
@@ -106,7 +106,8 @@ class _Picture:
         before = {f"run {run}": {f"run {n}" for n in names} for run, names in self.earlier.items()}
         columns: list[list[Box]] = []
         for run in runs:
-            box = Box(f"run {run.name}", (f"{run.name}: {run.graph}",), "run")
+            text = (f"{run.name}: {run.graph}", *asked_of(run))
+            box = Box(f"run {run.name}", text, "run")
             column = next((c for c in columns if c[-1].name in before[box.name]), None)
             if column is None:
                 columns.append([box])

@@ -122,6 +122,7 @@ WITH = {
     "queues": litmus("Q!1; X=1 || r0=Q?", queues={"Q": 1}),
     "clusters": replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),)),
     "transfers": place(litmus("X=1; r0=Y"), ("cpu:0", "cpu:1")),
+    "fetches": litmus("X=1 || r0=X", client="a:main fetch r0"),
 } | {
     feature: corpus_entry(next(path for path in LITMUS if path.stem == stem)).test
     for feature, stem in (
@@ -129,6 +130,7 @@ WITH = {
         ("conditionals", "h-if-predicate-race"),
         ("loops", "h-loop-increments"),
         ("calls", "call-control-edges"),
+        ("placeholders", "placeholders-rows"),
     )
 }
 

@@ -295,3 +295,122 @@ def test_a_cluster_that_is_none_is_refused(old: str, new: str, fields: str, mess
     assert ".".join(map(str, caught.value.fields)).startswith(fields)
     assert caught.value.line > 0
     assert message in str(caught.value)
+
+
+ASKING = """\
+litmusfuzz: 2
+name: asking
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+mutexes:
+  M: {}
+graphs:
+  g:
+    p: {op: Placeholder, dtype: int32, shape: [2]}
+    b: {op: Placeholder, dtype: bool, shape: []}
+    two: {op: Const, dtype: int32, shape: [], value: 2}
+    r0: {op: ReadVariableOp, resources: [X]}
+    s: {op: AddV2, inputs: [r0, two]}
+    w0: {op: AssignVariableOp, resources: [X], inputs: [s]}
+    sec: {op: CriticalSection, resources: [M], members: [r0, w0]}
+    pick:
+      op: If
+      inputs: [b]
+      captures: {v: two}
+      results: [out]
+      then:
+        nodes:
+          neg: {op: Neg, inputs: [v]}
+        results: [neg]
+      else:
+        nodes:
+          pos: {op: Relu, inputs: [v]}
+        results: [pos]
+    q: {op: AddV2, inputs: [p, two]}
+client:
+  a: {graph: g, fetches: [s, pick.out], targets: [q], feeds: {p: [3, 4], b: 1}}
+  c: {graph: g, after: [a], fetches: [r0]}
+observe: [a.pick.out, a.s, c.r0]
+"""
+
+
+def test_runs_that_ask_load_and_are_byte_stable() -> None:
+    test = loads(ASKING).test
+    assert dumps(loads(ASKING)) == ASKING
+    assert {"fetches", "placeholders"} <= test.features
+    a, c = test.runs
+    executed = {node.name for node in test.graph_of(a).nodes}
+    assert executed == {"p", "b", "two", "r0", "s", "sec", "pick", "q"}
+    assert {node.name for node in test.graph_of(c).nodes} == {"r0", "sec"}
+    assert test.nodes_by_key() == {
+        "a.s": "s",
+        "a.pick.out": "pick.out",
+        "c.r0": "r0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "fields", "message"),
+    [
+        ("[s, pick.out]", "[s, pick.in]", 31, "client.a.fetches.1", "no node of graph 'g'"),
+        ("[s, pick.out]", "[s, neg]", 31, "client.a.fetches.1", "outside bodies"),
+        ("[s, pick.out]", "[s, pick]", 31, "client.a.fetches.1", "no value: it can be a target"),
+        ("[s, pick.out]", "[s, s]", 31, "client.a.fetches.1", "stands twice"),
+        ("[s, pick.out]", "[s, p]", 31, "client.a.fetches.1", "is fed"),
+        ("targets: [q]", "targets: [pick.out]", 31, "client.a.targets.0", "no node of graph"),
+        ("targets: [q]", "targets: [s]", 31, "client.a.targets.0", "stands twice"),
+        ("targets: [q]", "targets: [b]", 31, "client.a.targets.0", "is fed"),
+        ("p: [3, 4], ", "", 31, "client.a.feeds", "feeds no value to placeholder 'p'"),
+        ("p: [3, 4]", "p: [3]", 31, "client.a.feeds.p", "must be 2 rows or one int"),
+        ("b: 1}", "b: 2}", 31, "client.a.feeds.b", "a bool is 0 or 1"),
+        ("b: 1}", "b: 1, two: 3}", 31, "client.a.feeds.two", "executes no placeholder 'two'"),
+        ("fetches: [r0]}", "fetches: [r0], feeds: {p: 1}}", 32, "client.c.feeds.p", "executes no"),
+        ("c.r0]", "c.s]", 33, "observe.2", "run 'c' does not fetch 's', nor anything that needs"),
+        ("a.s, ", "a.r0, ", 33, "observe.1", "run 'a' does not fetch 'r0'"),
+        ("[r0, w0]", "[r0, p]", 15, "graphs.g.sec.members.1", "fed before the run"),
+        ("shape: [2]}", "shape: [2], after: [r9]}", 9, "graphs.g.p.after.0", "no node 'r9'"),
+        (
+            "    b: {op: Placeholder, dtype: bool, shape: []}",
+            "    b: {op: Placeholder, dtype: bool, shape: [], after: [p]}",
+            10,
+            "graphs.g.b",
+            "outside bodies, after nothing",
+        ),
+        (
+            "neg: {op: Neg, inputs: [v]}",
+            "neg: {op: Placeholder, dtype: int32}",
+            23,
+            "graphs.g.pick.then.nodes.neg",
+            "outside bodies",
+        ),
+        (
+            "observe:",
+            "clusters:\n  k: [two, s]\nobserve:",
+            31,
+            "client.a.fetches",
+            "in a test with clusters",
+        ),
+        (
+            "observe:",
+            "clusters:\n  k: [b]\nobserve:",
+            34,
+            "clusters.k.0",
+            "cannot be compiled",
+        ),
+    ],
+)
+def test_what_a_run_asks_for_is_refused_with_its_line_and_field(
+    old: str, new: str, line: int, fields: str, message: str
+) -> None:
+    assert ASKING.count(old) >= 1
+    with pytest.raises(FileError) as caught:
+        loads(ASKING.replace(old, new, 1), "f.yaml")
+    error = caught.value
+    assert (error.line, ".".join(map(str, error.fields))) == (line, fields)
+    assert message in str(error)
+
+
+def test_a_graph_with_a_placeholder_needs_a_client() -> None:
+    text = ASKING.partition("client:")[0] + "observe: []\n"
+    with pytest.raises(FileError, match="run 'g' feeds no value to placeholder 'b'"):
+        loads(text)

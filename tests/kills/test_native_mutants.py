@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -33,6 +34,7 @@ SB = "X=1; r0=Y || Y=1; r1=X"
 MP = "X=1; Y=2 || r0=Y; r1=X"
 WIDE: dict[str, Any] = {"shape": (1, 4096)}
 QUEUE: dict[str, Any] = {"queues": {"Q": 1}}
+ONE: dict[str, Any] = {"client": "a:main fetch r0"}
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 
 
@@ -49,12 +51,23 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class CorpusTest:
+    """A test of the corpus, for what the short notation lacks."""
+
+    name: str
+
+    def test(self) -> LitmusTest:
+        """Load it."""
+        return corpus_entry(next(path for path in LITMUS if path.stem == self.name)).test
+
+
+@dataclass(frozen=True)
 class Kill:
     """A mutant's killing shape, the shape it survives, and the settings of both runs."""
 
     mutant: type[NativeExecutor]
-    killed_by: Shape
-    survived_by: Shape
+    killed_by: Shape | CorpusTest
+    survived_by: Shape | CorpusTest
     config: str = "controlled"
     count: int = 1000
     noise: Noise = field(default=Noise())
@@ -120,6 +133,13 @@ KILLS = [
         count=40,  # a millisecond each; one of 5 shows it, and the seed is fixed
     ),
     Kill(mutants.NamedNode, Shape("X=1; Y=2 || r0=Y; c1=X"), Shape(MP)),
+    Kill(mutants.Unpruned, Shape("X=1 || r0=X", ONE), Shape(SB)),
+    Kill(mutants.DataOnlyNeeds, Shape("X=1; r0=X", ONE), Shape("r0=X; Y=r0", ONE)),
+    Kill(mutants.SectionNotEntered, CorpusTest("fetches-section-increments"), Shape(SECTIONS)),
+    Kill(mutants.BodyWithoutEffects, CorpusTest("fetches-loop-whole"), Shape("loop 2 { X=1 }")),
+    Kill(
+        mutants.SwappedFeeds, CorpusTest("placeholders-predicate"), CorpusTest("placeholders-rows")
+    ),
 ]
 
 # Real threads, whose chains begin within nanoseconds of each other.

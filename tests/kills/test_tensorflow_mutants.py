@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from helpers import share_of
+from helpers import LITMUS, corpus_entry, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -30,6 +30,7 @@ SB = "X=1; r0=Y || Y=1; r1=X"
 MP = "X=1; Y=2 || r0=Y; r1=X"
 WIDE: dict[str, Any] = {"shape": (1, 4096)}
 QUEUE: dict[str, Any] = {"queues": {"Q": 1}}
+ONE: dict[str, Any] = {"client": "a:main fetch r0"}
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 NOISE = Noise(copies=32, steps=8)
 COUNT = 256
@@ -50,12 +51,23 @@ class Shape:
 
 
 @dataclass(frozen=True)
+class CorpusTest:
+    """A test of the corpus, for what the short notation lacks."""
+
+    name: str
+
+    def test(self) -> LitmusTest:
+        """Load it."""
+        return corpus_entry(next(path for path in LITMUS if path.stem == self.name)).test
+
+
+@dataclass(frozen=True)
 class Kill:
     """What kills a mutant, and what does not."""
 
     mutant: type[mutants.TensorFlowMutant]
-    killed_by: Shape
-    survived_by: Shape
+    killed_by: Shape | CorpusTest
+    survived_by: Shape | CorpusTest
 
     def __str__(self) -> str:
         return self.mutant.name.removeprefix("mutant/")
@@ -115,6 +127,13 @@ KILLS = [
         mutants.EarlyBranch,
         Shape("r0=X; if r0==1 { Y=1 }"),
         Shape("r0=X; if r0==1 { r1=2 } else { r1=3 } || X=1"),
+    ),
+    Kill(mutants.Unpruned, Shape("X=1 || r0=X", ONE), Shape(SB)),
+    Kill(mutants.DataOnlyNeeds, Shape("X=1; r0=X", ONE), Shape("r0=X; Y=r0", ONE)),
+    Kill(mutants.SectionNotEntered, CorpusTest("fetches-section-increments"), Shape(SECTIONS)),
+    Kill(mutants.BodyWithoutEffects, CorpusTest("fetches-loop-whole"), Shape("loop 2 { X=1 }")),
+    Kill(
+        mutants.SwappedFeeds, CorpusTest("placeholders-predicate"), CorpusTest("placeholders-rows")
     ),
 ]
 

@@ -25,6 +25,7 @@ def test_the_page_shows_every_feature() -> None:
         "section-increments",
         "queue-too-many-takers",
         "two-workers-then-a-reader",
+        "one-graph-two-clients",
         "devices-carried-edges",
         "blog-problem-clustered",
     ]

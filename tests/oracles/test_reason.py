@@ -281,7 +281,7 @@ def test_a_reason_forbids_alone_and_each_part_is_needed(chunk: int) -> None:
         assert found is not None, path.stem
         check(test, model, outcome, found)
         explained += 1
-    assert explained > len(paths) / 4
+    assert explained > len(paths) / 5
 
 
 def test_reasons_of_generated_graphs() -> None:

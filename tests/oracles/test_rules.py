@@ -27,6 +27,8 @@ RULES = (
     ("rule-sections-2", "rfc", "critical sections", {"r0": 0, "r1": 0, "X": 1}),
     ("rule-runs-1", "rfc", "runs", {"b.r0": 0, "X": 1}),
     ("rule-runs-2", "rfc", "runs", {"b.r0": 0, "X": 1}),
+    ("rule-fetches-1", "rfc", "fetches", {"r": 1, "X": 1}),
+    ("rule-fetches-2", "rfc", "fetches", {"_status": "blocked", "X": 1, "Q": []}),
     ("rule-fifo-1", "rfc", "first in, first out", {"t": 2, "Q": [1]}),
     ("rule-fifo-2", "rfc", "first in, first out", {"_status": "blocked", "X": 2, "Q": []}),
     ("rule-capacity-1", "rfc", "capacity", {"r": 1, "t": 1, "X": 1, "Q": [2]}),

@@ -90,6 +90,14 @@ FEATURES = (
     "backpressure-blocked",
     "call-around-a-loop",
     "call-control-edges",
+    "fetches-loop-whole",
+    "fetches-nested-left-out",
+    "fetches-put-and-take",
+    "fetches-section-released",
+    "fetches-section-needed-whole",
+    "placeholders-predicate",
+    "placeholders-rows",
+    "placeholders-two-runs",
 )
 
 

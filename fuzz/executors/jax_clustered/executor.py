@@ -12,6 +12,7 @@ from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.executor import (
@@ -29,7 +30,7 @@ from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused, Unavailable
 from litmusfuzz.fuzz.executors.setting_types import OneOf
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.fuzz.passes.placement import place
-from litmusfuzz.fuzz.support import EVERYTHING, Support
+from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +78,7 @@ class JaxClusteredExecutor:
     """Executor over JAX, with clusters that XLA compiles."""
 
     name: ClassVar[str] = "jax"
-    support: ClassVar[Support] = EVERYTHING
+    support: ClassVar[Support] = Support(features=FEATURES - {"fetches", "placeholders"})
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (
             *("jax", "jax.numpy"),
@@ -157,8 +158,11 @@ class JaxClusteredExecutor:
         Raises
         ------
         Refused
-            If a device is missing, or a cluster is on several devices.
+            If a device is missing, a cluster is on several devices, or the test has a feature
+            beyond `support`.
         """
+        if beyond := test.features - self.support.features:
+            raise Refused(", ".join(sorted(beyond)))
         return PreparedJaxTest(self.clustered(test, config), config, self.compiler())
 
     def compiler(self) -> Compiler:

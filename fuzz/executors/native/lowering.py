@@ -14,7 +14,7 @@ semantics.md, sections 2, 3 and 6. ``fuzz/native/core/program.h`` has the fields
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.model import Node as GraphNode
     from litmusfuzz.corpus.model import Resource as AnyResource
+    from litmusfuzz.corpus.model import Run as GraphRun
     from litmusfuzz.fuzz.executors.protocol import EventKey
 
 _UNBOUNDED: Final = 1 << 20
@@ -208,8 +209,9 @@ class Program:
     names_here: Collection[str]
     """Names in an outcome that this process knows."""
     run_names: Mapping[str, int]
-    places: Mapping[tuple[str, str], NodeLocation]
-    """Locations by node name and, for a section, "lock" or "unlock"."""
+    places: Mapping[str, Mapping[tuple[str, str], NodeLocation]]
+    """By run, "" if there is only one: locations by node name and, for a section, "lock" or
+    "unlock"."""
     split: Mapping[str, Sequence[str]]
     """Split updates, with their resources."""
     test: LitmusTest
@@ -219,8 +221,9 @@ class Program:
 
     def locate(self, key: EventKey) -> tuple[int, list[tuple[int, int, int]], int, int]:
         """Return an event's run, its frames (node, body, iteration), its node and step."""
-        lock_or_unlock = key.access if (key.node, key.access) in self.places else ""
-        around, number = self.places[key.node, lock_or_unlock]
+        places = self.places[key.run]
+        lock_or_unlock = key.access if (key.node, key.access) in places else ""
+        around, number = places[key.node, lock_or_unlock]
         iterations = iter(map(int, re.findall(r"\[(\d+)\]", key.frame)))
         frames = [(node, which, next(iterations) if loop else 0) for node, which, loop in around]
         step = key.part
@@ -299,13 +302,21 @@ def lower(
         strictness=strictness or {},
         lanes=lanes,
     )
-    graphs = {graph.name: lowering.graph(graph) for graph in test.graphs}
+    bodies_of: dict[GraphRun, tuple[int, dict[str, int]]] = {}
     numbers = {run.name: number for number, run in enumerate(test.runs)}
-    runs = [Run(graphs[run.graph][0], [numbers[name] for name in run.after]) for run in test.runs]
+    runs = []
     slots = {}
+    places: dict[str, Mapping[tuple[str, str], NodeLocation]] = {}
     for number, run in enumerate(test.runs):
-        for name, slot in graphs[run.graph][1].items():
-            slots[name if len(runs) == 1 else f"{run.name}.{name}"] = (number, slot)
+        # Runs that execute the same nodes on the same fed values share a body.
+        nameless = replace(run, name="", after=())
+        if nameless not in bodies_of:
+            bodies_of[nameless] = lowering.graph(run)
+        body, slots_of_body = bodies_of[nameless]
+        places[run.name if len(test.runs) > 1 else ""] = lowering.places[body]
+        runs.append(Run(body, [numbers[name] for name in run.after]))
+        for name, slot in slots_of_body.items():
+            slots[name if len(test.runs) == 1 else f"{run.name}.{name}"] = (number, slot)
     observed = observed_on(test, here)
     resources: list[AnyResource] = [*test.variables, *test.queues]
     return Program(
@@ -322,7 +333,7 @@ def lower(
         observed_here=observed,
         names_here=frozenset((*observed, *(r.name for r in resources if r.device in here))),
         run_names=numbers if len(runs) > 1 else {"": 0},
-        places=lowering.places,
+        places=places,
         split=lowering.split,
         test=test,
         lanes=lowering.lanes,
@@ -374,7 +385,12 @@ class _Lowering:
         self.split_updates = split_updates
         self.strictness = strictness
         self.bodies: list[Body] = []
-        self.places: dict[tuple[str, str], NodeLocation] = {}
+        self.places: dict[int, dict[tuple[str, str], NodeLocation]] = {}
+        """By body of a graph; see `Program.places`."""
+        self.place: dict[tuple[str, str], NodeLocation] = {}
+        """Of the body that is being lowered."""
+        self.run = test.runs[0]
+        """The run whose body is being lowered."""
         self.split: dict[str, Sequence[str]] = {}
         names: list[AnyResource] = [*test.variables, *test.queues, *test.mutexes]
         self.numbers = {resource.name: number for number, resource in enumerate(names)}
@@ -427,8 +443,11 @@ class _Lowering:
         ]
         return [*variables, *queues, *(Resource("mutex", _NOTHING, ()) for _ in test.mutexes)]
 
-    def graph(self, graph: Graph) -> tuple[int, dict[str, int]]:
-        """Lower a graph; return its body's number, and its slots by name."""
+    def graph(self, run: GraphRun) -> tuple[int, dict[str, int]]:
+        """Lower what a run executes; return its body's number, and its slots by name."""
+        graph = self.test.graph_of(run)
+        self.run = run
+        self.place = {}
         here = {node.name for node in graph.nodes if node.device in self.devices}
         self.check_parts(graph)
         # The same order in both processes, so that their numbers agree.
@@ -438,6 +457,7 @@ class _Lowering:
         mine = Graph(graph.name, tuple(node for node in graph.nodes if node.name in here))
         body, slots = self.body(mine, arriving, (), ())
         self.bodies.append(body)
+        self.places[len(self.bodies) - 1] = self.place
         return len(self.bodies) - 1, slots
 
     def check_parts(self, graph: Graph) -> None:
@@ -446,7 +466,7 @@ class _Lowering:
         for node in graph.nodes:
             inside = list(all_nodes([node]))
             if isinstance(node.attrs, SectionAttrs):
-                inside += all_nodes(nodes[name] for name in node.attrs.members)
+                inside += all_nodes(nodes[n] for n in node.attrs.members if n in nodes)
             if len({each.device in self.devices for each in inside}) > 1:
                 raise Refused(f"a {node.definition.kind.value} in two processes ({node.name})")
 
@@ -477,13 +497,13 @@ class _Lowering:
         for step, node in steps(graph, clusters_of(graph.nodes, self.test.clusters)):
             place = (around, len(body.nodes))
             if isinstance(node, Cluster):
-                self.places[node.name, ""] = place
+                self.place[node.name, ""] = place
                 body.nodes.append(self.cluster(node, graph, body, slots, held))
                 over |= dict.fromkeys(node.members, body.nodes[-1].slot)
                 continue
             waits = [slots[name] for name in (*node.inputs, *node.after)]
             if step == "node":
-                self.places[node.name, ""] = place
+                self.place[node.name, ""] = place
                 lowered = self.node(node, body, slots, [*waits, *held.get(node.name, ())], place)
                 slots[node.name] = lowered.slot
                 over[node.name] = lowered.slot
@@ -499,13 +519,13 @@ class _Lowering:
                 held[node.name] = [slot]
                 for name in node.attrs.members:
                     held.setdefault(name, []).append(slot)
-                self.places[node.name, "lock"] = place
+                self.place[node.name, "lock"] = place
             else:
                 inner = [s.name for s in sections if node in enclosing(s, sections)]
                 waits = [held[node.name][0]]
-                waits += [over[name] for name in (*node.attrs.members, *inner)]
+                waits += [over[name] for name in (*node.attrs.members, *inner) if name in over]
                 slots[node.name] = over[node.name] = slot
-                self.places[node.name, "unlock"] = place
+                self.place[node.name, "unlock"] = place
             device = self.devices[node.device]
             body.nodes.append(Node(step, slot, device=device, waits=waits, resources=resources))
         body.results = [slots[name] for name in results]
@@ -559,6 +579,10 @@ class _Lowering:
         elif isinstance(node.attrs, ConstAttrs):
             given = TensorType(node.attrs.dtype, node.attrs.shape)
             lowered.constant = self.bytes(self.test.constant(node), given)
+        elif node.definition.fed:
+            lowered.op = "Const"
+            given = self.test.type_of(node.name)
+            lowered.constant = self.bytes(self.test.fed(self.run, node), given)
         elif node.op == "MatMul":
             left, right = types
             assert left

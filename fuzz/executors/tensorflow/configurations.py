@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.setting_types import SettingType
 
 
+_CLIENT: Final = frozenset({"fetches", "placeholders"})
+"""Features of the client's runs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of one configuration of TensorFlow.
@@ -131,18 +135,21 @@ class Settings:
         The single-threaded executor supports neither v1 control flow nor Recv, and an op
         that blocks would hold its only thread.
         """
-        if self.front_end == "function" or self.executor_type:
+        if self.front_end == "function":
             return FEATURES - {"several runs"}
-        if self.front_end == "critical_section":
-            return frozenset({"calls"})
-        if self.compiled:
+        if self.executor_type:
+            return FEATURES - {"several runs", *_CLIENT}
+        refused: set[str] = set()
+        if self.compiled or self.front_end == "critical_section":
             # XLA rejects two handles of one variable, and a function opens its own.
-            return frozenset({"calls"})
+            refused.add("calls")
         if self.pool == "run_handler" or self.workers:
             # `quiescence` cannot detect a deadlock when threads wake up periodically
             # (run handlers) or when other processes take part.
-            return frozenset({"queues", "critical sections"})
-        return frozenset()
+            refused |= {"queues", "critical sections"}
+        if self.compiled or self.model_code or self.front_end == "critical_section":
+            refused |= _CLIENT  # they rewrite a graph that is run as a whole
+        return frozenset(refused)
 
     @property
     def packs(self) -> bool:

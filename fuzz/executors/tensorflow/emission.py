@@ -11,6 +11,7 @@ The rules that keep the helper nodes from adding order are in `lowering`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from tensorflow.core.framework import function_pb2, node_def_pb2
 
-    from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.model import Graph, LitmusTest, Node
     from litmusfuzz.corpus.ops import TensorType
     from litmusfuzz.fuzz.executors.tensorflow.node_defs import Line
 
@@ -100,6 +101,12 @@ class Copy:
         The function library of the target graph.
     lowered : bool
         True if TensorFlow inlines calls; false if their kernels run.
+    part : Graph, optional
+        The part of the graph that its run executes, if that is not all; the other nodes are
+        emitted as well, but nothing of this part, nor its sections, waits for them.
+    late : frozenset of str
+        Loops and conditionals of the graph whose results wait for all of their instances. If a run
+        fetches a result, TensorFlow executes nothing that the result does not wait for.
     """
 
     def __init__(
@@ -115,6 +122,8 @@ class Copy:
         share_handles: bool,
         library: function_pb2.FunctionDefLibrary,
         lowered: bool,
+        part: Graph | None = None,
+        late: frozenset[str] = frozenset(),
     ) -> None:
         self.emit = emit
         self.frame = frame
@@ -126,6 +135,8 @@ class Copy:
         self.share_handles = share_handles
         self.library = library
         self.lowered = lowered
+        self.executed = frozenset(node.name for node in part.nodes) if part else None
+        self.late = late
 
     def graph(self, nodes: Sequence[Node], start: str) -> list[str]:
         """Emit a graph after the control input `start`; control inputs that wait for its end."""
@@ -200,9 +211,11 @@ class Copy:
         waits = self._waits(level, node)
         (handle,) = self._handles(node, gate + waits if self.rng.random() < 0.5 else gate)
         lock = self.emit.helper(f"{name}/lock", proto("MutexLock"), [handle, *waits])
-        members = [each for name in attrs.members for each in self._ended(level, name)]
-        inner = [f"^{self._name(each)}" for each in sections if node in enclosing(each, sections)]
-        self.emit.helper(name, proto("ConsumeMutexLock"), [lock, *members, *inner])
+        within = [*attrs.members, *(s.name for s in sections if node in enclosing(s, sections))]
+        if self.executed is not None and node.name in self.executed and not level.is_body:
+            within = [each for each in within if each in self.executed]
+        ended = [each for other in within for each in self._ended(level, other)]
+        self.emit.helper(name, proto("ConsumeMutexLock"), [lock, *ended])
 
     def _loop(self, level: Level, node: Node, attrs: LoopAttrs) -> None:
         """Emit a loop as ``tf.compat.v1.while_loop`` does, with a frame of its own."""
@@ -241,7 +254,7 @@ class Copy:
         carried: dict[str, str] = {}
         for position, (inside, dtype) in enumerate(zip(attrs.carried, kinds, strict=True)):
             switch = self._switch(f"{name}/{position}", dtype, merges[position], goes_on)
-            self._structure(f"{name}.{inside}", "Exit", dtype, [switch])
+            self._result(node, inside, dtype, partial(self._structure, op="Exit"), [switch])
             carried[inside] = self._copied(f"{name}/{position}/again", dtype, f"{switch}:1", [])
         pivot = f"^{carried[attrs.carried[0]]}"
         body = Level(
@@ -291,7 +304,7 @@ class Copy:
                 for each, inner in zip(levels, (attrs.then, attrs.orelse), strict=True)
             ]
             kind = self._type(f"{node.name}.{result}")
-            self._join(f"{name}.{result}", kind.dtype, values)
+            self._result(node, result, kind.dtype, self._join, values)
         done = [
             self._copied(f"{pivot}/ended", BOOL, pivot, waiting)
             for pivot, waiting in zip(pivots, ends, strict=True)
@@ -331,7 +344,23 @@ class Copy:
         call.attr["Tin"].list.type.extend(DATA_TYPES[dtype] for dtype in types)
         call.attr["Tout"].list.type.extend(DATA_TYPES[dtype] for dtype in results)
         self.emit.helper(name, call, [*values, *waits])
-        self._leave(name, attrs.results, results)
+        self._leave(node, attrs.results, results)
+
+    def _result(
+        self,
+        node: Node,
+        result: str,
+        dtype: str,
+        make: Callable[..., str],
+        values: Sequence[str],
+    ) -> None:
+        """Emit a result of a loop or conditional, which `make` makes."""
+        name = f"{self._name(node)}.{result}"
+        if node.name not in self.late:
+            make(name, dtype=dtype, values=values)
+            return
+        made = make(f"{name}/made", dtype=dtype, values=values)
+        self._copied(name, dtype, made, [f"^{self._name(node)}/ended"])
 
     # --- helpers ---------------------------------------------------------------------------
 
@@ -380,8 +409,8 @@ class Copy:
             value = self.emit.helper(f"{name}/lane0", typed("Reshape", BOOL), [lane, scalar])
         return self._copied(name, BOOL, value, waits)
 
-    def _structure(self, name: str, op: str, dtype: str, inputs: Iterable[str]) -> str:
-        return self.emit.helper(name, typed(op, dtype), inputs)
+    def _structure(self, name: str, op: str, dtype: str, values: Iterable[str]) -> str:
+        return self.emit.helper(name, typed(op, dtype), values)
 
     def _copied(self, name: str, dtype: str, value: str, waits: Iterable[str]) -> str:
         return self._structure(name, "Identity", dtype, [value, *waits])
@@ -413,9 +442,11 @@ class Copy:
     def _switch(self, name: str, dtype: str, value: str, predicate: str) -> str:
         return self._structure(f"{name}/switch", "Switch", dtype, [value, predicate])
 
-    def _leave(self, name: str, results: Sequence[str], types: Sequence[str]) -> None:
+    def _leave(self, node: Node, results: Sequence[str], types: Sequence[str]) -> None:
+        name = self._name(node)
         for position, (result, dtype) in enumerate(zip(results, types, strict=False)):
-            self._copied(f"{name}.{result}", dtype, f"{name}:{position}", [])
+            waits = [f"^{name}/ended"] if node.name in self.late else []
+            self._copied(f"{name}.{result}", dtype, f"{name}:{position}", waits)
 
     def _function(
         self,

@@ -87,7 +87,7 @@ class FunctionalCopy(Copy):
         made.attr["body"].func.name = self._function(f"{name}/body", types, types, iterate)
         made.attr["parallel_iterations"].i = attrs.parallel_iterations
         self._call(name, made, [*values, first])
-        self._leave(name, attrs.carried, types)
+        self._leave(node, attrs.carried, types)
         self._copied(f"{name}/ended", BOOL, f"{name}:{len(inner)}", [])
 
     def _branch(self, level: Level, node: Node, attrs: BranchAttrs) -> None:
@@ -118,7 +118,7 @@ class FunctionalCopy(Copy):
         made.attr["Tin"].list.type.extend(DATA_TYPES[dtype] for dtype in types)
         made.attr["Tout"].list.type.extend(DATA_TYPES[dtype] for dtype in (*results, BOOL))
         self._call(name, made, [predicate, *values])
-        self._leave(name, attrs.results, results)
+        self._leave(node, attrs.results, results)
         self._copied(f"{name}/ended", BOOL, f"{name}:{len(results)}", [])
 
     def _call(self, name: str, made: node_def_pb2.NodeDef, values: Sequence[str]) -> None:

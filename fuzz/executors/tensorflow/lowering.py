@@ -59,7 +59,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from litmusfuzz.corpus.model import Queue
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Queue
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
@@ -68,12 +68,12 @@ from litmusfuzz.fuzz.executors.tensorflow.functional import FunctionalCopy
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, literal, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     from tensorflow.core.framework import node_def_pb2
 
-    from litmusfuzz.corpus.model import Graph, LitmusTest
+    from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run
     from litmusfuzz.fuzz.executors.protocol import Noise
 
 INIT: Final = "init"
@@ -97,15 +97,26 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A graph, in all its copies, that one `Session.run` of `target` executes.
+    """A graph, in all its copies, of which one `Session.run` executes all or a part.
 
-    `runs` are the test's runs of this graph. `observed` is fetched.
+    `runs` are the test's runs of this graph, or of this part of it. Each runs `targets` and fetches
+    `fetched`, then the stacks `observed`: if it names what it fetches, these tensors, copy by copy,
+    and no stacks. `feeds` has for each run the arrays of the tensors `fed`.
     """
 
-    target: str
+    targets: tuple[str, ...]
     graph: Graph
     runs: tuple[str, ...]
     observed: tuple[Shown, ...]
+    fetched: tuple[str, ...]
+    fed: tuple[str, ...]
+    feeds: Mapping[str, tuple[npt.NDArray[Any], ...]]
+
+    @property
+    def target(self) -> str:
+        """The only target of a run that executes its whole graph."""
+        (target,) = self.targets
+        return target
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +132,9 @@ class Contents:
 class Built:
     """A GraphDef, and the targets and tensors of its runs.
 
-    A step consists of a run of target `INIT`; for each run of the test, a run of its
-    unit's target that fetches `Unit.observed`; then runs that fetch `final` and
-    `contents`. If ops are blocked, a run of target `HOLD` comes before `contents`, and one of
-    target `ABORT` ends the step.
+    A step consists of a run of target `INIT`; for each run of the test, a run of its unit; then
+    runs that fetch `final` and `contents`. If ops are blocked, a run of target `HOLD` comes before
+    `contents`, and one of target `ABORT` ends the step.
 
     If a test may block, its units may never end, and nothing is fetched from them.
     `final` then contains the observed values as well, and for each copy two flags for
@@ -242,11 +252,15 @@ def build(
     make: Callable[..., Copy] = FunctionalCopy if functional else Copy
     state = _State(emit, template, copies, rng, place)
     units = []
-    for name, graph, runs in _units(template):
-        prefix = f"run.{name}/" if template.may_block and len(test.runs) > 1 else ""
+    late = _late(test)
+    for name, graph, runs, prefix in _units(template):
+        first = next(run for run in test.runs if run.name == runs[0])
+        part = test.graph_of(first) if first.wanted else None
         shown = _observed(test, runs)
         before: list[str] = []
         ends: list[str] = []
+        fetched: list[str] = []  # in the order of the copies, then of the fetches
+        targets: list[str] = []
         for copy in copies:
             # No name of a test begins with a dot.
             start = f"{copy}/{prefix}.{name}.start"
@@ -262,18 +276,45 @@ def build(
                 share_handles=share_handles,
                 library=graph_def.library,
                 lowered=front_end != "functional_kernels",
+                part=part,
+                late=late,
             ).graph(graph.nodes, f"^{start}")
+            if part:
+                asked = _asked(emit, f"{copy}/{prefix}", first, part, test)
+                last = [f"^{each}" for each in asked]
+                fetched += asked[: len(first.fetches)]
+                targets += asked[len(first.fetches) :]
             if template.may_block:
                 last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)
             before = last if sequential else []
             ends += last
         if template.may_block:
             ends += state.abortable(name, ends)
-        # Every node runs: the target needs all nodes without successors, hence all nodes.
-        target = f"{place}{RACE}" if len(test.runs) == 1 else f"{RACE}/{name}"
-        emit.helper(target, node_defs.proto("NoOp"), ends)
-        stacks = () if template.may_block else state.show(f"{place}observed/{name}/", shown, prefix)
-        units.append(Unit(target, graph, runs, stacks))
+        if not part or template.may_block:
+            # Every node runs: the target needs all nodes without successors, hence all nodes. Of a
+            # part of a graph, it needs what the run fetches and targets.
+            target = f"{place}{RACE}" if len(test.runs) == 1 else f"{RACE}/{name}"
+            emit.helper(target, node_defs.proto("NoOp"), ends)
+            targets = [target]
+        stacks: tuple[Shown, ...] = ()
+        if not part and not template.may_block:
+            stacks = state.show(f"{place}observed/{name}/", shown, prefix)
+        fed = [node for node in (part or graph).nodes if node.definition.fed]
+        units.append(
+            Unit(
+                tuple(targets),
+                graph,
+                runs,
+                stacks,
+                tuple(f"{each}:0" for each in fetched),
+                tuple(f"{copy}/{prefix}{node.name}:0" for node in fed for copy in copies),
+                {
+                    run.name: _feeds(test, run, fed, len(copies))
+                    for run in test.runs
+                    if run.name in runs
+                },
+            )
+        )
     state.end()
     return Built(graph_def, tuple(units), state.final(), state.contents())
 
@@ -354,8 +395,10 @@ def unobserved_copies(template: Template, copies: int) -> graph_pb2.GraphDef:
     return graph_def
 
 
-def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...]]]:
-    """Name, graph and runs of each unit.
+def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...], str]]:
+    """Name, graph, runs and prefix of the nodes of each unit.
+
+    Runs that fetch and target the same nodes of a graph share a unit.
 
     If the test may block, each run is a unit of its own: otherwise it is unknown, after
     a step, which of two runs of one graph is done.
@@ -363,13 +406,79 @@ def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...]]]:
     test = template.test
     graphs = {graph.name: graph for graph in test.graphs}
     if template.may_block:
+        several = len(test.runs) > 1
         for run in test.runs:
-            yield run.name, graphs[run.graph], (run.name,)
+            prefix = f"run.{run.name}/" if several else ""
+            yield run.name, graphs[run.graph], (run.name,), prefix
         return
     for graph in test.graphs:
-        runs = tuple(run.name for run in test.runs if run.graph == graph.name)
-        if runs:
-            yield graph.name, graph, runs
+        parts: dict[tuple[str, ...], list[str]] = {}
+        for run in test.runs:
+            if run.graph == graph.name:
+                parts.setdefault(run.wanted, []).append(run.name)
+        for runs in parts.values():
+            if len(parts) == 1:
+                yield graph.name, graph, tuple(runs), ""
+            else:
+                yield runs[0], graph, tuple(runs), f"run.{runs[0]}/"
+
+
+def _late(test: LitmusTest) -> frozenset[str]:
+    """Loops and conditionals whose results wait for all instances, in all runs alike.
+
+    Those of a graph of which a run fetches: a node that is needed is needed whole, and TensorFlow
+    leaves out what no fetched value waits for (semantics.md, 1, "Run"; 3, "Loops").
+    """
+    asked = {run.graph for run in test.runs if run.wanted}
+    return frozenset(
+        node.name
+        for graph in test.graphs
+        if graph.name in asked
+        for node in graph.nodes
+        if isinstance(node.attrs, (BranchAttrs, LoopAttrs))
+    )
+
+
+def _asked(emit: Emitter, prefix: str, run: Run, part: Graph, test: LitmusTest) -> list[str]:
+    """Names of the nodes that a run fetches and targets, in one copy.
+
+    These are nodes of the test. Where the run enters a section, the first of them waits for all
+    releases, as what `tf.CriticalSection.execute` returns does (``critical_section_ops.py``):
+    nothing else needs the releases.
+    """
+    asked = []
+    for name in run.wanted:
+        if name in run.fetches or test.types[name] is not None:
+            asked.append(f"{prefix}{name}")
+            continue
+        node = next(node for node in part.nodes if node.name == name)
+        whole = isinstance(node.attrs, (BranchAttrs, LoopAttrs))
+        # The results of a loop or conditional all wait for all of its instances.
+        asked.append(f"{prefix}{node.keys[1] if whole else name}")
+    releases = [f"^{prefix}{node.name}" for node in part.nodes if node.members]
+    if releases:
+        kind = test.types[run.wanted[0]]
+        if run.fetches:
+            assert kind is not None
+            copied = typed("Identity", kind.dtype)
+            asked[0] = emit.helper(f"{prefix}.asked", copied, [asked[0], *releases])
+        else:
+            waits = [f"^{asked[0]}", *releases]
+            asked[0] = emit.helper(f"{prefix}.asked", node_defs.proto("NoOp"), waits)
+    return asked
+
+
+def _feeds(
+    test: LitmusTest, run: Run, fed: Iterable[Node], copies: int
+) -> tuple[npt.NDArray[Any], ...]:
+    """The values that a run feeds to placeholders, for each of them once for each copy."""
+    values = dict(run.feeds)
+    arrays = []
+    for node in fed:
+        kind = test.type_of(node.name)
+        value = literal(values[node.name], kind.shape, kind.dtype, whole=test.whole)
+        arrays += [np.ascontiguousarray(value).reshape(kind.shape)] * copies
+    return tuple(arrays)
 
 
 def observed_key(test: LitmusTest, run: str, node: str) -> str:

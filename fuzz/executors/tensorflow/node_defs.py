@@ -14,6 +14,7 @@ from litmusfuzz.corpus.ops import (
     ConstAttrs,
     CountAttrs,
     MomentumAttrs,
+    PlaceholderAttrs,
     RowsAttrs,
     SliceAttrs,
     expand,
@@ -39,7 +40,9 @@ _TYPE_ATTR: Final[dict[str, str | None]] = {
     "NoOp": None,
     **dict.fromkeys(("Identity", "Neg", "Relu", "AddV2", "Sub", "Mul", "Maximum", "Minimum"), "T"),
     **dict.fromkeys(("Less", "Equal", "Select", "ReluGrad", "MatMul"), "T"),
-    **dict.fromkeys(("Const", "ReadVariableOp", "ResourceGather", "ResourceGatherNd"), "dtype"),
+    **dict.fromkeys(
+        ("Placeholder", "Const", "ReadVariableOp", "ResourceGather", "ResourceGatherNd"), "dtype"
+    ),
     **dict.fromkeys((f"Assign{n}VariableOp" for n in ("", "Add", "Sub")), "dtype"),
     **dict.fromkeys(
         (f"ResourceScatter{n}" for n in ("Update", "Add", "Sub", "Mul", "Min", "Max")), "dtype"
@@ -154,6 +157,12 @@ def line(test: LitmusTest, node: Node) -> Line:
     attrs = node.attrs
     if isinstance(attrs, ConstAttrs):
         result = const(literal(attrs.value, attrs.shape, attrs.dtype, whole=test.whole))
+    elif isinstance(attrs, PlaceholderAttrs):
+        result = typed(op, attrs.dtype)
+        shape = result.attr["shape"].shape
+        shape.SetInParent()
+        for extent in attrs.shape:
+            shape.dim.add().size = extent
     elif isinstance(attrs, RowsAttrs):
         indices = np.array(attrs.indices, np.int32)
         constants = (const(indices[:, None] if node.definition.nd else indices),)

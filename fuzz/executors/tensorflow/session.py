@@ -56,6 +56,7 @@ from __future__ import annotations
 import re
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -77,7 +78,7 @@ from litmusfuzz.fuzz.executors.tensorflow.quiescence import other_threads_s, sta
 from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from tensorflow.core.framework import graph_pb2
@@ -100,15 +101,18 @@ def callable_of(
     session: Any,
     fetches: Iterable[str],
     *targets: str,
+    feeds: Iterable[str] = (),
     options: config_pb2.RunOptions | None = None,
 ) -> Callable[..., Any]:
-    """A callable that runs a session with fixed fetches and targets, given by name.
+    """A callable that runs a session with fixed feeds, fetches and targets, given by name.
 
     The public `Session.make_callable` takes Python objects instead of names. Each
     callable has an executor of its own. A callable that outlives its session cannot be
     released.
     """
-    wanted = config_pb2.CallableOptions(fetch=fetches, target=targets, run_options=options)
+    wanted = config_pb2.CallableOptions(
+        feed=feeds, fetch=fetches, target=targets, run_options=options
+    )
     return session._make_callable_from_options(wanted)  # type: ignore[no-any-return]
 
 
@@ -157,9 +161,9 @@ class LiveSession:
         self.initialize = callable_of(self.session, (), INIT)
         self._runs: dict[str, Callable[[], list[npt.NDArray[Any]]]] = {}
         for unit in built.units:
-            fetches = [shown.tensor for shown in unit.observed]
-            run = callable_of(self.session, fetches, unit.target, options=options)
-            self._runs.update(dict.fromkeys(unit.runs, run))
+            fetches = [*unit.fetched, *(shown.tensor for shown in unit.observed)]
+            run = callable_of(self.session, fetches, *unit.targets, feeds=unit.fed, options=options)
+            self._runs.update({name: partial(run, *unit.feeds[name]) for name in unit.runs})
         self._final = [shown.tensor for shown in built.final]
         contents = [name for each in built.contents for name in (each.sizes, each.elements)]
         self._read = callable_of(self.session, (*self._final, *contents))
@@ -195,7 +199,9 @@ class LiveSession:
         if not self._may_block:
             for unit in self._built.units:
                 for run in unit.runs:
-                    self._unstack(unit.observed, race.shown[run], values, run)
+                    fetched = len(unit.fetched)
+                    self._unstack(unit.observed, race.shown[run][fetched:], values, run)
+                    self._collect(run, race.shown[run][:fetched], values)
         held = race.blocked and self._crowded()
         if held:
             kept = callable_of(self.session, self._final)()
@@ -282,6 +288,19 @@ class LiveSession:
             for position, name in enumerate(each.names):
                 key = observed_key(self._test, run, name) if run else name
                 values[key] = array[position * self._copies : (position + 1) * self._copies]
+
+    def _collect(
+        self,
+        run: str,
+        arrays: Sequence[npt.NDArray[Any]],
+        values: dict[str, npt.NDArray[Any]],
+    ) -> None:
+        """Add what a run fetched by itself: in each copy the values of its fetches."""
+        (names,) = (each.fetches for each in self._test.runs if each.name == run)
+        for position, name in enumerate(names):
+            key = observed_key(self._test, run, name)
+            if key in self._test.shown:
+                values[key] = np.stack(arrays[position :: len(names)])
 
     def _cancel(self, race: _Race) -> None:
         """Cancel the runs that have not ended; by closing the session, if nothing else does."""
