@@ -158,6 +158,7 @@ class WrongCore(JaxClusteredExecutor):
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test."""
+        self.take(test)
         return PreparedMutant(self.clustered(test, config), config, self.compiler(), self.defect)
 
 

@@ -22,6 +22,7 @@ def test_the_page_shows_every_feature() -> None:
         "torn-read",
         "loop-increments",
         "cond-write",
+        "call-control-edges",
         "section-increments",
         "queue-too-many-takers",
         "two-workers-then-a-reader",

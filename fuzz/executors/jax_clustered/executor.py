@@ -149,6 +149,12 @@ class JaxClusteredExecutor:
         devices = devices_for(config)
         return cluster(test if len(devices) == 1 else place(test, devices))
 
+    @classmethod
+    def take(cls, test: LitmusTest) -> None:
+        """Refuse a test with a feature beyond `support`, by its name."""
+        if beyond := test.features - cls.support.features:
+            raise Refused(", ".join(sorted(beyond)))
+
     def __init__(self) -> None:
         self._compiler: Compiler | None = None
 
@@ -161,8 +167,7 @@ class JaxClusteredExecutor:
             If a device is missing, a cluster is on several devices, or the test has a feature
             beyond `support`.
         """
-        if beyond := test.features - self.support.features:
-            raise Refused(", ".join(sorted(beyond)))
+        self.take(test)
         return PreparedJaxTest(self.clustered(test, config), config, self.compiler())
 
     def compiler(self) -> Compiler:
