@@ -74,8 +74,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION: Final = 2
 MAX_LISTED: Final = 1000
 """Allowed sets with more outcomes are saved as their number and digest."""
-_TEXTS: Final[deque[tuple[LitmusTest, str]]] = deque(maxlen=64)
-"""Tests and their texts, the newest first: as many as wait in the queues of a campaign."""
+_PLAIN: Final[deque[tuple[LitmusTest, dict[str, Any]]]] = deque(maxlen=64)
+"""Tests as plain data, the newest first: as many as wait in the queues of a campaign."""
 
 Setting = int | bool | str
 """The value of one setting of an executor, with its type: ``8``, ``true``, ``'8'`` differ."""
@@ -787,37 +787,41 @@ def _flat_value(plain: Plain, size: int, path: Path_) -> tuple[int, ...]:
     return value
 
 
+class _PlainReader(_Reader):
+    """Plain data while a test is made of it."""
+
+    def __init__(self, plain: dict[str, Any]) -> None:
+        self.source = "<message>"
+        self.data = plain
+
+    def line(self, path: Path_) -> int:
+        """No line."""
+        return 0
+
+
 # --- saving ----------------------------------------------------------------------------
+
+
+def plain_test(test: LitmusTest) -> dict[str, Any]:
+    """A test as plain data: the fields of its file, in the file's order."""
+    plain: dict[str, Any] = {"litmusfuzz": FORMAT_VERSION, "name": test.name}
+    if test.description:
+        plain["description"] = test.description
+    parts = {
+        "variables": {each.name: _variable_fields(each) for each in test.variables},
+        "mutexes": {each.name: _on(each) for each in test.mutexes},
+        "queues": {each.name: _queue_fields(each) for each in test.queues},
+        "graphs": {graph.name: _plain_nodes(graph.nodes) for graph in test.graphs},
+        "client": {run.name: _run_fields(run) for run in test.client},
+        "clusters": {each.name: each.members for each in test.clusters},
+        "observe": test.observe,
+    }
+    return plain | {name: part for name, part in parts.items() if part or name == "graphs"}
 
 
 def dumps(entry: Entry) -> str:
     """The file's text: fixed order of fields, one line for each part."""
-    test = entry.test
-    top: list[tuple[str, yaml.Node]] = [
-        ("litmusfuzz", _scalar(FORMAT_VERSION)),
-        ("name", _scalar(test.name)),
-    ]
-    if test.description:
-        top.append(("description", _scalar(test.description, style="|")))
-    variables = [(v.name, _flow(_variable_fields(v))) for v in test.variables]
-    if variables:
-        top.append(("variables", _block(variables)))
-    if test.mutexes:
-        top.append(("mutexes", _block([(m.name, _flow(_on(m))) for m in test.mutexes])))
-    if test.queues:
-        queues = [(q.name, _flow(_queue_fields(q))) for q in test.queues]
-        top.append(("queues", _block(queues)))
-    graphs = [
-        (graph.name, _block([(n.name, _node(n)) for n in graph.nodes])) for graph in test.graphs
-    ]
-    top.append(("graphs", _block(graphs)))
-    if test.client:
-        top.append(("client", _block([(r.name, _flow(_run_fields(r))) for r in test.client])))
-    if test.clusters:
-        clusters = [(c.name, _flow(list(c.members))) for c in test.clusters]
-        top.append(("clusters", _block(clusters)))
-    if test.observe:
-        top.append(("observe", _flow(list(test.observe))))
+    top = [(name, _layout(name, part)) for name, part in plain_test(entry.test).items()]
     if entry.allowed:
         sets = [(model, _allowed(outcomes)) for model, outcomes in entry.allowed.items()]
         top.append(("allowed", _block(sorted(sets, key=lambda each: each[0], reverse=True))))
@@ -827,17 +831,29 @@ def dumps(entry: Entry) -> str:
     return str(text)
 
 
-def text_of(test: LitmusTest) -> str:
-    """The text of a test without allowed sets or finding, which is kept for a while.
+def plain_of(test: LitmusTest) -> dict[str, Any]:
+    """`plain_test`, which is kept for a while: nobody may change it.
 
     A campaign sends the same test to several workers, and stores its digest.
     """
-    for other, text in _TEXTS:
+    for other, plain in _PLAIN:
         if other is test:
-            return text
-    text = dumps(Entry(test))
-    _TEXTS.appendleft((test, text))
-    return text
+            return plain
+    plain = plain_test(test)
+    _PLAIN.appendleft((test, plain))
+    return plain
+
+
+def read_plain(plain: dict[str, Any]) -> LitmusTest:
+    """The test of `plain_test`: what a worker receives, as reading YAML would take it longer.
+
+    Raises
+    ------
+    FileError
+        If the data is not that of a test; it has no line.
+    """
+    reader = _PlainReader(plain)
+    return reader.test(reader.top())
 
 
 def save(entry: Entry, path: str | os.PathLike[str]) -> None:
@@ -887,41 +903,62 @@ def _run_fields(run: Run) -> dict[str, Any]:
     return fields | ({"feeds": dict(run.feeds)} if run.feeds else {})
 
 
-def _node(node: Node) -> yaml.Node:
-    """A node on one line; one with bodies on several."""
-    attrs = node.attrs
-    if not isinstance(attrs, NestAttrs):
-        return _flow(_node_fields(node))
-    fields: dict[str, Any] = {"op": node.op}
-    for name in ("inputs", "after", "device"):
-        if getattr(node, name):
-            fields[name] = getattr(node, name)
-    if isinstance(attrs, LoopAttrs):
-        fields["carried"] = attrs.carried
-    if attrs.captures:
-        fields["captures"] = dict(attrs.captures)
-    if isinstance(attrs, LoopAttrs):
-        fields["parallel_iterations"] = attrs.parallel_iterations
-    elif attrs.results:
-        fields["results"] = attrs.results
-    parts = [(name, _flow(value)) for name, value in fields.items()]
-    for name, body in bodies(node):
-        nodes = [(n.name, _node(n)) for n in body.nodes]
-        inside = [("nodes", _block(nodes))] if nodes else []
-        parts.append((name, _block([*inside, ("results", _flow(body.results))])))
-    return _block(parts)
+def _plain_nodes(nodes: Iterable[Node]) -> dict[str, dict[str, Any]]:
+    return {node.name: _node_fields(node) for node in nodes}
 
 
 def _node_fields(node: Node) -> dict[str, Any]:
+    attrs = node.attrs
     fields: dict[str, Any] = {"op": node.op}
     for name in ("resources", "inputs", "after", "device"):
-        if getattr(node, name):
-            fields[name] = getattr(node, name)
-    assert not isinstance(node.attrs, NestAttrs)
-    if node.attrs is not None:
-        for name in node.attrs.__dataclass_fields__:
-            fields[name] = getattr(node.attrs, name)
+        if value := getattr(node, name):
+            fields[name] = value
+    if isinstance(attrs, NestAttrs):
+        if isinstance(attrs, LoopAttrs):
+            fields["carried"] = attrs.carried
+        if attrs.captures:
+            fields["captures"] = dict(attrs.captures)
+        if isinstance(attrs, LoopAttrs):
+            fields["parallel_iterations"] = attrs.parallel_iterations
+        elif attrs.results:
+            fields["results"] = attrs.results
+        for name, body in bodies(node):
+            inside = {"nodes": _plain_nodes(body.nodes)} if body.nodes else {}
+            fields[name] = inside | {"results": body.results}
+    elif attrs is not None:
+        for name in attrs.__dataclass_fields__:
+            fields[name] = getattr(attrs, name)
     return fields
+
+
+def _layout(name: str, part: Any) -> yaml.Node:
+    """A field of a test's file, with one line for each part."""
+    if name == "description":
+        return _scalar(part, style="|")
+    if name == "graphs":
+        return _block([(graph, _nodes(nodes)) for graph, nodes in part.items()])
+    if isinstance(part, dict):
+        return _block([(each, _flow(value)) for each, value in part.items()])
+    return _flow(part)
+
+
+def _nodes(nodes: dict[str, dict[str, Any]]) -> yaml.Node:
+    return _block([(name, _node(fields)) for name, fields in nodes.items()])
+
+
+def _node(fields: dict[str, Any]) -> yaml.Node:
+    """A node on one line; one with bodies on several."""
+    if OPS[fields["op"]].kind not in (Kind.BRANCH, Kind.LOOP, Kind.CALL):
+        return _flow(fields)
+    return _block([(name, _part(name, part)) for name, part in fields.items()])
+
+
+def _part(name: str, part: Any) -> yaml.Node:
+    """A field of a node with bodies: a body on several lines, and anything else on one."""
+    if name not in ("then", "else", "condition", "body"):
+        return _flow(part)
+    inside = [("nodes", _nodes(part["nodes"]))] if "nodes" in part else []
+    return _block([*inside, ("results", _flow(part["results"]))])
 
 
 def outcome_order(outcome: Outcome) -> tuple[Any, ...]:

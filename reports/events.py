@@ -25,7 +25,7 @@ import msgspec
 
 from litmusfuzz.corpus.textfile import Setting  # noqa: TC001 - msgspec reads the annotations
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Of the event stream, in the first event of a campaign and of each shard."""
 DOES_NOT_START: Final = "does not start"
 """Beginning of the reason why a configuration is unavailable, if its worker died at its start."""
@@ -310,8 +310,8 @@ class Executed(Executions, frozen=True, kw_only=True):
     """An executor has run a test, refused it, or died on it.
 
     `variation` says how the generated test was changed before it was run, "" if it was not
-    (`litmusfuzz.fuzz.campaign.variation`), and `sha256` is the digest of the test's bytes as it was
-    run. `parent` is the corpus test that it is a mutation of.
+    (`litmusfuzz.fuzz.campaign.variation`), and `sha256` is the digest of the test, in JSON, as it
+    was run. `parent` is the corpus test that it is a mutation of.
     """
 
     parent: str = ""

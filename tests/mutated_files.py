@@ -37,7 +37,7 @@ from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.herd import dumps as herd_text
 from litmusfuzz.corpus.herd import log, parse, read_log
 from litmusfuzz.corpus.ops import MalformedTest
-from litmusfuzz.corpus.textfile import Digest, Entry, dumps, load, loads
+from litmusfuzz.corpus.textfile import Digest, Entry, dumps, load, loads, plain_of
 from litmusfuzz.fuzz.campaign import known_findings
 from litmusfuzz.fuzz.campaign.shard_log import EVENTS
 from litmusfuzz.fuzz.campaign.store import DATABASE, Store, StoreError
@@ -381,7 +381,7 @@ def _stats(path: Path) -> None:
 
 
 TEST: Final = litmus("X=1; Y=2 || r0=Y; r1=X", name="MP")
-RUN: Final = messages.Request(test="x", count=64)
+RUN: Final = messages.Request(test=plain_of(TEST), count=64)
 CONFIGURED: Final = events.Configured("native", "stealing", "rfc", "rfc", "native/stealing")
 STARTED: Final = events.CampaignStarted(
     command="litmusfuzz nightly", seed=1, asked_s=60.0, configurations=(CONFIGURED,)

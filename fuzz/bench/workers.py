@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
@@ -38,7 +38,7 @@ AFTER_CRASH_MS: Final = 300.0
 _TIMEOUT_S: Final = 120.0
 _RUNNING_S: Final = 0.05
 """Time after which a worker that was sent a long request is in the middle of it."""
-_TEST: Final = dumps(Entry(litmus("X=1; r0=Y || Y=1; r1=X")))
+_TEST: Final = plain_of(litmus("X=1; r0=Y || Y=1; r1=X"))
 
 
 def small(config: str) -> messages.Request:

@@ -35,6 +35,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+import msgspec
+
 from litmusfuzz.corpus.model import (
     Body,
     BranchAttrs,
@@ -48,7 +50,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.corpus.textfile import Entry, dumps, text_of
+from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.events import in_program_order
@@ -185,8 +187,8 @@ def _broken_rules(test: LitmusTest, model: Model, outcome: Outcome) -> tuple[str
 
 
 def digest(test: LitmusTest) -> str:
-    """SHA-256 of a test's bytes: equal if the test is generated again."""
-    return hashlib.sha256(text_of(test).encode()).hexdigest()
+    """SHA-256 of a test as JSON: equal if the test is generated again."""
+    return hashlib.sha256(msgspec.json.encode(plain_of(test))).hexdigest()
 
 
 def executor_class(executor: str, settings: Mapping[str, int | str | bool], model: str) -> str:

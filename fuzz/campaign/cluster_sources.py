@@ -12,7 +12,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
@@ -71,7 +71,7 @@ class ExecutorClusters:
             If it refuses the test, or dies on it.
         """
         plain = replace(test, clusters=())
-        request = messages.Request(test=dumps(Entry(plain)), task="clusters", config=self._config)
+        request = messages.Request(test=plain_of(plain), task="clusters", config=self._config)
         reply = self.worker.ask(request, _TIMEOUT_S, plain)
         if isinstance(reply, Died):
             raise NoClusters(f"{self.worker.executor}: {reply.message}")

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import Entry, plain_of
 from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle, judge
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
@@ -190,7 +190,7 @@ def force(
 ) -> Forced:
     """Make an executor follow exactly this order, within `timeout_s` seconds."""
     request = messages.Request(
-        test=dumps(Entry(test)),
+        test=plain_of(test),
         task="force",
         config=config.name,
         order=list(event_keys(order)),

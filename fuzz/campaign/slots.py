@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from litmusfuzz.corpus.textfile import Schedule, text_of
+from litmusfuzz.corpus.textfile import Schedule, plain_of
+from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -58,14 +59,10 @@ class Job:
     executor: str = ""
 
     @property
-    def text(self) -> str:
-        """The text of the test; "" without one."""
-        return "" if self.test is None else text_of(self.test)
-
-    @property
     def key(self) -> tuple[str, int]:
-        """What tells it from other jobs of a pack."""
-        return self.text, self.seed
+        """What tells it from other jobs of a pack: the digest of its test, and the seed."""
+        assert self.test is not None
+        return digest(self.test), self.seed
 
     @property
     def is_special(self) -> bool:
@@ -77,7 +74,7 @@ class Job:
         if self.test is None:
             return messages.Request(config=config.name)
         return messages.Request(
-            test=self.text,
+            test=plain_of(self.test),
             task="record" if self.wanted else "run" if self.choices is None else "replay",
             executor=self.executor,
             config=config.name,
@@ -93,8 +90,8 @@ class Job:
 def pack_request(jobs: Sequence[Job], config: Config) -> messages.Request:
     """The message to the worker for a pack of jobs, which differ in their tests and seeds only."""
     request = jobs[0].request(config)
-    pack = [messages.Packed(job.text, job.seed) for job in jobs]
-    return structs.replace(request, test="", seed=0, pack=pack)
+    pack = [messages.Packed(plain_of(job.test), job.seed) for job in jobs if job.test is not None]
+    return structs.replace(request, test={}, seed=0, pack=pack)
 
 
 Result = dict["Outcome", int] | Schedule | Died | messages.Reply
@@ -138,7 +135,7 @@ class Slot:
     """The last job of the present process."""
     _checked: set[str] = field(default_factory=set)
     _ahead: dict[tuple[str, int], Result] = field(default_factory=dict)
-    """Results of the tests of a pack, by text and seed, until they are asked for."""
+    """Results of the tests of a pack, by `Job.key`, until they are asked for."""
     _counters_seen: Mapping[str, float] = field(default_factory=dict)
     _counters: dict[str, float] = field(default_factory=dict)
     _counter_names: set[str] = field(default_factory=set)

@@ -1,6 +1,6 @@
 """Messages between the program and its workers: length-prefixed JSON records.
 
-A test is the text of its file, an outcome lists of ints: a worker may run in another
+A test is the fields of its file, an outcome lists of ints: a worker may run in another
 environment, with other versions of all packages.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Final, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -122,9 +122,9 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """A test of a pack: the text of its file, and the seed of its noise."""
+    """A test of a pack, as in `Request`, and the seed of its noise."""
 
-    test: str
+    test: dict[str, Any]
     seed: int
 
 
@@ -133,8 +133,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    test : str
-        Text of the test's file; "" to ask for the versions, and whether `config` can run.
+    test : dict
+        The fields of the test's file; empty to ask for the versions, and whether `config` can run.
     task : str
         *run*; for a `Schedulable` test also *record* (execute up to `count` times, until an
         outcome is in `wanted`) and *replay* (repeat `choices`); for a `Forceable` test
@@ -152,7 +152,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     number: int = 0
-    test: str = ""
+    test: dict[str, Any] = {}
     task: Literal["run", "record", "replay", "force", "clusters"] = "run"
     executor: str = ""
     config: str = ""

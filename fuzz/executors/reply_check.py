@@ -12,7 +12,7 @@ from msgspec import structs
 
 from litmusfuzz.corpus.model import MAX_CAPACITY, LitmusTest
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.corpus.textfile import read_plain
 from litmusfuzz.fuzz.executors.messages import BadReply
 from litmusfuzz.fuzz.executors.protocol import noise_from
 
@@ -35,7 +35,7 @@ def check(request: Request, test: LitmusTest | tuple[LitmusTest, ...] | None, re
     ----------
     request : Request
     test : LitmusTest, tuple of LitmusTest, or None
-        The test of the request, or the tests of a pack; None to read them from the request's text.
+        The test of the request, or the tests of a pack; None to read them from the request.
     reply : Reply
 
     Raises
@@ -55,14 +55,14 @@ def check(request: Request, test: LitmusTest | tuple[LitmusTest, ...] | None, re
         first = f" beside {given[0]}" if given else ""
         raise BadReply(f"it has {name}{first}, which nobody asked for")
     if request.pack and not given:
-        tests = test if isinstance(test, tuple) else [loads(e.test).test for e in request.pack]
+        tests = test if isinstance(test, tuple) else [read_plain(e.test) for e in request.pack]
         if len(reply.packed) != len(tests):
             raise BadReply(f"it has {len(reply.packed):,} tests, of {len(tests)} asked")
         for packed, rows in zip(tests, reply.packed, strict=True):
             _check_rows(request, packed, structs.replace(reply, rows=rows))
     elif request.test and not given:
         assert test is None or isinstance(test, LitmusTest)
-        test = test or loads(request.test).test
+        test = test or read_plain(request.test)
         if request.task == "clusters":
             if len(reply.clusterings) != 1:
                 raise BadReply(f"it has {len(reply.clusterings):,} clusterings, and not one")

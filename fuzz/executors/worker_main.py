@@ -15,11 +15,11 @@ import resource
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.corpus.textfile import read_plain
 from litmusfuzz.fuzz.executors import messages, network
 from litmusfuzz.fuzz.executors.process_log import printable
 from litmusfuzz.fuzz.executors.protocol import (
@@ -52,7 +52,7 @@ class _Server:
     def __init__(self, name: str) -> None:
         self.name = name
         self.executors: dict[str, Executor] = {name: executor_class(name)()}
-        self.key: tuple[str, str, str] | None = None
+        self.key: tuple[str, dict[str, Any], str] | None = None
         self.prepared: Prepared | None = None
 
     def answer(self, request: messages.Request) -> messages.Reply:
@@ -102,7 +102,7 @@ class _Server:
             if self.prepared is not None:
                 self.prepared.close()
                 self.prepared = None
-            test = loads(request.test).test
+            test = read_plain(request.test)
             self.prepared = executor.prepare(test, configuration(name, request.config))
             self.key = key
         return self.prepared
@@ -117,7 +117,7 @@ def _packed(executor: Executor, name: str, request: messages.Request) -> message
     start = time.perf_counter()
     if not isinstance(executor, Packing):
         raise Refused(messages.NO_PACKS)
-    tests = [loads(each.test).test for each in request.pack]
+    tests = [read_plain(each.test) for each in request.pack]
     prepared = executor.prepare_pack(tests, configuration(name, request.config))
     seeds = [each.seed for each in request.pack]
     found = prepared.run(request.count, noise_from(request.noise), seeds)

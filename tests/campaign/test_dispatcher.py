@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import FEATURES
-from litmusfuzz.corpus.textfile import text_of
 from litmusfuzz.fuzz.campaign import dispatcher
 from litmusfuzz.fuzz.campaign import judge as campaign_judge
+from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CANARY_EVERY,
@@ -371,7 +371,7 @@ def run_all(table: Dispatcher, one: CampaignExecutor, number: int) -> dict[int, 
         place = found.setdefault(generated.index, [])
         assert generated.repetition == len(place)
         place.append(generated.sampled[one].config.name)
-        texts.setdefault(generated.index, set()).add(text_of(generated.test))
+        texts.setdefault(generated.index, set()).add(digest(generated.test))
         assert generated.oracles
         one.sampler.add_run(generated.sampled[one], 1.0)
         table.done(generated, one, None)

@@ -10,7 +10,7 @@ from helpers import LITMUS, corpus_entry, for_each, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, Cluster
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -43,7 +43,7 @@ def tensorflow():
 
 def execute(worker: Worker, test, count: int, config: str | None = None, seed: int = 0):
     request = messages.Request(
-        test=dumps(Entry(test)),
+        test=plain_of(test),
         config=configuration(worker.executor, config).name,
         count=count,
         noise=asdict(Noise()),
@@ -142,7 +142,7 @@ def it_runs_the_features_of_its_support_and_refuses_the_others_by_name(
     for feature in FEATURES:
         assert WITH[feature].features == {feature}
         request = messages.Request(
-            test=dumps(Entry(WITH[feature])),
+            test=plain_of(WITH[feature]),
             config=configuration(name).name,
             count=1,
             noise=asdict(Noise()),

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from helpers import LITMUS
 
-from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.corpus.textfile import load, plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -24,7 +24,7 @@ SEEDS = (1, 2, 3)
 
 def request(test, config: str, count: int, seed: int, executor: str = "") -> messages.Request:
     return messages.Request(
-        test=dumps(Entry(test)),
+        test=plain_of(test),
         executor=executor,
         config=config,
         count=count,

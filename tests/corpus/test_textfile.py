@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from litmusfuzz.corpus import textfile
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.document import MAX_BYTES
+from litmusfuzz.corpus.document import MAX_BYTES, Document
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, digest
 from litmusfuzz.corpus.textfile import (
@@ -27,8 +28,9 @@ from litmusfuzz.corpus.textfile import (
     loads,
     outcome_from_plain,
     outcome_order,
+    plain_of,
+    read_plain,
     save,
-    text_of,
     write_text,
 )
 
@@ -860,14 +862,29 @@ def test_a_failed_write_leaves_no_new_file(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["taken"]
 
 
-def test_the_text_of_a_test_is_made_once_while_the_test_is_in_use() -> None:
+def test_the_plain_data_of_a_test_is_made_once_while_the_test_is_in_use() -> None:
     tests = [litmus(f"X={number}; r0=X") for number in range(64)]
-    texts = [text_of(test) for test in tests]
-    assert texts == [dumps(Entry(test)) for test in tests]
-    assert all(text_of(test) is text for test, text in zip(tests, texts, strict=True))
+    made = [plain_of(test) for test in tests]
+    assert all(plain_of(test) is plain for test, plain in zip(tests, made, strict=True))
     same = litmus("X=0; r0=X")
-    assert text_of(same) == texts[0]
-    assert text_of(tests[0]) is not texts[0]  # made again, after 64 others
+    assert plain_of(same) == made[0]
+    assert plain_of(tests[0]) is not made[0]  # made again, after 64 others
+
+
+@for_each("path", [*LITMUS, *LITMUS[0].parents[1].glob("findings/*.yaml")])
+def test_plain_data_is_what_a_file_says_and_gives_the_test_again(path: Path) -> None:
+    """As a worker receives it: in JSON, which has no tuples."""
+    test = corpus_entry(path).test
+    received = json.loads(json.dumps(plain_of(test)))
+    assert received == Document(dumps(Entry(test)), "x").data
+    assert read_plain(received) == test
+
+
+def test_plain_data_that_is_no_test_is_refused_without_a_line() -> None:
+    wrong = plain_of(litmus("X=1")) | {"observe": ["absent"]}
+    with pytest.raises(FileError, match=r"^<message>: observe\.0: ") as caught:
+        read_plain(wrong)
+    assert caught.value.line == 0
 
 
 @for_each("path", [*LITMUS, *LITMUS[0].parents[1].glob("findings/*.yaml")])

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.executors import messages, worker
 from litmusfuzz.fuzz.executors.fork_server import close_all, servers
 from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, private_bytes, watch
@@ -405,7 +405,7 @@ def test_a_process_that_ends_leaves_no_servers_and_no_workers(how: str) -> None:
 @pytest.mark.parametrize("killed", ["worker", "server"])
 def test_grpc_servers_are_forked_and_end_with_their_worker(killed: str) -> None:
     request = messages.Request(
-        test=dumps(Entry(litmus("X=1; r0=Y || Y=1; r1=X"))),
+        test=plain_of(litmus("X=1; r0=Y || Y=1; r1=X")),
         config="two_workers",
         count=8,
         noise=asdict(Noise(copies=2, steps=4)),
@@ -543,9 +543,9 @@ def test_where_forking_is_not_safe_an_event_loop_gets_its_reply_too(executor: st
 
 
 def test_a_request_larger_than_a_pipe_does_not_block_the_event_loop() -> None:
-    text = dumps(Entry(litmus("; ".join(f"X={i % 5}" for i in range(2000)))))
-    assert len(text) > 1 << 16
-    request = messages.Request(test=text, config="plain", count=1, noise={})
+    test = litmus("; ".join(f"X={i % 5}" for i in range(2000)))
+    request = messages.Request(test=plain_of(test), config="plain", count=1, noise={})
+    assert len(messages.encoded(request)) > 1 << 16
     with closing(Worker("probe")) as made:
         reply = asyncio.run(made.run(request, 60))
     assert isinstance(reply, messages.Reply)

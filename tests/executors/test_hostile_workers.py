@@ -19,7 +19,7 @@ from campaign.doubles import installed
 from executors.hostile import LOGGED_BYTES, SEVENTH, Countless, Garbled, Hostile, HostileServer
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps, load
+from litmusfuzz.corpus.textfile import load, plain_of
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors import fork_server, messages, reply_check
 from litmusfuzz.fuzz.executors.fork_server import close_all
@@ -136,15 +136,13 @@ def test_a_campaign_goes_on_after_bad_replies(tmp_path: Path) -> None:
 
 
 ROW: dict[str, Any] = {"values": {"r0": [0], "r1": [1], "X": [1], "Y": [1]}, "count": 3}
-RUN = messages.Request(
-    test=dumps(Entry(SB)), config="plain", count=3, noise=asdict(Noise(copies=2))
-)
+RUN = messages.Request(test=plain_of(SB), config="plain", count=3, noise=asdict(Noise(copies=2)))
 RECORD = msgspec.structs.replace(
     RUN, task="record", wanted=[messages.Row({"r0": [0], "r1": [1], "X": [1], "Y": [1]}, 1)]
 )
-QUEUED = msgspec.structs.replace(RUN, test=dumps(Entry(QUEUES)))
+QUEUED = msgspec.structs.replace(RUN, test=plain_of(QUEUES))
 PACK = msgspec.structs.replace(
-    RUN, test="", pack=[messages.Packed(dumps(Entry(each)), 1) for each in (SB, QUEUES)]
+    RUN, test={}, pack=[messages.Packed(plain_of(each), 1) for each in (SB, QUEUES)]
 )
 QUEUES_ROW = {"values": {"r0": [1], "Q": []}, "count": 1}
 CLUSTERS = msgspec.structs.replace(RUN, task="clusters")

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.executors import messages, network
 from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X")
 REQUEST = messages.Request(
-    test=dumps(Entry(SB)),
+    test=plain_of(SB),
     config="two_workers",
     count=64,
     noise=asdict(Noise(copies=8, steps=16)),

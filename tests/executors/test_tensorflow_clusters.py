@@ -12,7 +12,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
@@ -37,7 +37,7 @@ def checked():
 
 def runs_without_noise(worker: Worker, test: LitmusTest):
     request = messages.Request(
-        test=dumps(Entry(test)), config="autocluster", count=8, noise=asdict(QUIET)
+        test=plain_of(test), config="autocluster", count=8, noise=asdict(QUIET)
     )
     reply = worker.ask(request, 60)
     assert isinstance(reply, messages.Reply), reply
@@ -134,9 +134,9 @@ def test_ops_that_xla_cannot_compile_are_in_no_cluster(checked) -> None:
 
 def test_a_configuration_without_clusters_refuses_and_another_environment_starts_anew() -> None:
     with closing(Worker("tf")) as worker:
-        text = dumps(Entry(TESTS["SB"]))
+        plain = plain_of(TESTS["SB"])
         for config, starts in (("plain", 1), ("autocluster", 2)):
-            reply = worker.ask(messages.Request(test=text, task="clusters", config=config), 120)
+            reply = worker.ask(messages.Request(test=plain, task="clusters", config=config), 120)
             assert isinstance(reply, messages.Reply), reply
             assert bool(reply.clusterings) is (config == "autocluster")
             assert reply.refused == ("" if reply.clusterings else messages.NO_CLUSTERS)
@@ -145,7 +145,7 @@ def test_a_configuration_without_clusters_refuses_and_another_environment_starts
 
 def test_an_executor_that_makes_no_clusters_refuses_by_name() -> None:
     with closing(Worker("mutant/canary")) as worker:
-        request = messages.Request(test=dumps(Entry(TESTS["SB"])), task="clusters", config="plain")
+        request = messages.Request(test=plain_of(TESTS["SB"]), task="clusters", config="plain")
         reply = worker.ask(request, 60)
     assert isinstance(reply, messages.Reply)
     assert reply.refused == messages.NO_CLUSTERS
@@ -197,7 +197,7 @@ def test_clusters_of_lowered_bodies_are_read(checked, name: str) -> None:
     """Nodes of an inlined function have long names; the clusters of ops are those of v1."""
     test, expected = FEATURES[name]
     config = "compiled=clusters;front_end=functional"
-    request = messages.Request(test=dumps(Entry(test)), task="clusters", config=config)
+    request = messages.Request(test=plain_of(test), task="clusters", config=config)
     reply = checked.worker.ask(request, 120)
     assert isinstance(reply, messages.Reply), reply
     (found,) = messages.chosen_clusters(reply)
@@ -223,7 +223,7 @@ def test_a_run_has_the_clusters_of_its_copies(checked) -> None:
     test = TESTS["SB"]
     noise = Noise(copies=3, steps=1)
     request = messages.Request(
-        test=dumps(Entry(test)), config="autocluster", count=3, noise=asdict(noise)
+        test=plain_of(test), config="autocluster", count=3, noise=asdict(noise)
     )
     reply = checked.worker.ask(request, 60)
     assert isinstance(reply, messages.Reply), reply

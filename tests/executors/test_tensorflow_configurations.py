@@ -16,7 +16,7 @@ import pytest
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -67,7 +67,7 @@ def worker():
 
 def execute(worker: Worker, test, name: str, count: int = 64):
     request = messages.Request(
-        test=dumps(Entry(test)), config=name, count=count, noise=asdict(NOISE), seed=1
+        test=plain_of(test), config=name, count=count, noise=asdict(NOISE), seed=1
     )
     reply = worker.ask(request, 120)
     assert isinstance(reply, messages.Reply), reply
@@ -110,7 +110,7 @@ def test_a_compiled_function_is_the_cluster(worker: Worker, stem: str) -> None:
 def test_ops_that_xla_does_not_compile_are_refused_by_name(worker: Worker) -> None:
     test = corpus_entry(next(path for path in LITMUS if path.stem == "cl-rows-slice")).test
     request = messages.Request(
-        test=dumps(Entry(test)), config="jit_compile", count=1, noise=asdict(NOISE)
+        test=plain_of(test), config="jit_compile", count=1, noise=asdict(NOISE)
     )
     reply = worker.ask(request, 120)
     assert isinstance(reply, messages.Reply)

@@ -17,7 +17,7 @@ from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -48,7 +48,7 @@ def worker():
 
 def asked(worker: Worker, test: LitmusTest, config: str, count: int) -> messages.Reply:
     request = messages.Request(
-        test=dumps(Entry(test)), config=config, count=count, noise=asdict(NOISE), seed=1
+        test=plain_of(test), config=config, count=count, noise=asdict(NOISE), seed=1
     )
     reply = worker.ask(request, 120)
     assert isinstance(reply, messages.Reply), reply
@@ -270,9 +270,7 @@ def test_a_worker_that_crashes_is_a_crash_and_leaves_no_process() -> None:
         ends = [os.pidfd_open(int(child)) for child in children]
         assert len(ends) == 2
         signal.pidfd_send_signal(ends[1], signal.SIGKILL)
-        request = messages.Request(
-            test=dumps(Entry(named("SB"))), config="two_workers", count=1 << 20
-        )
+        request = messages.Request(test=plain_of(named("SB")), config="two_workers", count=1 << 20)
         died = worker.ask(request, 120)
         assert isinstance(died, Died)
         assert died.message.startswith("exit 1: ")

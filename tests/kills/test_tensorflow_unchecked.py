@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from helpers import LITMUS, corpus_entry
 
-from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.cluster_sources import EXECUTOR_SOURCES
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors import messages
@@ -48,7 +48,7 @@ def forbidden(worker: Worker, path: Path, sessions: int) -> list[dict]:
     seen = set()
     for seed in range(sessions):
         request = messages.Request(
-            test=dumps(Entry(test)),
+            test=plain_of(test),
             config="autocluster",
             count=512,
             noise=asdict(Noise(copies=8, steps=64)),
