@@ -3,15 +3,16 @@
 Generators ask for both: the reference oracle visits every order, and must come to an end.
 `count_all` counts orders by downsets, of which there are far fewer. It assumes that every
 loop reaches its bound and every conditional its larger branch: where data decides, the count
-is that of one long path; elsewhere it is exact. `largest_magnitude` bounds every value. It takes
-the test's unfolding under any model, if the caller has it.
+is that of one long path; elsewhere it is exact. `largest_magnitude` bounds every value.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.oracles.arithmetic import largest_result, largest_stored
 from litmusfuzz.oracles.events import (
     Access,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.events import Unfolding
+    from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.paths import Countable, Path, PathEvent
 
 _STORING: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK, Access.ENQUEUE)
@@ -43,6 +45,29 @@ _RACE_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
 """Accesses that race with accesses of the same sort."""
 _GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)
 """Accesses that may have to wait for their resource."""
+
+
+_SMALL: Final[deque[LitmusTest]] = deque(maxlen=64)
+"""Tests with small values under `rfc`, the newest last: as many as wait in a campaign's queues."""
+
+
+def has_small_values(
+    test: LitmusTest, model: Model = RFC, unfolding: Unfolding | None = None
+) -> bool:
+    """True if a bound shows that each value stays below 2**24 in every total order of the model.
+
+    `unfolding` is that of the test under the model, if the caller has it.
+
+    A test that had small values under `rfc` is remembered for a while, since a generator asks
+    first, and then each model that judges the test: a model with more axioms has fewer orders.
+    """
+    if model.axioms >= RFC.axioms and any(each is test for each in _SMALL):
+        return True
+    unfolding = unfolding or unfold(test, model)
+    small = largest_magnitude(test, unfolding, MAX_MAGNITUDE) < MAX_MAGNITUDE
+    if small and model is RFC:
+        _SMALL.append(test)
+    return small
 
 
 def largest_magnitude(

@@ -19,18 +19,16 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.library import FOLDERS
 from litmusfuzz.fuzz.campaign.depth import (
-    SHALLOW_COUNT,
     GraphRun,
     Round,
     UnfinishedRun,
     WaitingRuns,
-    shallow_noise,
 )
 from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
-from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, SHALLOW_COUNT, shallow_noise
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.entries import load

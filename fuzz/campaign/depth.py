@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.variation import VariedTest
     from litmusfuzz.fuzz.executors.protocol import Noise
 
-SHALLOW_COUNT: Final = 16
 FIRST_COPIES: Final = 2
 MAX_COPIES: Final = 16
 """Copies in the first round, and at most. A graph of many copies is expensive to build: with 0.1 s
@@ -64,11 +63,6 @@ ENVIRONMENT_SWITCH_S: Final = 0.5
 """Seconds to begin in another environment, and later again in this one."""
 NEW_PAIR_WORTH: Final = 1.0
 """Outcomes that a new pair of ops counts for: it may show what no oracle expects."""
-
-
-def shallow_noise(noise: Noise) -> Noise:
-    """The noise of the first executions: one copy, built once."""
-    return replace(noise, copies=1, steps=SHALLOW_COUNT)
 
 
 class Round(NamedTuple):

@@ -339,10 +339,20 @@ class Dispatcher:
         """True if an executor's queue is nearly empty."""
         settings = self.settings
         for each in self.fuzzed:
-            packed = each.pack_size(each.sampler.current.config, settings.noise)
+            packed = each.pack_size(each.sampler.current.config, settings.first_noise)
             if len(each.waiting) <= min(packed * settings.workers, MAX_WAITING - 1):
                 return True
         return False
+
+    def fill_pack(self, executor: CampaignExecutor) -> None:
+        """Generate tests until a pack waits for an executor, or at least one test.
+
+        A pack of few tests costs nearly as much as one of many.
+        """
+        while True:
+            packed = executor.pack_size(executor.sampler.current.config, self.settings.first_noise)
+            if len(executor.waiting) >= packed or not self.dispatch_next():
+                return
 
     def dispatch_next(self) -> bool:
         """Generate the next test and queue it; False if no test may be generated now."""

@@ -6,10 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import Verdict, digest
 from litmusfuzz.corpus.textfile import MAX_LISTED, Digest
-from litmusfuzz.oracles.bounds import largest_magnitude
+from litmusfuzz.oracles.bounds import has_small_values
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Budget, Explorer
 
@@ -112,8 +111,7 @@ def explorer_or_none(test: LitmusTest, model: Model, budget: Budget) -> Explorer
     """
     try:
         explorer = Explorer(test, model, budget)
-        largest = largest_magnitude(test, explorer.unfolding, MAX_MAGNITUDE)
-        small = largest < MAX_MAGNITUDE
+        small = has_small_values(test, model, explorer.unfolding)
         return explorer if small or explorer.allowed_outcomes().complete else None
     except NoAllowedSet:
         return None

@@ -35,11 +35,9 @@ from litmusfuzz.fuzz.campaign.configured import configured
 from litmusfuzz.fuzz.campaign.depth import (
     ENVIRONMENT_SWITCH_S,
     ROUNDS_SHARE,
-    SHALLOW_COUNT,
     GraphRun,
     UnfinishedRun,
     WaitingRuns,
-    shallow_noise,
 )
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CampaignExecutor,
@@ -54,6 +52,7 @@ from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
+from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
@@ -443,8 +442,8 @@ class Campaign:
         unfinished = self._next_to_continue(slot)
         if unfinished is not None:
             return self._continue(slot, unfinished)
-        if not (slot.executor.waiting or slot.canary):
-            self.dispatcher.dispatch_next()
+        if not slot.canary:
+            self.dispatcher.fill_pack(slot.executor)
         generated = slot.executor.take()
         if generated is None:
             return None
@@ -472,7 +471,7 @@ class Campaign:
 
     async def _fuzz_pack(self, slot: Slot, generated: GeneratedTest) -> None:
         """Run a generated test and others that may run in a pack with it; judge their outcomes."""
-        taken = slot.executor.take_pack(generated, self._first_noise)
+        taken = slot.executor.take_pack(generated, self.settings.first_noise)
         slot.switch_to(generated.sampled[slot.executor])
         planned = [self._planned(slot, each) for each in taken]
         # A test with many more lanes is not small, and may be run less often.
@@ -546,14 +545,8 @@ class Campaign:
         """The first executions of a test: all of them, or shallow ones."""
         count = self.settings.count
         if count is not None:
-            return Job(made.test, made.count(count), self._first_noise, run_seed)
-        return Job(made.test, SHALLOW_COUNT, self._first_noise, run_seed)
-
-    @property
-    def _first_noise(self) -> Noise:
-        """The noise of the first executions of a test."""
-        noise = self.settings.noise
-        return shallow_noise(noise) if self.settings.count is None else noise
+            return Job(made.test, made.count(count), self.settings.first_noise, run_seed)
+        return Job(made.test, SHALLOW_COUNT, self.settings.first_noise, run_seed)
 
     def _judge(
         self,
@@ -947,6 +940,11 @@ class Campaign:
         None if there is none, or no time for it.
         """
         executor = slot.executor
+        if self.settings.tests is None and self.time_left_s > 0:
+            elapsed = self.settings.time_s - self.time_left_s
+            share = self.settings.minimizing_share * elapsed * self.settings.workers
+            if self.unreduced and executor.minimizing_s >= share:
+                return None  # before each one is looked at
         waiting = []
         for unreduced in self.unreduced:
             known = self._looks_like(unreduced)

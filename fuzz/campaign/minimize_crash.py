@@ -22,9 +22,9 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
     needs_in_words,
     simpler_configurations,
 )
-from litmusfuzz.fuzz.campaign.depth import SHALLOW_COUNT, shallow_noise
 from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, shallow_noise
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern
 from litmusfuzz.fuzz.executors.protocol import Noise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.executors.memory import SHARE
@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 
     from litmusfuzz.oracles.model import Model
 
+SHALLOW_COUNT: Final = 16
+"""First executions of each test (`fuzz.campaign.depth`)."""
 MAX_REDUCTION_S: Final = 20.0
 MINIMIZING_SHARE: Final = 0.2
 """Share of the time in which findings are minimized while new graphs run."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """Of the oracle, for each question: a tenth of a second. A verdict takes some microseconds."""
+
+
+def shallow_noise(noise: Noise) -> Noise:
+    """The noise of the first executions: one copy, built once."""
+    return replace(noise, copies=1, steps=SHALLOW_COUNT)
 
 
 def extra_minimizing_s(time_s: float) -> float:
@@ -120,6 +127,11 @@ class Settings:
     reduction_s: float | None = None
     deadly_ops: frozenset[str] = frozenset()
     spawn: bool = False
+
+    @property
+    def first_noise(self) -> Noise:
+        """The noise of the first executions of a test."""
+        return shallow_noise(self.noise) if self.count is None else self.noise
 
     @property
     def max_reduction_s(self) -> float:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
-from litmusfuzz.corpus.ops import DTYPES, FLOATS, MAX_MAGNITUDE, OPS, Kind
+from litmusfuzz.corpus.ops import DTYPES, FLOATS, OPS, Kind
 from litmusfuzz.fuzz.generators.context import RESOURCE_OPS, BodyGenerator, Context
-from litmusfuzz.oracles.bounds import largest_magnitude
+from litmusfuzz.oracles.bounds import has_small_values
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC
 
@@ -76,7 +76,7 @@ def bounded(
     """A test of a random context, with values below the bound of the model."""
     for _ in range(8):
         test = test_of(make_context(rng, support, arithmetic=True))
-        if largest_magnitude(test, limit=MAX_MAGNITUDE) < MAX_MAGNITUDE:
+        if has_small_values(test):
             return test
     # The values were products of products; without arithmetic the bound is small.
     return test_of(make_context(rng, support, arithmetic=False))

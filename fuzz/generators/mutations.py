@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz import corpus
-from litmusfuzz.corpus.ops import MAX_MAGNITUDE, MalformedTest
+from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.corpus.shapes import with_dtype
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators.edits import EDITS
 from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODIES, TRIES
-from litmusfuzz.oracles.bounds import count_all, largest_magnitude
+from litmusfuzz.oracles.bounds import count_all, has_small_values
 
 if TYPE_CHECKING:
     import random
@@ -104,7 +104,4 @@ def _is_small(test: LitmusTest) -> bool:
     """True if the reference oracle can decide the test and no value grows too large."""
     bodies = {"loops", "conditionals", "calls"} & test.features
     limit = MAX_ORDERS_OF_BODIES if bodies else MAX_ORDERS
-    return (
-        count_all(test, limit) < limit
-        and largest_magnitude(test, limit=MAX_MAGNITUDE) < MAX_MAGNITUDE
-    )
+    return count_all(test, limit) < limit and has_small_values(test)

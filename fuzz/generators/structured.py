@@ -33,7 +33,6 @@ from litmusfuzz.corpus.ops import (
     BOOL,
     DTYPES,
     EFFECT_OPS,
-    MAX_MAGNITUDE,
     OPS,
     CountAttrs,
     Kind,
@@ -43,7 +42,7 @@ from litmusfuzz.corpus.ops import (
     model_size,
 )
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
-from litmusfuzz.oracles.bounds import count, count_races, count_stricter, largest_magnitude
+from litmusfuzz.oracles.bounds import count, count_races, count_stricter, has_small_values
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
@@ -784,4 +783,4 @@ def small(
 def _if_small_values(made: UnbuiltTest) -> LitmusTest | None:
     """The test, validated; None if a value may grow too large."""
     test = made.build()
-    return test if largest_magnitude(test, limit=MAX_MAGNITUDE) < MAX_MAGNITUDE else None
+    return test if has_small_values(test) else None

@@ -20,13 +20,12 @@ from litmusfuzz.fuzz.campaign.depth import (
     MAX_COPIES,
     MAX_ROUNDS,
     ROUND_STEPS,
-    SHALLOW_COUNT,
     GraphRun,
     Round,
     UnfinishedRun,
     WaitingRuns,
 )
-from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import Continued, Executed, FindingAdded
