@@ -28,7 +28,7 @@ import psutil
 from litmusfuzz.fuzz.bench.naive import Lap, Task
 from litmusfuzz.fuzz.campaign.canonical import executor_class as executor_class_of
 from litmusfuzz.fuzz.campaign.loop import Campaign
-from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
 from litmusfuzz.fuzz.campaign.store import Store
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_text
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.reports.events import Event
 
-NOISE: Final = Noise(copies=1, steps=16)
+NOISE: Final = Noise(copies=1, steps=SHALLOW_COUNT)
+"""Of naive loops; a campaign executes as often what cannot block."""
 WORKERS: Final = 2
 SEED: Final = 1
 ROUNDS: Final = 3
@@ -70,7 +71,8 @@ MAX_NAIVE: Final = 400
 class Scope:
     """A configuration and families, with the least number of graph runs in a second.
 
-    `naive` says that naive loops run the same graphs: no graph may block.
+    `naive` says that naive loops run the same graphs: no graph may block. With clusters the time is
+    XLA's, so that the campaign, which also judges, cannot be as fast as they are.
     """
 
     title: str
@@ -180,10 +182,10 @@ def one_round(scope: Scope, seed: int) -> Round:
             (("tf", chosen),),
             CAMPAIGN_S,
             families=scope.families,
-            count=NOISE.copies * NOISE.steps,
             workers=WORKERS,
             model=None,
             noise=NOISE,
+            rounds_share=0.0,
             minimizing_share=0.0,
         )
         campaign = Campaign(settings, log)
@@ -293,7 +295,7 @@ def figures_of(scope: Scope, rounds: Sequence[Round]) -> list[Figure]:
                 f"{scope.title}: relative to a naive loop",
                 statistics.median(each.rate / naive.rate for each, naive in beside),
                 "times",
-                least=1.0,
+                least=None if scope.config == "autocluster" else 1.0,
                 note=f"that runs {rate:,.1f} in a second",
             ),
             Figure(

@@ -28,7 +28,7 @@ from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
-from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, SHALLOW_COUNT, shallow_noise
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, shallow
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.entries import load
@@ -139,7 +139,7 @@ async def reach(runner: Runner, chosen: Sequence[Graph], seed: int) -> Reached:
             fixed += run.reached
         total_s += budget_s
         for number, graph in enumerate(chosen[first : first + BLOCK], first):
-            job = Job(graph.test, SHALLOW_COUNT, shallow_noise(Noise()), seed + number)
+            job = Job(graph.test, *shallow(graph.test, Noise()), seed + number)
             seen, seconds = await runner.run(job)
             budget_s -= seconds
             run = GraphRun(graph.oracle, graph.allowed, graph.has_new_pair)
@@ -171,7 +171,7 @@ async def first_shown(runner: Runner, graph: Graph, seed: int, *, by_rule: bool)
     while spent_s < FINDING_S:
         further = Round(COUNT, Noise())
         if by_rule and number == 0:
-            further = Round(SHALLOW_COUNT, shallow_noise(Noise()))
+            further = Round(*shallow(graph.test, Noise()))
         elif by_rule:
             further = run.next_round(Noise())
         seen, seconds = await runner.run(Job(graph.test, *further, seed + number))

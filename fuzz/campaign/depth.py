@@ -1,7 +1,7 @@
 """Shallow first, then deep: decides which graph runs go on for more executions.
 
-Every graph run begins with `SHALLOW_COUNT` executions of one copy of the test. That costs a few
-milliseconds, so that a campaign runs many graphs in many configurations. A run earns *rounds* with
+Every graph run begins with few executions of one copy of the test (`settings.shallow`). That costs
+some milliseconds, so that a campaign runs many graphs in many configurations. A run earns *rounds* with
 more copies and all noise, each of twice as many executions as the one before (`Round`), if
 
 - the test has several allowed outcomes of which some are unseen,
@@ -11,8 +11,8 @@ more copies and all noise, each of twice as many executions as the one before (`
 It goes on until all allowed outcomes are seen, after `IDLE_ROUNDS` rounds in which no new one was,
 or after `MAX_ROUNDS`. Runs that wait are ranked by the new outcomes that a second of theirs may
 show: the unseen ones, times the share of its unseen outcomes that a round of this number has found
-so far in this campaign, divided by the seconds of a round. Rounds get `ROUNDS_SHARE` of the time,
-at most; a campaign of so many tests executes all rounds that are earned.
+so far in this campaign, divided by the seconds of a round. Rounds get a share of the time,
+at most (`Settings.rounds_share`); a campaign of so many tests executes all rounds that are earned.
 
 References
 ----------
@@ -50,7 +50,6 @@ BLOCKED_ROUND_COUNT: Final = 32
 """Executions of a round of a test that has blocked: each blocked one may cost a session."""
 IDLE_ROUNDS: Final = 2
 MAX_ROUNDS: Final = 12
-ROUNDS_SHARE: Final = 0.25
 MAX_WAITING_RUNS: Final = 128
 """Runs that wait for rounds; of more, those with the least expected are given up."""
 PRIOR_ROUNDS: Final = 4.0

@@ -339,7 +339,7 @@ class Dispatcher:
         """True if an executor's queue is nearly empty."""
         settings = self.settings
         for each in self.fuzzed:
-            packed = each.pack_size(each.sampler.current.config, settings.first_noise)
+            packed = each.pack_size(each.sampler.current.config, settings.packed_noise)
             if len(each.waiting) <= min(packed * settings.workers, MAX_WAITING - 1):
                 return True
         return False
@@ -350,7 +350,7 @@ class Dispatcher:
         A pack of few tests costs nearly as much as one of many.
         """
         while True:
-            packed = executor.pack_size(executor.sampler.current.config, self.settings.first_noise)
+            packed = executor.pack_size(executor.sampler.current.config, self.settings.packed_noise)
             if len(executor.waiting) >= packed or not self.dispatch_next():
                 return
 

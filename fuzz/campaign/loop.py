@@ -34,7 +34,6 @@ from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, Configurat
 from litmusfuzz.fuzz.campaign.configured import configured
 from litmusfuzz.fuzz.campaign.depth import (
     ENVIRONMENT_SWITCH_S,
-    ROUNDS_SHARE,
     GraphRun,
     UnfinishedRun,
     WaitingRuns,
@@ -52,7 +51,6 @@ from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
-from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
@@ -471,7 +469,7 @@ class Campaign:
 
     async def _fuzz_pack(self, slot: Slot, generated: GeneratedTest) -> None:
         """Run a generated test and others that may run in a pack with it; judge their outcomes."""
-        taken = slot.executor.take_pack(generated, self.settings.first_noise)
+        taken = slot.executor.take_pack(generated, self.settings.packed_noise)
         slot.switch_to(generated.sampled[slot.executor])
         planned = [self._planned(slot, each) for each in taken]
         # A test with many more lanes is not small, and may be run less often.
@@ -543,10 +541,10 @@ class Campaign:
 
     def _first_job(self, made: VariedTest, run_seed: int) -> Job:
         """The first executions of a test: all of them, or shallow ones."""
-        count = self.settings.count
-        if count is not None:
-            return Job(made.test, made.count(count), self.settings.first_noise, run_seed)
-        return Job(made.test, SHALLOW_COUNT, self.settings.first_noise, run_seed)
+        count, noise = self.settings.first_executions(made.generated)
+        if self.settings.count is not None:
+            count = made.count(count)
+        return Job(made.test, count, noise, run_seed)
 
     def _judge(
         self,
@@ -607,7 +605,9 @@ class Campaign:
         budget_s = self.time_left_s
         if self.settings.tests is None:
             elapsed = self.settings.time_s - self.time_left_s
-            budget_s = ROUNDS_SHARE * elapsed * self.settings.workers - waiting.spent_s
+            budget_s = (
+                self.settings.rounds_share * elapsed * self.settings.workers - waiting.spent_s
+            )
         return waiting.next(slot.config.environment, budget_s)
 
     async def _continue(self, slot: Slot, unfinished: UnfinishedRun) -> None:

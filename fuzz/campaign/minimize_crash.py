@@ -24,7 +24,7 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
 )
 from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.renaming import normalized
-from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, shallow_noise
+from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -151,7 +151,7 @@ class _Crash:
         A test is executed as often as a campaign does at first.
         """
         with closing(Worker(self.executor)) as worker:
-            job = Job(test, SHALLOW_COUNT, shallow_noise(Noise()), 0)
+            job = Job(test, *shallow(test, Noise()), 0)
             reply = worker.ask(job.request(config), JOB_TIMEOUT_S, test)
         if not isinstance(reply, Died) or reply.timed_out:
             return ""
