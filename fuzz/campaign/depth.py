@@ -1,8 +1,8 @@
 """Shallow first, then deep: decides which graph runs go on for more executions.
 
 Every graph run begins with few executions of one copy of the test (`settings.shallow`). That costs
-some milliseconds, so that a campaign runs many graphs in many configurations. A run earns *rounds* with
-more copies and all noise, each of twice as many executions as the one before (`Round`), if
+some milliseconds, so that a campaign runs many graphs in many configurations. A run earns *rounds*
+with more copies and all noise, each of twice as many executions as the one before (`Round`), if
 
 - the test has several allowed outcomes of which some are unseen,
 - or it showed an outcome only once,
