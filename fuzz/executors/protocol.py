@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import msgspec
@@ -480,6 +481,7 @@ def noise_named(text: str, base: Noise) -> Noise:
     return noise_from(fields)
 
 
+@lru_cache(1 << 8)  # an event of each run has it
 def noise_text(noise: Noise) -> str:
     """The fields that differ from the default, in the notation of ``--noise``."""
     default = asdict(Noise())
