@@ -14,42 +14,25 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-DTYPES: Final = ("int32", "int64", "float32", "float64")
-FLOATS: Final = ("float32", "float64")
-BOOL: Final = "bool"
+from litmusfuzz.corpus.pure import ROWS
+from litmusfuzz.corpus.pure.definition import PureAttrs, PureOp, inferred
+from litmusfuzz.corpus.tensors import (
+    BOOL,
+    DTYPES,
+    FLOATS,
+    MAX_ELEMENTS,
+    MAX_MAGNITUDE,
+    MAX_MESSAGE,
+    MAX_ROWS,
+    MalformedTest,
+    Nested,
+    TensorType,
+)
 
-Nested = int | tuple["Nested", ...]
-"""A literal: an int, or rows of literals."""
-
-
-MAX_MESSAGE: Final = 2_000
-"""Characters of a message about a test or a file, at most."""
-
-
-class MalformedTest(ValueError):
-    """A litmus test that breaks a rule of its format.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong, with the value and the limit.
-    path : tuple of str or int
-        Where: the keys from the top of the file, ``("graphs", "main", "r0",
-        "inputs", 0)``.
-    """
-
-    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
-        super().__init__(message)
-        self.message = message
-        self.path = path
-
-    def __str__(self) -> str:
-        where = ".".join(str(each)[:80] for each in self.path)
-        long = len(self.message) > MAX_MESSAGE  # it names something long
-        message = self.message[:MAX_MESSAGE] + " [...]" if long else self.message
-        return f"{where}: {message}" if where else message
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Kind(Enum):
@@ -82,22 +65,6 @@ class QueueUse(Enum):
     TAKE = "take"
     SIZE = "size"
     CLOSE = "close"
-
-
-@dataclass(frozen=True, slots=True)
-class TensorType:
-    """dtype (one of `DTYPES`, or bool) and shape, lanes included."""
-
-    dtype: str
-    shape: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"{self.dtype}{list(self.shape)}"
-
-    @property
-    def size(self) -> int:
-        """Elements, lanes included."""
-        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +137,7 @@ Attrs = (
     | MomentumAttrs
     | SectionAttrs
     | CountAttrs
+    | PureAttrs
 )
 
 
@@ -212,7 +180,10 @@ class OpDef:
     compares : bool
         True if its result is bool.
     matrices : bool
-        True if it works on whole matrices: a test with such an op has no lanes.
+        True if it multiplies matrices.
+    meaning : PureOp, optional
+        Of a pure op that one function defines for all oracles; the others have arithmetic of
+        their own.
     """
 
     name: str
@@ -232,6 +203,7 @@ class OpDef:
     several: bool = False
     compares: bool = False
     matrices: bool = False
+    meaning: PureOp | None = None
     constant: bool = field(init=False)
     """True if its attributes hold its value."""
     fed: bool = field(init=False)
@@ -283,6 +255,11 @@ class OpDef:
         return self.kind is Kind.READ and not self.sparse
 
     @property
+    def whole(self) -> bool:
+        """True if it does not act on each lane alike: a test with such an op has no lanes."""
+        return self.matrices or (self.meaning is not None and not self.meaning.lanes)
+
+    @property
     def puts(self) -> bool:
         """True if it puts elements into a queue."""
         return self.queue is QueueUse.PUT
@@ -332,6 +309,10 @@ def _table() -> dict[str, OpDef]:
         OpDef("Select", pure, ("condition", "t", "e")),
         OpDef("ReluGrad", pure, ("gradients", "features")),
         OpDef("MatMul", pure, ("a", "b"), matrices=True),
+        *(
+            OpDef(row.name, pure, row.operands, (), PureAttrs if row.fields else None, meaning=row)
+            for row in ROWS
+        ),
         OpDef("Send", Kind.TRANSFER, ("tensor",), copies=True),
         OpDef("Recv", Kind.TRANSFER, ("sent",), copies=True),
         OpDef("ReadVariableOp", read, (), var, copies=True),
@@ -413,7 +394,10 @@ def _table() -> dict[str, OpDef]:
 
 
 OPS: Final = MappingProxyType(_table())
-MATRIX_OPS: Final = frozenset(name for name, op in OPS.items() if op.matrices)
+WHOLE_OPS: Final = frozenset(name for name, op in OPS.items() if op.whole)
+"""Ops that do not act on each lane alike."""
+DEFINED_OPS: Final = frozenset(name for name, op in OPS.items() if op.meaning is not None)
+"""Pure ops that one function defines for all oracles."""
 CLUSTER: Final = OpDef("Cluster", Kind.CLUSTER)
 """Stands for a cluster among an oracle's events; a test's nodes have ops of `OPS` only."""
 EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.on_variables)
@@ -427,6 +411,7 @@ def result_type(
     variables: tuple[TensorType, ...],
     *,
     whole: bool,
+    known: Sequence[tuple[int, ...] | None] = (),
 ) -> TensorType | None:
     """Type of a node's result, or None if it has none.
 
@@ -437,8 +422,10 @@ def result_type(
     inputs, variables
         Types of its data inputs and of its resources, as many as `op` wants.
     whole : bool
-        Whether the test has a MatMul: then there are no lanes, and values are
-        whole matrices (semantics.md, section 1).
+        True if the test has an op that does not act on each lane alike: then there are no
+        lanes, and values are whole tensors (semantics.md, section 1).
+    known : sequence of (tuple of int or None)
+        Values of those inputs that are constants.
 
     Raises
     ------
@@ -447,6 +434,16 @@ def result_type(
     """
     if op.kind is Kind.SECTION:
         return None
+    if op.meaning is not None:
+        assert attrs is None or isinstance(attrs, PureAttrs)
+        lanes = () if whole else _joined_shape(inputs)
+        modelled = tuple(TensorType(k.dtype, model_shape(k.shape, whole=whole)) for k in inputs)
+        result = inferred(op.meaning, attrs, modelled, known or (None,) * len(inputs))
+        return result if whole else TensorType(result.dtype, lanes)
+    for position, each in enumerate(inputs):
+        if each.dynamic and not (op.pure and op.copies):
+            text = f"{op.name} takes a value of known shape, got {each}"
+            raise MalformedTest(text, ("inputs", position))
     if op.kind is Kind.QUEUE:
         return _queue_type(op, attrs, inputs, variables[0], whole=whole)
     if op.has_effect:
@@ -494,6 +491,17 @@ def result_type(
                 ("inputs", position),
             )
     return TensorType(BOOL, joined.shape) if op.compares else joined
+
+
+def _joined_shape(inputs: tuple[TensorType, ...]) -> tuple[int, ...]:
+    """The shape of the operands, in a test with lanes; refuses others than that and scalars."""
+    joined: tuple[int, ...] = ()
+    for position, each in enumerate(inputs):
+        joined = joined or each.shape
+        if each.shape not in ((), joined):
+            text = f"operands have one shape or are scalars, got {list(joined)}, {each}"
+            raise MalformedTest(text, ("inputs", position))
+    return joined
 
 
 def _queue_type(
@@ -602,12 +610,6 @@ def _count_rows(op: OpDef, attrs: Attrs | None, rows: int) -> int:
     return len(attrs.indices)
 
 
-MAX_ROWS: Final = 1024
-MAX_ELEMENTS: Final = 1 << 20
-MAX_MAGNITUDE: Final = 1 << 24
-"""Every value stays below, so that each dtype holds it exactly (semantics.md, 1)."""
-
-
 def check_shape(shape: tuple[int, ...], dtype: str, dtypes: tuple[str, ...] = DTYPES) -> None:
     """Refuse an unknown dtype, an empty dimension, and an absurd size."""
     if dtype not in dtypes:
@@ -632,11 +634,14 @@ def _check_elements(shape: tuple[int, ...], path: tuple[str, ...]) -> None:
         raise MalformedTest(f"more than {MAX_ELEMENTS} elements: {size}", path)
 
 
+def model_shape(shape: tuple[int, ...], *, whole: bool) -> tuple[int, ...]:
+    """Shape of a model value: one lane's rows, or all of it if `whole`."""
+    return shape if whole else shape[:1]
+
+
 def model_size(shape: tuple[int, ...], *, whole: bool) -> int:
-    """Ints in a value of that shape: one lane's rows, or all of it if `whole`."""
-    if not whole:
-        return shape[0] if shape else 1
-    return math.prod(shape)
+    """Ints in a value of that static shape: one lane's rows, or all of it if `whole`."""
+    return math.prod(model_shape(shape, whole=whole))
 
 
 def check_literal(value: Nested, shape: tuple[int, ...], field: str, *, whole: bool) -> None:
@@ -685,3 +690,39 @@ def expand(value: Nested, shape: tuple[int, ...], *, whole: bool) -> tuple[int, 
 
 def _flat(value: Nested) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(v for part in value for v in _flat(part))
+
+
+__all__ = [
+    "BOOL",
+    "CLUSTER",
+    "DEFINED_OPS",
+    "DTYPES",
+    "EFFECT_OPS",
+    "FLOATS",
+    "MAX_ELEMENTS",
+    "MAX_MAGNITUDE",
+    "MAX_MESSAGE",
+    "MAX_ROWS",
+    "OPS",
+    "WHOLE_OPS",
+    "Attrs",
+    "ConstAttrs",
+    "CountAttrs",
+    "Kind",
+    "MalformedTest",
+    "MomentumAttrs",
+    "Nested",
+    "OpDef",
+    "PureAttrs",
+    "QueueUse",
+    "RowsAttrs",
+    "SectionAttrs",
+    "SliceAttrs",
+    "TensorType",
+    "check_literal",
+    "check_shape",
+    "expand",
+    "model_shape",
+    "model_size",
+    "result_type",
+]

@@ -53,6 +53,7 @@ from litmusfuzz.corpus.ops import (
     MomentumAttrs,
     Nested,
     PlaceholderAttrs,
+    PureAttrs,
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
@@ -561,11 +562,28 @@ class _Reader(Document):
             inside = self.body(call.body, (*path, "body"))
             raw = call
             attrs = CallAttrs(tuple(call.captures.items()), inside, tuple(call.results))
+        elif OPS[op].attrs is PureAttrs:
+            raw, attrs = self.pure(op, fields, path)
         else:
             raw = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
             attrs = raw.attrs()
         edges = (tuple(raw.inputs), tuple(raw.resources), tuple(raw.after))
         return Node(name, op, *edges, attrs, raw.device)
+
+    def pure(self, op: str, fields: dict[str, Any], path: Path_) -> tuple[_Node, PureAttrs]:
+        """A node of an op that says itself which attributes it has."""
+        row = OPS[op].meaning
+        assert row is not None
+        own = {each.name for each in row.fields}
+        given = {name: value for name, value in fields.items() if name in own}
+        rest = {name: value for name, value in fields.items() if name not in own}
+        raw: _Node = self.convert(rest, _Node, path)
+        try:
+            return raw, row.attributes(
+                {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+            )
+        except MalformedTest as error:
+            raise self.error((*path, *error.path), error.message) from None
 
     def body(self, data: Any, path: Path_) -> Body:
         raw: _Body = self.convert(data, _Body, path)
@@ -925,6 +943,8 @@ def _node_fields(node: Node) -> dict[str, Any]:
         for name, body in bodies(node):
             inside = {"nodes": _plain_nodes(body.nodes)} if body.nodes else {}
             fields[name] = inside | {"results": body.results}
+    elif isinstance(attrs, PureAttrs):
+        fields |= dict(attrs.values)
     elif attrs is not None:
         for name in attrs.__dataclass_fields__:
             fields[name] = getattr(attrs, name)

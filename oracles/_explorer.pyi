@@ -1,7 +1,10 @@
 """Types of the explorer's C++ core, which only `litmusfuzz.oracles.explorer` uses."""
 
+from collections.abc import Callable
+
 _Ints = list[int] | tuple[int, ...]
-_Op = tuple[str, bool, _Ints, int, tuple[int, int, int]]
+_Function = Callable[[tuple[tuple[int, ...], ...]], tuple[int, ...] | str] | None
+_Op = tuple[str, bool, _Ints, int, tuple[int, int, int], _Function]
 _Event = tuple[int, int, _Ints, _Ints, _Ints, _Ints, _Ints, list[tuple[int, bool]], int]
 _Token = tuple[int, int, int, _Ints, _Ints, _Ints, _Ints]
 _Pairs = tuple[tuple[str, object], ...]

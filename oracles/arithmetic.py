@@ -18,12 +18,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE, Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.pure.definition import Fails, Undefined
+from litmusfuzz.oracles.errors import NoAllowedSet, OpFails
 from litmusfuzz.oracles.errors import ValueTooLarge as ValueTooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from litmusfuzz.corpus.model import Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.pure.definition import Call
 
 Ints = tuple[int, ...]
 
@@ -70,7 +73,7 @@ _SCATTER: dict[str, Callable[[int, int], int]] = {
 
 
 def pure(node: Node, inputs: Sequence[Ints], shapes: Sequence[tuple[int, ...]]) -> Ints:
-    """Result of a pure node with operands (Const and NoOp have none).
+    """Result of a pure node that has operands, and arithmetic of its own in each oracle.
 
     Parameters
     ----------
@@ -93,6 +96,34 @@ def pure(node: Node, inputs: Sequence[Ints], shapes: Sequence[tuple[int, ...]]) 
     if node.op == "MatMul":
         return _matmul(node, inputs, shapes)
     return exact(_zip(_BINARY[node.op], *inputs), node)
+
+
+def called(node: Node, call: Call, inputs: Sequence[Ints]) -> Ints:
+    """Result of a pure node that the op table defines.
+
+    Raises
+    ------
+    OpFails, ValueTooLarge
+        If it has none.
+    """
+    try:
+        return call.evaluate(tuple(inputs))
+    except Undefined as error:
+        raise no_value(node, error) from None
+
+
+def no_value(node: Node, error: Undefined) -> NoAllowedSet:
+    """The error of a node that has no value in some total order."""
+    kind = OpFails if isinstance(error, Fails) else ValueTooLarge
+    where = f"{error.operand}: " if error.operand else ""
+    return kind(f"{node.name} ({node.op}): {where}{error.message}, in some total order")
+
+
+def evaluated(test: LitmusTest, node: Node, inputs: Sequence[Ints]) -> Ints:
+    """Result of any pure node with operands."""
+    if node.definition.meaning is not None:
+        return called(node, test.call(node), inputs)
+    return pure(node, inputs, [test.type_of(name).shape for name in node.inputs])
 
 
 def _matmul(node: Node, inputs: Sequence[Ints], shapes: Sequence[tuple[int, ...]]) -> Ints:

@@ -179,6 +179,9 @@ def _largest(test: LitmusTest, node: Node, inputs: list[int]) -> int:
     """Bound for the result of a pure node."""
     if node.definition.constant:
         return max(map(abs, test.constant(node)))
+    row = node.definition.meaning
+    if row is not None:
+        return row.largest(test.call(node), inputs)
     # Only a product of matrices asks for shapes.
     names = node.inputs if node.definition.matrices else ()
     return largest_result(node, inputs, [test.type_of(name).shape for name in names])

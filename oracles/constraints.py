@@ -12,11 +12,22 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.pure.definition import Undefined
 from litmusfuzz.oracles.events import Access
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.oracles.saturation import Choice, OverBudget, find_order
-from litmusfuzz.oracles.statement import INITIAL, READS, Statement, bits, is_value, place_of
+from litmusfuzz.oracles.statement import (
+    INITIAL,
+    READS,
+    Application,
+    Statement,
+    Undecided,
+    bits,
+    is_value,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -70,8 +81,12 @@ class Case(Statement):
         self.budget = budget
         self.held_up = held_up
         self.too_large = len(unfolding.events) > budget.events
+        self._lemmas: list[Any] = []
         if not self.too_large:
-            super().__init__(test, unfolding, question)
+            try:
+                super().__init__(test, unfolding, question)
+            except Undecided:
+                self.too_large = True
 
     def _sources(self, read: int | None, name: str, value: Ints) -> list[_Source]:
         """Return the writes that a read may have seen, with values that agree."""
@@ -180,12 +195,70 @@ class Case(Statement):
                 first, second = (z3.Int(place_of(i), solver.ctx) for i in pair)
                 undone = [z3.Not(z3.Bool(d, solver.ctx)) for d in dones if isinstance(d, str)]
                 solver.add(z3.Or(first < second, *undone))
-        result = solver.check()
-        answer = None if result == z3.unknown else _NONE
-        if result == z3.sat:
-            answer = Answer(self._order_in(solver.model()))
+        answer = self._refined(solver)
         solver.pop()
+        for lemma in self._lemmas:  # they hold for other questions as well
+            solver.add(lemma)
+        self._lemmas.clear()
         return answer
+
+    def _refined(self, solver: Any) -> Answer | None:
+        """Return the answer for ops as they are, not only as some functions.
+
+        Each solution is checked: where it gives an application another result than the op, the
+        op's own result is added for these operands.
+        """
+        import z3
+
+        for _ in range(self.budget.lemmas):
+            result = solver.check()
+            if result != z3.sat:
+                return None if result == z3.unknown else _NONE
+            model = solver.model()
+            wrong = [
+                lemma
+                for each in self.applications.values()
+                if (lemma := self._lemma(each, model)) is not None
+            ]
+            if not wrong:
+                return Answer(self._order_in(model))
+            for lemma in wrong:
+                solver.add(lemma)
+            self._lemmas += wrong
+        return None
+
+    def _lemma(self, application: Application, model: Any) -> Any:
+        """Return the op's result for the operands in a solution; None if the solution has it."""
+        import z3
+
+        context = model.ctx
+
+        def value(term: Int) -> int:
+            if isinstance(term, int):
+                return term
+            found: int = model.eval(z3.Int(term, context), model_completion=True).as_long()
+            return found
+
+        operands = tuple(tuple(map(value, each)) for each in application.operands)
+        if any(abs(v) >= MAX_MAGNITUDE for each in operands for v in each):
+            return None  # as below
+        try:
+            result = application.call.evaluate(operands)
+        except Undefined:
+            return None  # no order computes it, or one that the test must not have
+        if tuple(map(value, application.result)) == result:
+            return None
+        given = [
+            z3.Int(term, context) == known
+            for terms, values in zip(application.operands, operands, strict=True)
+            for term, known in zip(terms, values, strict=True)
+            if isinstance(term, str)
+        ]
+        made = [
+            z3.Int(term, context) == known
+            for term, known in zip(application.result, result, strict=True)
+        ]
+        return z3.Implies(z3.And(given), z3.And(made))
 
     @cached_property
     def _solver(self) -> Any:

@@ -15,7 +15,11 @@ class NoProgramOrder(NoAllowedSet):
 
 
 class ValueTooLarge(NoAllowedSet):
-    """Some total order makes a value of 2**24 or more: the test is ill-formed."""
+    """Some total order makes a value that is no integer below 2**24: the test is ill-formed."""
+
+
+class OpFails(NoAllowedSet):
+    """Some total order makes an op fail: a division by zero, an index out of range."""
 
 
 class TestTooLarge(NoAllowedSet):

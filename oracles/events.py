@@ -1138,6 +1138,11 @@ def _references(token: Token) -> int:
 
 def _work(test: LitmusTest, node: Node) -> int:
     """Number of ints that a pure node computes, or multiplies."""
+    if node.definition.meaning is not None:
+        # A call costs as much as hundreds of ints.
+        call = test.call(node)
+        assert call.result is not None
+        return 256 + min(sum(each.size for each in (*call.inputs, call.result)), 1 << 14)
     kind = test.type_of(node.name)
     inner = test.type_of(node.inputs[0]).shape[1] if node.definition.matrices else 1
     return inner * test.size_of(kind.shape)

@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
 from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.pure.definition import Undefined
 from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.allowed import AllowedSet
+from litmusfuzz.oracles.arithmetic import no_value
 from litmusfuzz.oracles.errors import TestTooLarge, ValueTooLarge
 from litmusfuzz.oracles.events import (
     Access,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.oracles.events import Event, Strictness, Token, Unfolding
     from litmusfuzz.oracles.model import Model
 
@@ -169,9 +172,11 @@ class Explorer:
             loosest = self._cores[0] if self._cores else None
             slowness = loosest.slowness if loosest else encoder.slowness()
             try:
-                core = _Core(encoder.load(), encoder.unfolding, encoder.nodes, parts, slowness)
+                oracle = encoder.load()
             except _explorer.TooLarge as error:
-                _refuse(error, encoder.nodes)
+                _refuse(error, encoder.nodes, encoder.errors)
+            made = (encoder.unfolding, encoder.nodes, encoder.errors)
+            core = _Core(oracle, *made, parts, slowness)
             self._cores.append(core)
         return self._cores[number]
 
@@ -212,6 +217,8 @@ class Explorer:
                 return Verdict.UNSPECIFIED if failed else Verdict.ALLOWED
             if search.answer == _UNKNOWN:
                 verdict = Verdict.UNKNOWN
+        if outcome.status is Status.FAILED and self.test.failing:
+            return Verdict.UNKNOWN  # the search ends where a pure op fails, if it needs the value
         return verdict
 
     def _coded(self, outcome: Outcome) -> tuple[_explorer._Pairs, int]:
@@ -284,17 +291,22 @@ class _Core:
     oracle: _explorer.Oracle
     unfolding: Unfolding
     nodes: list[Node]
+    errors: Mapping[str, NoAllowedSet]
     parts: int
     slowness: int
 
     def refuse(self, error: _explorer.TooLarge) -> Never:
-        """Raise `ValueTooLarge` with the name of the node."""
-        _refuse(error, self.nodes)
+        """Raise `ValueTooLarge` or `OpFails` with the name of the node."""
+        _refuse(error, self.nodes, self.errors)
 
 
-def _refuse(error: _explorer.TooLarge, nodes: Sequence[Node]) -> Never:
-    """Raise `ValueTooLarge` as the other oracles do."""
+def _refuse(
+    error: _explorer.TooLarge, nodes: Sequence[Node], errors: Mapping[str, NoAllowedSet]
+) -> Never:
+    """Raise `ValueTooLarge` or `OpFails` as the other oracles do."""
     number, value = error.args
+    if nodes[number].definition.meaning is not None:
+        raise errors[nodes[number].name] from None
     raise ValueTooLarge(
         f"{nodes[number].name} ({nodes[number].op}) computes {value} in some total order; "
         "every magnitude must stay below 2**24"
@@ -357,6 +369,7 @@ class _Encoder:
         self.initial = [test.initial(v) for v in test.variables]
         self.nodes: list[Node] = []  # by number of the op
         self.ops: list[_explorer._Op] = []
+        self.errors: dict[str, NoAllowedSet] = {}  # by node: why it has no value in some order
         self.numbers: dict[int, int] = {}  # a node's id, which is quicker than its hash
 
     def load(self) -> _explorer.Oracle:
@@ -459,7 +472,23 @@ class _Encoder:
         nesterov = isinstance(attrs, MomentumAttrs) and attrs.use_nesterov
         nothing = node.definition.kind in _NO_VALUE
         name = "NoOp" if nothing else node.op
-        return (name, nesterov, tuple(rows), self.row_size(node), sizes)
+        function = None
+        if node.definition.meaning is not None:
+            function = self.function(node)
+        return (name, nesterov, tuple(rows), self.row_size(node), sizes, function)
+
+    def function(self, node: Node) -> _explorer._Function:
+        """A pure op that the core lacks: its result, or the node's name if it has none."""
+        call, errors = self.test.call(node), self.errors
+
+        def evaluate(operands: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | str:
+            try:
+                return call.evaluate(operands)
+            except Undefined as error:
+                errors[node.name] = no_value(node, error)
+            return node.name
+
+        return evaluate
 
     def row_size(self, node: Node) -> int:
         """Ints in one row of the node's variables."""

@@ -32,6 +32,8 @@ class Budget:
         answers are reproducible.
     cases : int
         Largest number of cases: choices of how strict loops and conditionals are.
+    lemmas : int
+        Largest number of solutions in which a pure op has another result than its own.
     asked : int
         Largest number of events in all questions of one reason together.
     saturate, solve : bool
@@ -43,6 +45,7 @@ class Budget:
     tries: int = 500
     steps: int = 5_000_000
     cases: int = 1_000
+    lemmas: int = 100
     asked: int = 50_000
     saturate: bool = True
     solve: bool = True

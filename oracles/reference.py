@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.oracles.allowed import AllowedSet
-from litmusfuzz.oracles.arithmetic import gathered, pure, written
+from litmusfuzz.oracles.arithmetic import called, gathered, pure, written
 from litmusfuzz.oracles.errors import TestTooLarge
 from litmusfuzz.oracles.events import (
     Access,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.pure.definition import Call
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.arithmetic import Ints
     from litmusfuzz.oracles.events import Strictness
@@ -193,9 +194,12 @@ class _Walk:
         # By pure token; the test would compute them again each time.
         self.constants: dict[int, Ints] = {}
         self.shapes: dict[int, list[tuple[int, ...]]] = {}
+        self.calls: dict[int, Call] = {}
         for index, token in enumerate(self.unfolding.tokens):
             if isinstance(token, Pure) and token.node.definition.constant:
                 self.constants[index] = test.constant(token.node)
+            elif isinstance(token, Pure) and token.node.definition.meaning is not None:
+                self.calls[index] = test.call(token.node)
             elif isinstance(token, Pure) and token.node.definition.has_value:
                 self.shapes[index] = [test.type_of(name).shape for name in token.node.inputs]
         self.known: dict[int, Ints] = {}  # values of tokens, computed on demand
@@ -443,6 +447,10 @@ class _Walk:
             values[index] = values[self.parts(index)[0]]
         elif index in self.constants:
             values[index] = self.constants[index]
+        elif index in self.calls:
+            assert isinstance(token, Pure)
+            operands = [values[part] for part in token.inputs]
+            values[index] = called(token.node, self.calls[index], operands)
         elif index in self.shapes:
             assert isinstance(token, Pure)
             operands = [values[part] for part in token.inputs]

@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.ops import RowsAttrs
+from litmusfuzz.corpus.ops import BOOL, RowsAttrs
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.pure.definition import Undefined
 from litmusfuzz.oracles.events import (
     Access,
     Event,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.pure.definition import Call
     from litmusfuzz.oracles.events import Token, Unfolding
     from litmusfuzz.oracles.question import Question
     from litmusfuzz.oracles.terms import Bool, Ints
@@ -45,6 +47,28 @@ INITIAL: Final = -1
 """Index of the imaginary write of a variable's initial contents."""
 READS: Final = (Access.READ, Access.UPDATE, Access.SNAPSHOT)
 _WRITES: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK)
+
+
+class Undecided(Exception):
+    """The oracle has no terms for a value of the test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A pure op applied to operands that are not all known; an uninterpreted function.
+
+    Parameters
+    ----------
+    call : Call
+    operands : tuple of tuple of int or str
+        Terms; each str is the name of an unknown.
+    result : tuple of str
+        Names of unknowns.
+    """
+
+    call: Call
+    operands: tuple[Ints, ...]
+    result: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +111,13 @@ class Statement:
     stored : list of dict of str to Ints
         For each event that writes: the value it stores in a variable, if it does, or
         adds to a queue.
+    applications : dict
+        Calls of pure ops without terms, whose results are unknowns.
+
+    Raises
+    ------
+    Undecided
+        If a value whose shape depends on unknowns matters.
     """
 
     def __init__(self, test: LitmusTest, unfolding: Unfolding, question: Question) -> None:
@@ -99,6 +130,7 @@ class Statement:
         for index in range(len(self.events)):
             self.script.declare_integer(place_of(index))
         self.math = Arithmetic(self.script)
+        self.applications: dict[tuple[Call, tuple[Ints, ...]], Application] = {}
         self.initial: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
         self.row = {
             v.name: len(self.initial[v.name]) // v.shape[0] if v.shape else 1
@@ -288,10 +320,34 @@ class Statement:
             return tuple(self.script.choose(holds, a, b) for a, b in zip(then, other, strict=True))
         if isinstance(token, Pure) and token.node.definition.constant:
             return self.test.constant(token.node)
+        if isinstance(token, Pure) and token.node.definition.meaning is not None:
+            return self._applied(token.node, tuple(self._known(t) for t in token.inputs))
         if isinstance(token, Pure) and token.node.definition.has_value:
             shapes = [self.test.type_of(name).shape for name in token.node.inputs]
             return self.math.pure(token.node, [self._known(t) for t in token.inputs], shapes)
         return None
+
+    def _applied(self, node: Node, operands: tuple[Ints, ...]) -> Ints:
+        """Return the result of a pure op that the op table defines: its value, or unknowns."""
+        call = self.test.call(node)
+        given = [tuple(v for v in each if isinstance(v, int)) for each in operands]
+        if list(map(len, given)) == list(map(len, operands)):
+            try:
+                return call.evaluate(tuple(given))
+            except Undefined:
+                pass  # no order computes it (see `Arithmetic`): it stands in a branch not taken
+        kinds = (*call.inputs, call.result)
+        if any(kind is None or kind.dynamic for kind in kinds):
+            raise Undecided
+        assert call.result is not None
+        s = self.script
+        named = tuple(tuple(s.name_of(v) for v in each) for each in operands)
+        found = self.applications.get((call, named))
+        if found is None:
+            most = 1 if call.result.dtype == BOOL else None
+            result = tuple(s.integer(most) for _ in range(call.result.size))
+            found = self.applications[call, named] = Application(call, named, result)
+        return found.result
 
     def _returned(self, index: int) -> Ints | None:
         """Return the result of an event, from the values that it saw."""

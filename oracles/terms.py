@@ -48,6 +48,8 @@ class Script:
         self._names: dict[str, str] = {}
         self._flags: dict[str, Bool] = {}  # ints that are 1 or 0: whether it is 1
         self._count = 0
+        self._unknowns: set[str] = set()
+        self._equals: dict[str, str] = {}  # unknowns that stand for terms
 
     @property
     def text(self) -> str:
@@ -63,18 +65,34 @@ class Script:
         """Declare a new Boolean unknown."""
         return self._declare("b", "Bool")
 
-    def integer(self) -> str:
-        """Declare a new integer unknown."""
-        return self._declare("i", "Int")
+    def integer(self, most: int | None = None) -> str:
+        """Declare a new integer unknown; of 0 to `most`, if that is given."""
+        name = self._declare("i", "Int")
+        if most is not None:
+            self._lines.append(f"(assert (and (<= 0 {name}) (<= {name} {most})))")
+        return name
 
     def declare_integer(self, name: str) -> None:
         """Declare an integer unknown with a given name, distinct from generated names."""
         self._lines.append(f"(declare-const {name} Int)")
 
+    def name_of(self, term: Int) -> Int:
+        """A known int, or an unknown that equals the term."""
+        if isinstance(term, int) or term in self._unknowns:
+            return term
+        name = self._equals.get(term)
+        if name is None:
+            name = self._equals[term] = self.integer()
+            # A definition, not a demand: it holds for some value in every solution.
+            self._lines.append(f"(assert (= {name} {term}))")
+        return name
+
     def _declare(self, letter: str, sort: str) -> str:
         self._count += 1
-        self._lines.append(f"(declare-const {letter}{self._count} {sort})")
-        return f"{letter}{self._count}"
+        name = f"{letter}{self._count}"
+        self._lines.append(f"(declare-const {name} {sort})")
+        self._unknowns.add(name)
+        return name
 
     def _named(self, letter: str, sort: str, text: str) -> str:
         name = self._names.get(text)

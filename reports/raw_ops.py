@@ -24,21 +24,25 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
+    DTYPES,
     ConstAttrs,
     CountAttrs,
     Kind,
     MomentumAttrs,
     PlaceholderAttrs,
+    PureAttrs,
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
 )
+from litmusfuzz.corpus.tensors import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from litmusfuzz.corpus.model import Body, LitmusTest, Node, Run
     from litmusfuzz.corpus.ops import Nested
+    from litmusfuzz.corpus.pure.definition import AttrValue
 
 # What raw_ops call an operand that the test calls otherwise.
 _OPERANDS: Final = {
@@ -182,6 +186,15 @@ def _plain(value: Nested, shape: Sequence[int], dtype: str) -> object:
     return [_plain(part, shape[1:], dtype) for part in parts]
 
 
+def _argument(node: Node, key: str, value: AttrValue) -> str:
+    """An attribute of a pure op as ``tf.raw_ops`` takes it."""
+    if (node.op, key) == ("EnsureShape", "shape") and isinstance(value, tuple):
+        return str([None if extent == UNKNOWN else extent for extent in value])
+    if value in (*DTYPES, BOOL):
+        return f"tf.{value}"
+    return repr(list(value) if isinstance(value, tuple) else value)
+
+
 def compiles(node: Node) -> bool:
     """True if XLA can compile a node; it accepts a slice with strides, and then fails."""
     return not (isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1)
@@ -299,7 +312,14 @@ class _Writer:
                 keys = ("handle",)
             arguments += [f"{key}={handle}" for key, handle in zip(keys, handles, strict=True)]
         arguments += self.attributes(node)
-        for operand, source in zip(node.definition.operands, node.inputs, strict=True):
+        row = node.definition.meaning
+        own = zip(node.definition.operands, node.inputs, strict=True) if row is None else ()
+        if row is not None:
+            values = row.grouped([self.names.of(source) for source in node.inputs])
+            for operand, given in zip(node.definition.operands, values, strict=True):
+                listed = f"[{', '.join(given)}]" if isinstance(given, list) else given
+                arguments.append(f"{operand}={listed}")
+        for operand, source in own:
             value = self.names.of(source)
             if operand in ("element", "elements"):
                 arguments.append(f"components=[{value}]")
@@ -342,6 +362,8 @@ class _Writer:
             found.append(f"use_nesterov={attrs.use_nesterov}")
         elif isinstance(attrs, CountAttrs):
             found.append(f"n={attrs.count}")
+        elif isinstance(attrs, PureAttrs):
+            found += [f"{key}={_argument(node, key, value)}" for key, value in attrs.values]
         if node.definition.kind is Kind.READ:
             found.append(f"dtype=tf.{self.dtypes[node.resources[0]]}")
         elif node.definition.takes:

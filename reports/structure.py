@@ -22,6 +22,7 @@ from litmusfuzz.corpus.ops import (
     CountAttrs,
     Kind,
     MomentumAttrs,
+    PureAttrs,
     RowsAttrs,
     SectionAttrs,
     SliceAttrs,
@@ -55,7 +56,7 @@ _SIGNS = {
 }
 
 
-def literal(value: Nested) -> str:
+def literal(value: Nested | str) -> str:
     """Nested tuples as lists."""
     return str(value).replace("(", "[").replace(")", "]").replace(",]", "]")
 
@@ -177,6 +178,8 @@ class Structure:
         if sign:
             joined = f" {sign} ".join(values)
             return joined if top else f"({joined})"
+        if isinstance(node.attrs, PureAttrs):
+            values += [f"{name}={literal(value)}" for name, value in node.attrs.values]
         return f"{node.op}({', '.join(values)})"
 
     def statement(self, node: Node) -> str:

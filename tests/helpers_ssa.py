@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, captures_of
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
 from litmusfuzz.fuzz.passes.ssa import NO, YES
-from litmusfuzz.oracles.arithmetic import gathered, pure, written
+from litmusfuzz.oracles.arithmetic import evaluated, gathered, written
 
 if TYPE_CHECKING:
     import random
@@ -84,7 +84,7 @@ def compute(test: LitmusTest, node: Node, memory: Mapping[str, Ints], inputs: li
         return test.constant(node)
     if node.definition.kind is Kind.READ:
         return gathered(node, memory[node.resources[0]], row_size(test, node))
-    return pure(node, inputs, [test.type_of(name).shape for name in node.inputs])
+    return evaluated(test, node, inputs)
 
 
 def evaluate(test: LitmusTest, block: Block, values: Mapping[str, Ints]) -> list[Ints]:

@@ -293,7 +293,7 @@ BANNED: Final = frozenset(
 """Words of a former private vocabulary; docs/decisions/0014-names.md has what replaced them."""
 ALLOWED: Final = re.compile(
     r"[Hh]ypothesis|st\.|strategies as|journal_mode|rollback journal|-journal"
-    r"|tf-nightly|promise_in_bounds|math\.floor"
+    r"|tf-nightly|promise_in_bounds|math\.floor|\"Floor\"|Floor(Div|Mod)"
     # Seeds of the family `mutations` depend on the names of corpus tests.
     r"|std::promise|backpressure-with-room"
 )

@@ -18,20 +18,24 @@ from litmusfuzz.corpus.model import validation
 from litmusfuzz.corpus.model.client import Run
 from litmusfuzz.corpus.model.traversal import all_nodes
 from litmusfuzz.corpus.ops import (
-    MATRIX_OPS,
+    WHOLE_OPS,
     ConstAttrs,
     CountAttrs,
     Kind,
+    PureAttrs,
     TensorType,
     expand,
+    model_shape,
     model_size,
 )
+from litmusfuzz.corpus.pure.definition import call_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
     from litmusfuzz.corpus.model.resources import Mutex, Queue, Resource, Variable
+    from litmusfuzz.corpus.pure.definition import Call
 
 FEATURES: Final = frozenset(
     {
@@ -94,8 +98,10 @@ class LitmusTest:
     """Result type of each node and of each value inside a body; None without one."""
     bounds: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Upper bound on the iterations of each loop."""
+    failing: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
+    """Names of the pure nodes that may fail: a division by what is no constant, and the like."""
     whole: bool = field(init=False, repr=False, compare=False, default=False)
-    """True if values are whole matrices: the test has a MatMul, hence no lanes."""
+    """True if values are whole tensors: an op does not act on each lane alike (`OpDef.whole`)."""
     shown: Mapping[str, TensorType] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -117,21 +123,22 @@ class LitmusTest:
     def __post_init__(self) -> None:
         nodes = tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
         object.__setattr__(self, "nodes", nodes)
-        matrices = any(node.op in MATRIX_OPS for node in nodes)
-        object.__setattr__(self, "whole", matrices)
+        whole = any(node.op in WHOLE_OPS for node in nodes)
+        object.__setattr__(self, "whole", whole)
         validation.check_texts(self.name, self.description)
         resources = validation.check_resources(
-            self.variables, self.mutexes, self.queues, whole=matrices
+            self.variables, self.mutexes, self.queues, whole=whole
         )
-        types, bounds = validation.check_graphs(self.graphs, resources, whole=matrices)
+        types, bounds, failing = validation.check_graphs(self.graphs, resources, whole=whole)
         validation.check_client(self.client, self.graphs)
         parts = validation.check_wanted(self.runs, self.graphs, types)
-        validation.check_feeds(self.runs, parts, types, whole=matrices)
+        validation.check_feeds(self.runs, parts, types, whole=whole)
         object.__setattr__(self, "parts", MappingProxyType(parts))
         validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
         validation.check_clustered_runs(self.clusters, self.runs)
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
+        object.__setattr__(self, "failing", failing)
         validation.check_closes(self.graphs, self.runs)
         observed = validation.check_observe(self.observe, self.graphs, types, self.runs, parts)
         contents: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
@@ -233,6 +240,16 @@ class LitmusTest:
         kind = self.shown.get(name) or self.types[name]
         assert kind is not None, name
         return kind
+
+    def call(self, node: Node) -> Call:
+        """The call of a pure op that one function defines, on model values."""
+        row = node.definition.meaning
+        assert row is not None, node.name
+        assert node.attrs is None or isinstance(node.attrs, PureAttrs)
+        kinds = [self.type_of(name) for name in (*node.inputs, node.name)]
+        if not self.whole:
+            kinds = [TensorType(k.dtype, model_shape(k.shape, whole=False)) for k in kinds]
+        return call_of(row, node.attrs, tuple(kinds[:-1]), kinds[-1])
 
     def size_of(self, shape: tuple[int, ...]) -> int:
         """Number of ints in a model value of that shape (`model_size`)."""

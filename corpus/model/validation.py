@@ -10,7 +10,7 @@ semantics.md, sections 1 to 3 and 5.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.graph import (
@@ -28,6 +28,7 @@ from litmusfuzz.corpus.model.resources import Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, levels
 from litmusfuzz.corpus.ops import (
     BOOL,
+    MAX_ROWS,
     OPS,
     ConstAttrs,
     Kind,
@@ -37,9 +38,11 @@ from litmusfuzz.corpus.ops import (
     check_literal,
     check_shape,
     check_value,
+    expand,
     model_size,
     result_type,
 )
+from litmusfuzz.corpus.pure.definition import may_fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -72,6 +75,12 @@ class _Checker:
     types: dict[str, TensorType | None]
     bounds: dict[str, int]
     resources: Mapping[str, Resource]
+    defined: dict[str, Node] = field(default_factory=dict)
+    """Nodes so far."""
+    outside: dict[str, str] = field(default_factory=dict)
+    """Name outside of each captured value."""
+    failing: set[str] = field(default_factory=set)
+    """Pure nodes that may fail."""
 
     def nodes(
         self,
@@ -95,6 +104,7 @@ class _Checker:
                     "a placeholder is fed before its run: it stands outside bodies, after nothing"
                 )
                 raise MalformedTest(message, where)
+            self.defined[node.name] = node
             if isinstance(node.attrs, ConstAttrs) and isinstance(node.attrs.value, int):
                 constants[node.name] = node.attrs.value
             elif node.definition.kind is Kind.TRANSFER and node.inputs[0] in constants:
@@ -140,6 +150,7 @@ class _Checker:
             if kind is None:
                 raise MalformedTest(f"no value {outer!r} above", path)
             self.types[inner] = scope[inner] = kind
+            self.outside[inner] = outer
             if outer in constants:
                 known[inner] = constants[outer]
         return scope, known
@@ -159,6 +170,7 @@ class _Checker:
             kind = inside.get(name)
             if kind is None:
                 raise MalformedTest(f"no value {name!r} in the body", (*where, "results", position))
+            _check_static(kind, (*where, "results", position))
             types.append(kind)
         return tuple(types)
 
@@ -239,6 +251,7 @@ class _Checker:
             kind = here[source]
             if kind is None:
                 raise MalformedTest(f"{source!r} has no result", (*where, "inputs", position))
+            _check_static(kind, (*where, "inputs", position))
             try:
                 self.new_name(name)
             except MalformedTest as error:
@@ -288,6 +301,8 @@ class _Checker:
             (op.operands, node.inputs, "inputs"),
             (op.roles, node.resources, "resources"),
         ):
+            if op.meaning is not None and wanted and op.meaning.roles(len(got)) is not None:
+                continue  # an operand may be given several times
             if len(wanted) != len(got):
                 roles = f" ({', '.join(wanted)})" if wanted else ""
                 raise MalformedTest(
@@ -313,7 +328,36 @@ class _Checker:
         if not isinstance(node.attrs, op.attrs or type(None)):
             raise MalformedTest(f"{node.op} has other attributes", ())
         assert not isinstance(node.attrs, NestAttrs)
-        return result_type(op, node.attrs, tuple(inputs), tuple(types), whole=self.whole)
+        known: tuple[tuple[int, ...] | None, ...] = ()
+        if op.meaning is not None:
+            known = tuple(map(self.known, node.inputs))
+            if may_fail(op.meaning, tuple(inputs), known):  # of any number of lanes
+                self.failing.add(node.name)
+        return result_type(
+            op, node.attrs, tuple(inputs), tuple(types), whole=self.whole, known=known
+        )
+
+    def known(self, name: str) -> tuple[int, ...] | None:
+        """The value of a constant, or of the shape of a value of static shape; else None."""
+        while name in self.outside:
+            name = self.outside[name]
+        node = self.defined.get(name)
+        if node is None:
+            return None
+        if isinstance(node.attrs, ConstAttrs):
+            if model_size(node.attrs.shape, whole=self.whole) > MAX_ROWS:
+                return None
+            return expand(node.attrs.value, node.attrs.shape, whole=self.whole)
+        if node.definition.pure and node.definition.copies:
+            return self.known(node.inputs[0])
+        if node.op in ("Shape", "Size", "Rank"):
+            kind = self.types[node.inputs[0]]
+            assert kind is not None
+            if node.op == "Rank":
+                return (len(kind.shape),)
+            if not kind.dynamic:
+                return kind.shape if node.op == "Shape" else (kind.size,)
+        return None
 
     def colocated(self, node: Node) -> None:
         """Refuse an op that names one device, and its resources another.
@@ -339,6 +383,12 @@ def _check_results(results: tuple[str, ...], where: tuple[str | int, ...]) -> No
         if name in seen:
             raise MalformedTest(f"{name!r} stands twice", (*where, "results", position))
         seen.add(name)
+
+
+def _check_static(kind: TensorType, path: tuple[str | int, ...]) -> None:
+    """Refuse a value whose shape may differ between orders."""
+    if kind.dynamic:
+        raise MalformedTest(f"has one shape in all orders, got {kind}; see EnsureShape", path)
 
 
 def loop_bound(
@@ -555,7 +605,7 @@ def _check_queue(queue: Queue, *, whole: bool) -> None:
 
 def check_graphs(
     graphs: tuple[Graph, ...], resources: Mapping[str, Resource], *, whole: bool
-) -> tuple[dict[str, TensorType | None], dict[str, int]]:
+) -> tuple[dict[str, TensorType | None], dict[str, int], frozenset[str]]:
     """Refuse malformed graphs.
 
     Returns
@@ -564,7 +614,10 @@ def check_graphs(
         Result type of each node and of each value inside a body.
     bounds : dict of str to int
         Upper bound on the iterations of each loop.
+    failing : frozenset of str
+        Pure nodes that may fail.
     """
+    failing: set[str] = set()
     if not graphs:
         raise MalformedTest("a test has at least one graph", ("graphs",))
     if len(graphs) > MAX_RUNS:  # without a client, each runs once
@@ -586,9 +639,11 @@ def check_graphs(
             if node.name in types:
                 raise MalformedTest("is a node of another graph as well", (*path, node.name))
         own: dict[str, TensorType | None] = {}
-        _Checker(whole, types, own, bounds, resources).nodes(graph, path, {}, {})
+        checker = _Checker(whole, types, own, bounds, resources)
+        checker.nodes(graph, path, {}, {})
         types |= own
-    return types, bounds
+        failing |= checker.failing
+    return types, bounds, frozenset(failing)
 
 
 def check_client(client: tuple[Run, ...], graphs: tuple[Graph, ...]) -> None:
@@ -835,6 +890,7 @@ def check_observe(
         kind = types[name]
         if kind is None:
             raise MalformedTest(f"{key!r} has no result", ("observe", position))
+        _check_static(kind, ("observe", position))
         if key in found:
             raise MalformedTest(f"{key!r} stands twice", ("observe", position))
         found[key] = kind

@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Config, ForkAfter, Refused
 from litmusfuzz.fuzz.executors.setting_types import Flag
 from litmusfuzz.fuzz.support import Support
-from litmusfuzz.oracles.arithmetic import gathered, pure, written
+from litmusfuzz.oracles.arithmetic import evaluated, gathered, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -132,9 +132,8 @@ class _Execution:
         elif kind.writes:
             self._store(self._stored(node), (0, 1))
         elif node.definition.has_value:
-            shapes = [self.test.type_of(name).shape for name in node.inputs]
             first, second = (
-                pure(node, [self.values[name][half] for name in node.inputs], shapes)
+                evaluated(self.test, node, [self.values[name][half] for name in node.inputs])
                 for half in (0, 1)
             )
             self.values[node.name] = (first, second)

@@ -10,7 +10,7 @@ from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.executors.protocol import Config, ForkAfter, Refused
 from litmusfuzz.fuzz.support import Support
-from litmusfuzz.oracles.arithmetic import gathered, pure, written
+from litmusfuzz.oracles.arithmetic import evaluated, gathered, written
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -44,8 +44,7 @@ class _Prepared:
                 stored = written(node, seen, operands, rows[node.resources[0]])
                 memory.update(zip(node.resources, stored, strict=True))
             elif node.definition.has_value:
-                shapes = [test.type_of(name).shape for name in node.inputs]
-                values[node.name] = pure(node, operands, shapes)
+                values[node.name] = evaluated(test, node, operands)
         return {Outcome.of(test, values | memory): count}
 
     def close(self) -> None:

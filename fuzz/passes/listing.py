@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
-from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, PureAttrs, RowsAttrs, SliceAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -128,4 +128,6 @@ def _call(node: Node, operands: Sequence[str]) -> str:
         more = [f"{attrs.begin}:{attrs.end}:{attrs.strides}"]
     elif isinstance(attrs, MomentumAttrs):
         more = [f"use_nesterov={attrs.use_nesterov}"]
+    elif isinstance(attrs, PureAttrs):
+        more = [f"{name}={_nested(value)}" for name, value in attrs.values]
     return f"{_SHORT.get(node.op, node.op)}({', '.join([*operands, *more])})"

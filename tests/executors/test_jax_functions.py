@@ -15,6 +15,7 @@ from helpers_ssa import PreparedFunction, random_state, results_of
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import (
+    DEFINED_OPS,
     DTYPES,
     OPS,
     Attrs,
@@ -125,7 +126,7 @@ COMPUTING = [
     op.name
     for op in OPS.values()
     if op.kind in (Kind.PURE, Kind.READ, Kind.WRITE, Kind.UPDATE)
-    and op.name not in ("NoOp", "Const")
+    and op.name not in {"NoOp", "Const", *DEFINED_OPS}
 ]
 
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.corpus.ops import DEFINED_OPS, OPS
 from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.executor import (
@@ -78,7 +79,9 @@ class JaxClusteredExecutor:
     """Executor over JAX, with clusters that XLA compiles."""
 
     name: ClassVar[str] = "jax"
-    support: ClassVar[Support] = Support(features=FEATURES - {"fetches", "placeholders"})
+    support: ClassVar[Support] = Support(
+        ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - {"fetches", "placeholders"}
+    )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (
             *("jax", "jax.numpy"),

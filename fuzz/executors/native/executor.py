@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.corpus.ops import DEFINED_OPS, OPS
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.fuzz.engines.settings import (
@@ -239,7 +240,9 @@ class NativeExecutor:
     """LitmusFuzz's own dataflow runtime, whose threads run without the GIL."""
 
     name: ClassVar[str] = "native"
-    support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
+    support: ClassVar[Support] = Support(
+        ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - {"clusters"}
+    )
     fork_after: ClassVar[ForkAfter] = ForkAfter(("litmusfuzz.fuzz.executors.native.executor",))
     setting_types: ClassVar[Mapping[str, SettingType]] = SETTING_TYPES
 

@@ -32,6 +32,7 @@ from litmusfuzz.corpus.model import (
     steps,
 )
 from litmusfuzz.corpus.ops import (
+    DEFINED_OPS,
     ConstAttrs,
     CountAttrs,
     Kind,
@@ -275,11 +276,14 @@ def lower(
     Raises
     ------
     Refused
-        If the test has clusters or a missing device; with `part`, if a loop, conditional
-        or section needs both processes.
+        If the test has an op without a kernel here, clusters or a missing device; with
+        `part`, if a loop, conditional or section needs both processes.
     """
     if test.clusters and not compiles:
         raise Refused("clusters")
+    for node in test.nodes:
+        if node.op in DEFINED_OPS:
+            raise Refused(f"op {node.op} (node {node.name})")
     # Before placement, since the guarantee applies to the test as given.
     everything = test.nodes
     loops = (node for node in everything if isinstance(node.attrs, LoopAttrs))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from tensorflow.core.framework import node_def_pb2
+from tensorflow.python.framework import op_def_registry
 
 from litmusfuzz.corpus.model import Mutex, Variable
 from litmusfuzz.corpus.ops import (
@@ -15,6 +16,7 @@ from litmusfuzz.corpus.ops import (
     CountAttrs,
     MomentumAttrs,
     PlaceholderAttrs,
+    PureAttrs,
     RowsAttrs,
     SliceAttrs,
     expand,
@@ -22,13 +24,14 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from tensorflow.core.framework import graph_pb2
 
     from litmusfuzz.corpus.model import LitmusTest, Node, Queue, Resource
     from litmusfuzz.corpus.ops import Nested
+    from litmusfuzz.corpus.pure.definition import AttrValue
 
 # The numbers of TensorFlow's enum DataType.
 DATA_TYPES: Final = {"float32": 1, "float64": 2, "int32": 3, "int64": 9, BOOL: 10}
@@ -142,6 +145,8 @@ def line(test: LitmusTest, node: Node) -> Line:
         If the op is not supported; the message names it.
     """
     op = {"Send": "Identity", "Recv": "Identity"}.get(node.op, node.op)
+    if node.definition.meaning is not None:
+        return Line(node, pure(test, node), ())
     if op not in _TYPE_ATTR:
         raise Refused(f"op {node.op} (node {node.name})")
     dtype = ""
@@ -181,6 +186,64 @@ def line(test: LitmusTest, node: Node) -> Line:
     elif isinstance(attrs, CountAttrs):
         constants = (const(np.array(attrs.count, np.int32)),)
     return Line(node, result, constants)
+
+
+def pure(test: LitmusTest, node: Node) -> node_def_pb2.NodeDef:
+    """Lower a pure op that the op table defines; TensorFlow's registry says how to write it."""
+    row = node.definition.meaning
+    assert row is not None
+    roles = row.roles(len(node.inputs))
+    assert roles is not None
+    dtypes = {role: test.type_of(name).dtype for role, name in zip(roles, node.inputs, strict=True)}
+    return registered(node.op, dtypes, roles, node.attrs)
+
+
+def registered(
+    op: str, dtypes: Mapping[str, str], roles: Sequence[str], attrs: object
+) -> node_def_pb2.NodeDef:
+    """A NodeDef of an op in TensorFlow's registry, without inputs.
+
+    Parameters
+    ----------
+    op : str
+    dtypes : mapping of str to str
+        Of each operand, by its name in the registry.
+    roles : sequence of str
+        The operand that each input is.
+    attrs : PureAttrs or None
+    """
+    definition = op_def_registry.get(op)
+    result = proto(op)
+    for operand in definition.input_arg:
+        if operand.type_attr:
+            result.attr[operand.type_attr].type = DATA_TYPES[dtypes[operand.name]]
+        if operand.number_attr:
+            result.attr[operand.number_attr].i = roles.count(operand.name)
+    values = dict(attrs.values) if isinstance(attrs, PureAttrs) else {}
+    for declared in definition.attr:
+        if declared.name in values:
+            _set(result.attr[declared.name], declared.type, values[declared.name])
+        elif declared.name not in result.attr:
+            result.attr[declared.name].CopyFrom(declared.default_value)
+    return result
+
+
+def _set(attr: Any, kind: str, value: AttrValue) -> None:
+    """Write the value of an attribute of the kind that the registry names."""
+    if kind == "shape":
+        attr.shape.SetInParent()
+        for extent in value if isinstance(value, tuple) else ():
+            attr.shape.dim.add().size = extent
+    elif kind in ("list(int)", "list(float)"):
+        attr.list.SetInParent()
+        held = attr.list.i if kind == "list(int)" else attr.list.f
+        held.extend(value if isinstance(value, tuple) else ())
+    elif kind == "type":
+        attr.type = DATA_TYPES[str(value)]
+    elif kind == "string":
+        attr.s = str(value).encode()
+    else:
+        setattr(attr, {"int": "i", "bool": "b", "float": "f"}[kind], value)
 
 
 def literal(value: Nested, shape: tuple[int, ...], dtype: str, *, whole: bool) -> npt.NDArray[Any]:

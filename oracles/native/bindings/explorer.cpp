@@ -6,6 +6,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
+
 #include "oracle.h"
 
 namespace nb = nanobind;
@@ -14,11 +16,37 @@ using namespace litmusfuzz::oracle;
 namespace {
 
 using Indices = std::vector<int32_t>;
-using RawOp =
-    std::tuple<std::string, bool, Indices, int32_t, std::tuple<int32_t, int32_t, int32_t>>;
+using RawOp = std::tuple<std::string, bool, Indices, int32_t, std::tuple<int32_t, int32_t, int32_t>,
+                         nb::object>;
 using RawEvent = std::tuple<int32_t, int32_t, Indices, Indices, Indices, Indices, Indices,
                             std::vector<std::pair<int32_t, bool>>, int32_t>;
 using RawToken = std::tuple<int32_t, int32_t, int32_t, Ints, Indices, Indices, Indices>;
+
+Ints read_ints(nb::handle value);
+nb::tuple to_tuple(const Ints& ints);
+
+/// The function of a pure op that only Python computes. A result that is a text, not ints,
+/// says that there is none: the caller knows why.
+Function function_of(const nb::object& callable, int32_t node) {
+  // The interpreter owns the reference: the last copy may go without the GIL.
+  std::shared_ptr<PyObject> held(nb::object(callable).release().ptr(), [](PyObject* object) {
+    nb::gil_scoped_acquire acquire;
+    Py_DECREF(object);
+  });
+  return [held, node](const std::vector<Ints>& operands) {
+    nb::gil_scoped_acquire acquire;
+    nb::object given = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(operands.size())));
+    if (!given.is_valid()) throw nb::python_error();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      PyTuple_SET_ITEM(given.ptr(), static_cast<Py_ssize_t>(i),
+                       to_tuple(operands[i]).release().ptr());
+    }
+    const nb::object result = nb::steal(PyObject_CallOneArg(held.get(), given.ptr()));
+    if (!result.is_valid()) throw nb::python_error();
+    if (!PyTuple_Check(result.ptr())) throw ValueTooLarge{node, 0};
+    return read_ints(result);
+  };
+}
 
 std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
                              const std::vector<std::pair<int32_t, std::vector<Ints>>>& queues,
@@ -38,10 +66,15 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
     program->capacity.push_back(capacity);
   }
   program->initial.resize(program->initial.size() + mutexes, 0);
-  for (const auto& [name, nesterov, rows, row_size, sizes] : ops) {
-    Op op{.code = op_code(name), .nesterov = nesterov, .rows = rows, .row_size = row_size};
+  for (const auto& [name, nesterov, rows, row_size, sizes, function] : ops) {
+    const bool called = !function.is_none();
+    Op op{.code = called ? OpCode::kCalled : op_code(name),
+          .nesterov = nesterov,
+          .rows = rows,
+          .row_size = row_size};
     std::tie(op.n, op.k, op.m) = sizes;
     op.node = static_cast<int32_t>(program->ops.size());
+    if (called) op.function = function_of(function, op.node);
     program->ops.push_back(std::move(op));
   }
   for (auto& [access, op, variables, resources, needs, after, operands, guards, part] : events) {

@@ -130,6 +130,20 @@ Value scattered(const Op& op, Value seen, Value operand, ValueTable& table) {
   return table.intern(out);
 }
 
+/// A result of the caller's function, from the table if it is known.
+Value called(const Op& op, std::span<const Value> inputs, ValueTable& table) {
+  if (const auto found = table.find_call(op.node, inputs)) return *found;
+  std::vector<std::vector<int64_t>> operands;
+  for (const Value each : inputs) {
+    int64_t scalar = 0;
+    const auto ints = table.view(each, scalar);
+    operands.emplace_back(ints.begin(), ints.end());
+  }
+  const Value result = table.intern(op.function(operands));
+  table.note_call(op.node, inputs, result);
+  return result;
+}
+
 }  // namespace
 
 OpCode op_code(const std::string& name) {
@@ -183,6 +197,7 @@ Value evaluate(const Op& op, std::span<const Value> inputs, ValueTable& table) {
       return map(inputs[0], table, [](int64_t x) { return std::max<int64_t>(x, 0); });
     case OpCode::kSelect: return select(inputs, table);
     case OpCode::kMatMul: return matmul(op, inputs, table);
+    case OpCode::kCalled: return called(op, inputs, table);
     default: return zip(op, op.code, inputs[0], inputs[1], table);
   }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,7 +39,12 @@ enum class OpCode : uint8_t {
   kScatterMul,
   kScatterMin,
   kScatterMax,
+  kCalled,  // a function of the caller's
 };
+
+/// A pure op that the caller computes, from the ints of its operands. Called once for equal
+/// operands in each table, from any thread. May throw ValueTooLarge.
+using Function = std::function<std::vector<int64_t>(const std::vector<std::vector<int64_t>>&)>;
 
 /// One node's op, with its attributes.
 struct Op {
@@ -52,12 +58,14 @@ struct Op {
   int32_t n = 0, k = 0, m = 0;
   /// The caller's number for the node, to name it in errors.
   int32_t node = 0;
+  /// kCalled: what it computes.
+  Function function = {};
 };
 
 /// The op with TensorFlow's name; throws std::invalid_argument if there is none.
 OpCode op_code(const std::string& name);
 
-/// A value reaches 2**24: the test is ill-formed.
+/// A value reaches 2**24, or an op has none: the test is ill-formed.
 struct ValueTooLarge {
   int32_t node;
   int64_t value;

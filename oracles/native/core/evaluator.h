@@ -1,7 +1,6 @@
 // Values of tokens, computed from the results of reads.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -66,8 +65,9 @@ class Evaluator {
       default: break;
     }
     if (token.op < 0) return kNoValue;
-    std::array<Value, 8> inputs;
     const size_t count = token.inputs.size();
+    inputs_.resize(count);
+    auto& inputs = inputs_;
     for (size_t i = 0; i < count; ++i) {
       inputs[i] = peek(token.inputs[i]);
       if (inputs[i] == kNoValue || inputs[i] == kTooLarge) return inputs[i];
@@ -104,6 +104,7 @@ class Evaluator {
   const Component& component_;
   ValueTable& table_;
   std::vector<Value> values_;
+  std::vector<Value> inputs_;  // of the token that is computed
   ValueTooLarge too_large_{};
 };
 

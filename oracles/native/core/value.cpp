@@ -44,8 +44,26 @@ std::span<const int64_t> ValueTable::view(Value value, int64_t& scalar) const {
   return table->vector(static_cast<size_t>(value - table->first_));
 }
 
+std::optional<Value> ValueTable::find_call(int32_t op, std::span<const Value> inputs) const {
+  std::vector<Value> key{op};
+  key.insert(key.end(), inputs.begin(), inputs.end());
+  for (const ValueTable* table = this; table; table = table->base_) {
+    const auto found = table->calls_.find(key);
+    if (found != table->calls_.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+void ValueTable::note_call(int32_t op, std::span<const Value> inputs, Value result) {
+  std::vector<Value> key{op};
+  key.insert(key.end(), inputs.begin(), inputs.end());
+  call_ints_ += key.size() + 16;
+  calls_.emplace(std::move(key), result);
+}
+
 size_t ValueTable::bytes() const {
-  return data_.capacity() * sizeof(int64_t) + starts_.capacity() * 16 + slots_.capacity() * 4;
+  return call_ints_ * sizeof(Value) + data_.capacity() * sizeof(int64_t) + starts_.capacity() * 16 +
+         slots_.capacity() * 4;
 }
 
 std::optional<Value> ValueTable::find(std::span<const int64_t> ints, uint64_t hash) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,10 @@ class ValueTable {
   /// long as the result.
   std::span<const int64_t> view(Value value, int64_t& scalar) const;
 
+  /// The result of a call of the caller's function number `op`, if it is known.
+  std::optional<Value> find_call(int32_t op, std::span<const Value> inputs) const;
+  void note_call(int32_t op, std::span<const Value> inputs, Value result);
+
   size_t bytes() const;
 
  private:
@@ -52,6 +57,8 @@ class ValueTable {
   std::vector<size_t> starts_;
   std::vector<uint64_t> hashes_;
   std::vector<int32_t> slots_;  // open addressing; -1 is free
+  std::map<std::vector<Value>, Value> calls_;  // op and operands: result
+  size_t call_ints_ = 0;
 };
 
 }  // namespace litmusfuzz::oracle

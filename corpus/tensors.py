@@ -1,0 +1,78 @@
+"""Types of tensors, limits on them, and the error of a test that breaks a rule.
+
+The lowest module of the package: the op table and the meanings of pure ops stand on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+MAX_ROWS: Final = 1024
+MAX_ELEMENTS: Final = 1 << 20
+MAX_MAGNITUDE: Final = 1 << 24
+"""Every value stays below, so that each dtype holds it exactly (semantics.md, 1)."""
+UNKNOWN: Final = -1
+"""A dimension that depends on values; if one dimension of a type does, all are unknown."""
+DTYPES: Final = ("int32", "int64", "float32", "float64")
+FLOATS: Final = ("float32", "float64")
+BOOL: Final = "bool"
+
+Nested = int | tuple["Nested", ...]
+"""A literal: an int, or rows of literals."""
+
+
+MAX_MESSAGE: Final = 2_000
+"""Characters of a message about a test or a file, at most."""
+
+
+class MalformedTest(ValueError):
+    """A litmus test that breaks a rule of its format.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, with the value and the limit.
+    path : tuple of str or int
+        Where: the keys from the top of the file, ``("graphs", "main", "r0",
+        "inputs", 0)``.
+    """
+
+    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def __str__(self) -> str:
+        where = ".".join(str(each)[:80] for each in self.path)
+        long = len(self.message) > MAX_MESSAGE  # it names something long
+        message = self.message[:MAX_MESSAGE] + " [...]" if long else self.message
+        return f"{where}: {message}" if where else message
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """dtype (one of `DTYPES`, or bool) and shape, lanes included.
+
+    The shape of a dynamic type is as many times `UNKNOWN` as its rank. Only results of pure ops
+    have one: such a value begins with its dimensions.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}".replace(str(UNKNOWN), "?")
+
+    @property
+    def dynamic(self) -> bool:
+        """True if the dimensions depend on values."""
+        return UNKNOWN in self.shape
+
+    @property
+    def size(self) -> int:
+        """Elements, lanes included; the limit for a dynamic type."""
+        if self.dynamic:
+            return MAX_ELEMENTS
+        return math.prod(self.shape)

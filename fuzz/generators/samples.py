@@ -1,0 +1,1122 @@
+"""Random calls of pure ops: attributes, types, and values for which the op does not fail.
+
+A *sample* has the operands of one call. Some are *data*: other values of the same type do as
+well, as far as the sizes of numbers allow. Others are *control*: shapes, axes, positions and
+the like, of which only some values fit.
+
+Each op needs a row in the table at the end, unless its operands are all data that broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.ops import BOOL, OPS, PureAttrs, TensorType
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping, Sequence
+
+    from litmusfuzz.corpus.pure.definition import AttrValue, PureOp
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One input of a sampled call.
+
+    Parameters
+    ----------
+    role : str
+        The operand that it is.
+    type : TensorType
+    values : tuple of int
+        Flat, row-major.
+    limit : int
+        Of a control operand: any values from 0 up to less than this do; 0 if only its own do.
+    data : bool
+        True if other values do as well.
+    """
+
+    role: str
+    type: TensorType
+    values: tuple[int, ...]
+    limit: int = 0
+    data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A call of an op that has a value."""
+
+    op: PureOp
+    attrs: PureAttrs | None
+    operands: tuple[Operand, ...]
+
+
+def sample(
+    rng: random.Random, op: PureOp, dtype: str | None = None, shape: Shape | None = None
+) -> Sample | None:
+    """Draw a call of an op.
+
+    Parameters
+    ----------
+    dtype : str, optional
+        Of the first operand that is data, if the op takes it; any by default.
+    shape : tuple of int, optional
+        Shape of that operand; any by default.
+
+    Returns
+    -------
+    Sample or None
+        None if no operand of the op can have that dtype and shape.
+    """
+    draw = _Draw(rng, op, dtype, shape)
+    try:
+        (_TABLE.get(op.name) or _broadcasting)(draw)
+    except _Unfit:
+        return None
+    return Sample(op, op.attributes(draw.attrs) if op.fields else None, tuple(draw.operands))
+
+
+class _Unfit(Exception):
+    """No call of the op has an operand of the wanted type."""
+
+
+@dataclass(slots=True)
+class _Draw:
+    """State of one call while it is sampled."""
+
+    rng: random.Random
+    op: PureOp
+    dtype: str | None
+    wanted: Shape | None
+    operands: list[Operand] = field(default_factory=list)
+    attrs: dict[str, AttrValue] = field(default_factory=dict)
+    dtypes: dict[str, str] = field(default_factory=dict)
+
+    # --- choices ---------------------------------------------------------------------
+
+    def flip(self, chance: float = 0.5) -> bool:
+        return self.rng.random() < chance
+
+    def number(self, low: int, high: int) -> int:
+        return self.rng.randint(low, high)
+
+    def shape(self, low: int = 0, high: int = 3, most: int = 4) -> Shape:
+        """Shape of the first data operand: the wanted one, or any of a rank in that range."""
+        if self.wanted is not None:
+            if not low <= len(self.wanted) <= high:
+                raise _Unfit
+            return self.wanted
+        return tuple(self.number(1, most) for _ in range(self.number(low, high)))
+
+    def of(self, role: str, first: str | None = None) -> str:
+        """Dtype of an operand; the first one may be asked for."""
+        variable = self.op.types[self.op.operands.index(role)]
+        if variable not in self.dtypes:
+            permitted = self.op.permitted(variable)
+            if first is not None and first not in permitted:
+                raise _Unfit
+            self.dtypes[variable] = first or self.rng.choice(permitted)
+        return self.dtypes[variable]
+
+    # --- operands --------------------------------------------------------------------
+
+    def data(
+        self, role: str, shape: Shape, low: int = -5, high: int = 5, *, free: bool = True
+    ) -> Shape:
+        """Add a data operand; not `free` if values outside the range do not do."""
+        first = None if any(each.data for each in self.operands) else self.dtype
+        dtype = self.of(role, first)
+        if dtype == BOOL:
+            low, high = 0, 1
+        values = tuple(self.number(low, high) for _ in range(math.prod(shape)))
+        self.operands.append(Operand(role, TensorType(dtype, shape), values, data=free))
+        return shape
+
+    def control(
+        self, role: str, values: Sequence[int] | int, shape: Shape | None = None, limit: int = 0
+    ) -> None:
+        """Add a control operand: a scalar, a vector, or of that shape."""
+        if isinstance(values, int):
+            values, shape = [values], ()
+        shape = (len(values),) if shape is None else shape
+        kind = TensorType(self.of(role), shape)
+        self.operands.append(Operand(role, kind, tuple(values), limit))
+
+    def positions(self, role: str, shape: Shape, limit: int) -> None:
+        """Add an operand of positions below `limit`."""
+        values = [self.number(0, limit - 1) for _ in range(math.prod(shape))]
+        self.control(role, values, shape, limit)
+
+    def axis(self, rank: int) -> int:
+        """An axis, sometimes counted from the end."""
+        if rank == 0:
+            raise _Unfit
+        return self.rng.randrange(-rank, rank)
+
+    def partner(self, shape: Shape) -> Shape:
+        """A shape that broadcasts with another, to the other."""
+        kind = self.rng.random()
+        if kind < 0.6:
+            return shape
+        if kind < 0.8:
+            return ()
+        start = self.number(0, len(shape))
+        return tuple(1 if self.flip(0.3) else extent for extent in shape[start:])
+
+
+# --- one function for each way to draw operands ------------------------------------------
+
+
+def _broadcasting(d: _Draw) -> None:
+    """All operands are data that broadcast."""
+    shape = d.shape()
+    for position, role in enumerate(d.op.operands):
+        d.data(role, shape if position == 0 else d.partner(shape))
+
+
+def _alike(d: _Draw) -> None:
+    """All operands are data of one shape."""
+    shape = d.shape()
+    for role in d.op.operands:
+        d.data(role, shape)
+
+
+def _small(d: _Draw) -> None:
+    shape = d.shape()
+    for role in d.op.operands:
+        d.data(role, shape, -3, 3, free=False)
+
+
+def _divided(d: _Draw) -> None:
+    shape = d.data("x", d.shape(), -9, 9)
+    other = d.partner(shape)
+    values = [d.rng.choice((-4, -3, -2, -1, 1, 2, 3, 5)) for _ in range(math.prod(other))]
+    d.control("y", values, other)
+
+
+def _power(d: _Draw) -> None:
+    shape = d.data("x", d.shape(), -5, 5, free=False)
+    d.data("y", d.partner(shape), 0, 5, free=False)
+
+
+def _shifted(d: _Draw) -> None:
+    shape = d.data("x", d.shape(), -9, 9)
+    d.data("y", d.partner(shape), 0, 5, free=False)
+
+
+def _clipped(d: _Draw) -> None:
+    shape = d.data("t", d.shape(), -9, 9)
+    d.control("clip_value_min", *_filled(d, shape, -4, -1))
+    d.control("clip_value_max", *_filled(d, shape, 0, 4))
+
+
+def _filled(d: _Draw, shape: Shape, low: int, high: int) -> tuple[list[int], Shape]:
+    other = shape if d.flip() else ()
+    return [d.number(low, high) for _ in range(math.prod(other))], other
+
+
+def _several(d: _Draw) -> None:
+    """One operand given several times, with one shape."""
+    shape = d.shape()
+    for _ in range(d.number(1, 3)):
+        d.data(d.op.operands[0], shape)
+
+
+def _selected(d: _Draw) -> None:
+    shape = d.shape()
+    d.control("condition", *_bits(d, d.partner(shape)), limit=2)
+    d.data("t", shape)
+    d.data("e", d.partner(shape))
+
+
+def _bits(d: _Draw, shape: Shape) -> tuple[list[int], Shape]:
+    return [d.number(0, 1) for _ in range(math.prod(shape))], shape
+
+
+def _leaky(d: _Draw) -> None:
+    d.attrs["alpha"] = d.rng.choice((-2, -1, 0, 1, 2, 3))
+    _alike(d)
+
+
+def _cast(d: _Draw) -> None:
+    d.attrs["DstT"] = d.rng.choice(d.op.permitted("A"))
+    d.data("x", d.shape())
+
+
+def _bucketize(d: _Draw) -> None:
+    d.attrs["boundaries"] = tuple(sorted(d.number(-5, 5) for _ in range(d.number(0, 4))))
+    d.data("input", d.shape())
+
+
+def _axes(d: _Draw, role: str, rank: int, *, least: int = 0) -> list[int]:
+    picked = d.rng.sample(range(rank), d.number(min(least, rank), rank))
+    found = [each - rank if d.flip(0.3) else each for each in picked]
+    if len(found) == 1 and d.flip():
+        d.control(role, found[0], limit=rank)
+    else:
+        d.control(role, found)
+    return picked
+
+
+def _reduced(d: _Draw) -> None:
+    d.attrs["keep_dims"] = d.flip()
+    shape = d.data("input", d.shape(), -3, 3)
+    if not shape:
+        d.control("reduction_indices", [])
+        return
+    _axes(d, "reduction_indices", len(shape))
+
+
+def _argument(d: _Draw) -> None:
+    d.attrs["output_type"] = d.rng.choice(("int32", "int64"))
+    shape = d.data("input", d.shape(1))
+    d.control("dimension", d.axis(len(shape)), limit=len(shape))
+
+
+def _scanned(d: _Draw) -> None:
+    d.attrs |= {"exclusive": d.flip(), "reverse": d.flip()}
+    shape = d.data("x", d.shape(1), -3, 3)
+    d.control("axis", d.axis(len(shape)), limit=len(shape))
+
+
+def _bincount(d: _Draw) -> None:
+    dense = d.op.name == "DenseBincount"
+    if dense:
+        d.attrs["binary_output"] = d.flip()
+    shape = d.shape(1, 2 if dense else 3)
+    number = d.number(1, 5)
+    d.positions(d.op.operands[0], shape, number + 1)
+    d.control("size", number, limit=5)
+    d.data("weights", shape)
+
+
+def _in_top(d: _Draw) -> None:
+    rows, classes = d.shape(2, 2)
+    d.data("predictions", (rows, classes))
+    d.positions("targets", (rows,), classes)
+    if d.op.name == "InTopK":
+        d.attrs["k"] = d.number(0, classes + 1)
+    else:
+        d.control("k", d.number(0, classes + 1))
+
+
+def _nth(d: _Draw) -> None:
+    d.attrs["reverse"] = d.flip()
+    shape = d.data("input", d.shape(1))
+    d.positions("n", (), shape[-1])
+
+
+def _bias_grad(d: _Draw) -> None:
+    first = d.flip(0.4)
+    d.attrs["data_format"] = "NCHW" if first else "NHWC"
+    d.data("out_backprop", d.shape(3 if first else 2, 4), -3, 3)
+
+
+def _bias(d: _Draw) -> None:
+    first = d.op.name == "BiasAdd" and d.flip(0.4)
+    if d.op.name == "BiasAdd":
+        d.attrs["data_format"] = "NCHW" if first else "NHWC"
+    shape = d.data("value", d.shape(3 if first else 2, 4))
+    d.data("bias", (shape[1 if first else -1],))
+
+
+def _cross(d: _Draw) -> None:
+    shape = d.shape(1)
+    if d.wanted is not None and shape[-1] != 3:
+        raise _Unfit
+    shape = (*shape[:-1], 3)
+    d.data("a", shape)
+    d.data("b", shape)
+
+
+def _steps(d: _Draw, count: int) -> list[int]:
+    """Ids of segments in ascending order, some left out."""
+    return list(
+        accumulate([d.number(0, 1)] + [d.rng.choice((0, 0, 1, 1, 2)) for _ in range(count - 1)])
+    )
+
+
+def _segments(d: _Draw) -> None:
+    shape = d.data("data", d.shape(1), -3, 3)
+    d.control("segment_ids", _steps(d, shape[0]))
+
+
+def _unsorted(d: _Draw) -> None:
+    shape = d.data("data", d.shape(1), -3, 3)
+    taken = shape[: d.number(1, len(shape))]
+    number = math.prod(taken)
+    values = [d.number(-1, number - 1) for _ in range(number)]
+    if d.op.name.endswith(("Max", "Min")):
+        values = d.rng.sample(range(number), number)  # no segment is empty
+    d.control("segment_ids", values, taken)
+    d.control("num_segments", number)
+
+
+def _sparse_segments(d: _Draw) -> None:
+    shape = d.data("data", d.shape(1), -3, 3)
+    ids = _steps(d, d.number(1, 4))
+    d.positions("indices", (len(ids),), shape[0])
+    d.control("segment_ids", ids)
+    if "num_segments" in d.op.operands:
+        d.control("num_segments", ids[-1] + d.number(1, 3))
+
+
+def _shape_of(d: _Draw) -> None:
+    if d.op.fields:
+        d.attrs["out_type"] = d.rng.choice(("int32", "int64"))
+    d.data("input", d.shape())
+
+
+def _where(d: _Draw) -> None:
+    d.data("input", d.shape(1))
+
+
+def _factors(d: _Draw, number: int) -> list[int]:
+    """Numbers with that product."""
+    out: list[int] = []
+    while number > 1:
+        divisor = d.rng.choice([k for k in range(2, number + 1) if number % k == 0])
+        out.append(divisor)
+        number //= divisor
+    out += [1] * d.number(0, 1)
+    d.rng.shuffle(out)
+    return out
+
+
+def _reshaped(d: _Draw) -> None:
+    shape = d.data("tensor", d.shape())
+    wanted = _factors(d, math.prod(shape))
+    if wanted and d.flip(0.3):
+        wanted[d.rng.randrange(len(wanted))] = -1
+    d.control("shape", wanted)
+
+
+def _ensured(d: _Draw) -> None:
+    shape = d.data("input", d.shape())
+    d.attrs["shape"] = tuple(-1 if d.flip(0.2) else each for each in shape)
+
+
+def _tiled(d: _Draw) -> None:
+    shape = d.data("input", d.shape())
+    d.control("multiples", [d.rng.choice((1, 1, 2, 3)) for _ in shape], limit=3)
+
+
+def _fill(d: _Draw) -> None:
+    d.control("dims", [d.number(1, 4) for _ in range(d.number(0, 3))], limit=4)
+    d.data("value", d.shape(0, 0))
+
+
+def _broadcast_to(d: _Draw) -> None:
+    shape = d.data("input", d.shape())
+    if d.wanted is None and shape and d.flip():
+        shape = (1, *shape[1:])
+        d.operands.pop()
+        d.data("input", shape)
+    grown = [d.number(2, 3) if each == 1 else each for each in shape]
+    d.control("shape", [*(d.number(1, 3) for _ in range(d.number(0, 1))), *grown])
+
+
+def _broadcast_args(d: _Draw) -> None:
+    shape = [d.number(1, 4) for _ in range(d.number(1, 3))]
+    pair = [shape, list(d.partner(tuple(shape))) or [1]]
+    d.rng.shuffle(pair)
+    d.control("s0", pair[0])
+    d.control("s1", pair[1])
+
+
+def _range(d: _Draw) -> None:
+    if d.dtype is not None and d.wanted not in (None, ()):
+        raise _Unfit
+    step = d.rng.choice((-3, -2, -1, 1, 2, 3))
+    first = d.number(-5, 5)
+    d.of("start", d.dtype)
+    d.control("start", first)
+    d.control(
+        "limit", first + (d.number(0, 9) if step > 0 else -d.number(0, 9)) + (1 if step > 0 else -1)
+    )
+    d.control("delta", step)
+
+
+def _one_hot(d: _Draw) -> None:
+    indices = tuple(d.number(1, 3) for _ in range(d.number(0, 2)))
+    depth = d.number(1, 4)
+    d.attrs["axis"] = d.number(-1, len(indices))
+    values = [d.number(-1, depth) for _ in range(math.prod(indices))]
+    d.control("indices", values, indices)
+    d.control("depth", depth, limit=5)
+    d.data("on_value", d.shape(0, 0))
+    d.data("off_value", ())
+
+
+def _transposed(d: _Draw) -> None:
+    shape = d.data("x", d.shape(1 if d.op.name.startswith("Conjugate") else 0))
+    d.control("perm", d.rng.sample(range(len(shape)), len(shape)))
+
+
+def _expanded(d: _Draw) -> None:
+    shape = d.data("input", d.shape())
+    d.control("dim", d.axis(len(shape) + 1), limit=len(shape) + 1)
+
+
+def _squeezed(d: _Draw) -> None:
+    shape = d.shape()
+    if d.wanted is None:
+        shape = tuple(1 if d.flip() else each for each in shape)
+    d.data("input", shape)
+    ones = [axis for axis, each in enumerate(shape) if each == 1]
+    d.attrs["squeeze_dims"] = tuple(d.rng.sample(ones, d.number(0, len(ones))))
+
+
+def _concatenated(d: _Draw) -> None:
+    shape = d.shape(1)
+    axis = d.axis(len(shape))
+    first = d.op.name == "Concat"
+    if first:
+        d.control("concat_dim", axis)
+    for number in range(d.number(2, 3)):
+        other = list(shape)
+        if number:
+            other[axis] = d.number(1, 3)
+        d.data("values", tuple(other))
+    if not first:
+        d.control("axis", axis)
+
+
+def _packed(d: _Draw) -> None:
+    shape = d.shape()
+    d.attrs["axis"] = d.axis(len(shape) + 1)
+    for _ in range(d.number(1, 3)):
+        d.data("values", shape)
+
+
+def _padded(d: _Draw) -> None:
+    shape = d.data("input", d.shape(1))
+    values = [d.number(0, 2) for _ in range(2 * len(shape))]
+    d.control("paddings", values, (len(shape), 2), 3)
+    if d.op.name == "PadV2":
+        d.data("constant_values", ())
+
+
+def _mirrored(d: _Draw) -> None:
+    d.attrs["mode"] = mode = d.rng.choice(("REFLECT", "SYMMETRIC"))
+    less = 1 if mode == "REFLECT" else 0
+    shape = d.data("input", d.shape(1))
+    values = [d.number(0, min(2, each - less)) for each in shape for _ in range(2)]
+    d.control("paddings", values, (len(shape), 2))
+
+
+def _mirror_grad(d: _Draw) -> None:
+    d.attrs["mode"] = mode = d.rng.choice(("REFLECT", "SYMMETRIC"))
+    less = 1 if mode == "REFLECT" else 0
+    shape = d.data("input", d.shape(1), -3, 3)
+    values: list[int] = []
+    for each in shape:
+        inner = d.rng.choice([k for k in range(1, each + 1) if each - k <= 2 * (k - less)])
+        before = d.rng.choice(
+            [a for a in range(each - inner + 1) if max(a, each - inner - a) <= inner - less]
+        )
+        values += [before, each - inner - before]
+    d.control("paddings", values, (len(shape), 2))
+
+
+def _sliced(d: _Draw) -> None:
+    shape = d.data("input", d.shape())
+    begins = [d.number(0, each - 1) for each in shape]
+    sizes = [
+        -1 if d.flip(0.2) else d.number(1, each - begin)
+        for each, begin in zip(shape, begins, strict=True)
+    ]
+    spare = min((e - s for e, s in zip(shape, sizes, strict=True)), default=0)
+    d.control("begin", begins, limit=0 if -1 in sizes else spare + 1)
+    d.control("size", sizes)
+
+
+def _strided_parts(d: _Draw, shape: Shape) -> tuple[list[list[int]], list[int]]:
+    """Begin, end and stride for some dimensions, with masks; and the sizes of the result."""
+    count = d.number(0, len(shape))
+    parts: list[list[int]] = []
+    masks = dict.fromkeys(("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask"), 0)
+    sizes: list[int] = []
+    for axis in range(count):
+        extent = shape[axis]
+        bit = 1 << len(parts)
+        if d.flip(0.1):
+            masks["new_axis_mask"] |= bit
+            parts.append([0, 0, 1])
+            sizes.append(1)
+            bit <<= 1
+        if d.flip(0.2):
+            masks["shrink_axis_mask"] |= bit
+            parts.append([d.rng.randrange(-extent, extent), 0, 1])
+            continue
+        begin, end = d.rng.randrange(-extent, extent), d.rng.randrange(-extent, extent + 1)
+        stride = d.rng.choice((-2, -1, 1, 1, 2))
+        masks["begin_mask"] |= bit * d.flip(0.3)
+        masks["end_mask"] |= bit * d.flip(0.3)
+        low = None if masks["begin_mask"] & bit else begin
+        high = None if masks["end_mask"] & bit else end
+        size = len(range(extent)[slice(low, high, stride)])
+        if not size:  # else a result without elements
+            masks["begin_mask"] |= bit
+            masks["end_mask"] |= bit
+            size = len(range(extent)[::stride])
+        parts.append([begin, end, stride])
+        sizes.append(size)
+    d.attrs |= masks
+    d.attrs["ellipsis_mask"] = 0
+    if count == len(shape) and not masks["new_axis_mask"] and d.flip(0.2):
+        d.attrs["ellipsis_mask"] = 1 << len(parts)  # stands for no dimension, at the end
+        parts.append([0, 0, 1])
+    return parts, [*sizes, *shape[count:]]
+
+
+def _strided(d: _Draw) -> None:
+    name = d.op.name
+    shape = d.shape(1)
+    if name == "StridedSliceGrad":
+        parts, sizes = _strided_parts(d, shape)
+        d.control("shape", list(shape))
+    else:
+        d.data("input", shape)
+        parts, sizes = _strided_parts(d, shape)
+    for place, role in enumerate(("begin", "end", "strides")):
+        d.control(role, [each[place] for each in parts])
+    if name == "StridedSliceGrad":
+        d.data("dy", tuple(sizes))
+    elif name == "TensorStridedSliceUpdate":
+        d.data("value", tuple(sizes))
+
+
+def _reversed(d: _Draw) -> None:
+    shape = d.data("tensor", d.shape())
+    d.control("dims", [d.number(0, 1) for _ in shape], limit=2)
+
+
+def _reversed_v2(d: _Draw) -> None:
+    shape = d.data("tensor", d.shape(1))
+    picked = d.rng.sample(range(len(shape)), d.number(0, len(shape)))
+    d.control("axis", [each - len(shape) if d.flip(0.3) else each for each in picked])
+
+
+def _sequence(d: _Draw) -> None:
+    shape = d.data("input", d.shape(2))
+    along, batch = d.rng.sample(range(len(shape)), 2)
+    d.attrs |= {"seq_dim": along, "batch_dim": batch}
+    d.positions("seq_lengths", (shape[batch],), shape[along] + 1)
+
+
+def _rolled(d: _Draw) -> None:
+    shape = d.data("input", d.shape(1))
+    if d.flip():
+        d.data("shift", (), -5, 5)
+        d.control("axis", d.axis(len(shape)))
+    else:
+        count = d.number(1, 3)
+        d.data("shift", (count,), -5, 5)
+        d.control("axis", [d.axis(len(shape)) for _ in range(count)])
+
+
+def _inverted(d: _Draw) -> None:
+    count = d.number(1, 6)
+    d.control("x", d.rng.sample(range(count), count))
+
+
+def _unraveled(d: _Draw) -> None:
+    shape = [d.number(1, 4) for _ in range(d.number(1, 3))]
+    d.positions("indices", (d.number(1, 4),) if d.flip() else (), math.prod(shape))
+    d.control("dims", shape)
+
+
+def _stitched(d: _Draw) -> None:
+    rest = tuple(d.number(1, 3) for _ in range(d.number(0, 2)))
+    shapes = [tuple(d.number(1, 3) for _ in range(d.number(0, 1))) for _ in range(d.number(1, 3))]
+    total = sum(math.prod(each) for each in shapes)
+    places = d.rng.sample(range(total), total)
+    if d.op.name == "DynamicStitch" and total > 1 and d.flip(0.3):
+        places = [min(each, total - 2) for each in places]
+    start = 0
+    for each in shapes:
+        number = math.prod(each)
+        d.control("indices", places[start : start + number], each)
+        start += number
+    for each in shapes:
+        d.data("data", (*each, *rest))
+
+
+def _blocks(d: _Draw) -> None:
+    """SpaceToBatch, BatchToSpace, with one block or a block for each dimension."""
+    to_batch = d.op.name.startswith("Space")
+    several = d.op.name.endswith("ND")
+    count = d.number(1, 2) if several else 2
+    block = [d.number(1, 3) for _ in range(count)] if several else [d.number(2, 3)] * 2
+    if not several:
+        d.attrs["block_size"] = block[0]
+    batch = d.number(1, 2)
+    rest = tuple(d.number(1, 2) for _ in range(d.number(0, 1) if several else 1))
+    pads: list[int] = []
+    extents: list[int] = []
+    for each in block:
+        inner = d.number(1, 2) if to_batch else d.number(1, 3)
+        if to_batch:
+            total = inner * each
+            before = d.number(0, min(2, total - 1))
+            after = d.number(0, min(2, total - 1 - before))
+            extents.append(total - before - after)
+            pads += [before, after]
+        else:
+            before = d.number(0, min(1, inner * each - 1))
+            after = d.number(0, min(1, inner * each - 1 - before))
+            extents.append(inner)
+            pads += [before, after]
+    if not to_batch:
+        batch *= math.prod(block)
+    shape = (batch, *extents, *rest)
+    if d.wanted not in (None, shape):
+        raise _Unfit
+    d.data("input", shape)
+    if several:
+        d.control("block_shape", block)
+    d.control("paddings" if to_batch else "crops", pads, (count, 2))
+
+
+def _depths(d: _Draw) -> None:
+    block = d.number(2, 3)
+    d.attrs["block_size"] = block
+    n, h, w, c = (d.number(1, 2) for _ in range(4))
+    deep = d.op.name.startswith("Depth")
+    shape = (n, h, w, c * block * block) if deep else (n, h * block, w * block, c)
+    if d.wanted not in (None, shape):
+        raise _Unfit
+    d.data("input", shape)
+
+
+def _searched(d: _Draw) -> None:
+    d.attrs["out_type"] = d.rng.choice(("int32", "int64"))
+    rows, count = d.number(1, 3), d.number(1, 4)
+    shape = d.shape(2, 2) if d.wanted is not None else (rows, d.number(1, 3))
+    ordered = [v for _ in range(shape[0]) for v in sorted(d.number(-5, 5) for _ in range(count))]
+    d.of("sorted_inputs", d.dtype)
+    d.control("sorted_inputs", ordered, (shape[0], count))
+    d.data("values", shape)
+
+
+_FORMATS: Final = ("NHWC", "NCHW", "HWNC", "HWCN")
+
+
+def _format_map(d: _Draw) -> None:
+    d.attrs |= {"src_format": d.rng.choice(_FORMATS), "dst_format": d.rng.choice(_FORMATS)}
+    shape = d.shape()
+    values = [d.rng.randrange(-4, 4) for _ in range(math.prod(shape))]
+    d.of("x", d.dtype)
+    d.control("x", values, shape, 4)
+
+
+def _format_permute(d: _Draw) -> None:
+    d.attrs |= {"src_format": d.rng.choice(_FORMATS), "dst_format": d.rng.choice(_FORMATS)}
+    shape = d.rng.choice(((4,), (4, 2)))
+    if d.wanted not in (None, shape):
+        raise _Unfit
+    d.data("x", shape)
+
+
+def _diag(d: _Draw) -> None:
+    d.data("diagonal", d.shape(1, 2, 3))
+
+
+def _diag_part(d: _Draw) -> None:
+    shape = d.shape(2, 4)
+    if d.wanted is None:
+        half = shape[: d.number(1, 2)]
+        shape = (*half, *half)
+    if len(shape) % 2 or shape[: len(shape) // 2] != shape[len(shape) // 2 :]:
+        raise _Unfit
+    d.data("input", shape)
+
+
+def _banded(d: _Draw) -> None:
+    shape = d.data("input", d.shape(2))
+    d.control("num_lower", d.number(-1, shape[-2]), limit=shape[-2] + 1)
+    d.control("num_upper", d.number(-1, shape[-1]), limit=shape[-1] + 1)
+
+
+def _matrix_diag(d: _Draw) -> None:
+    name = d.op.name
+    if name == "MatrixDiag":
+        d.data("diagonal", d.shape(1, 3))
+        return
+    if name.endswith("V3"):
+        d.attrs["align"] = d.rng.choice(("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"))
+    batch = tuple(d.number(1, 2) for _ in range(d.number(0, 1)))
+    rows, columns = d.number(1, 4), d.number(1, 4)
+    low = d.number(-rows + 1, columns - 1)
+    high = d.number(low, columns - 1)
+    longest = min(rows + min(high, 0), columns - max(low, 0))
+    if d.wanted is not None:
+        raise _Unfit
+    d.data("diagonal", (*batch, *((high - low + 1,) if low != high else ()), longest))
+    _diagonals(d, low, high)
+    least = longest - min(high, 0), longest + max(low, 0)
+    # The matrix may be as large as the diagonals need in one dimension only.
+    if rows != least[0] and columns != least[1]:
+        rows = least[0]
+    d.control("num_rows", -1 if rows == least[0] and d.flip(0.3) else rows)
+    inferred = d.operands[-1].values != (-1,) and columns == least[1] and d.flip(0.3)
+    d.control("num_cols", -1 if inferred else columns)
+    d.data("padding_value", ())
+
+
+def _diagonals(d: _Draw, low: int, high: int) -> None:
+    if low == high and d.flip():
+        d.control("k", low)
+    else:
+        d.control("k", [low] if low == high else [low, high])
+
+
+def _diag_packed(d: _Draw) -> None:
+    shape = d.data("input", d.shape(2, 3))
+    if d.op.name == "MatrixDiagPart":
+        return
+    if d.op.name.endswith("V3"):
+        d.attrs["align"] = d.rng.choice(("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"))
+    rows, columns = shape[-2:]
+    low = d.number(-rows + 1, columns - 1)
+    _diagonals(d, low, d.number(low, columns - 1))
+    d.data("padding_value", ())
+
+
+def _set_diag(d: _Draw) -> None:
+    shape = d.data("input", d.shape(2, 3))
+    rows, columns = shape[-2:]
+    if d.op.name == "MatrixSetDiag":
+        d.data("diagonal", (*shape[:-2], min(rows, columns)))
+        return
+    if d.op.name.endswith("V3"):
+        d.attrs["align"] = d.rng.choice(("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT"))
+    low = d.number(-rows + 1, columns - 1)
+    high = d.number(low, columns - 1)
+    longest = min(rows + min(high, 0), columns - max(low, 0))
+    d.data("diagonal", (*shape[:-2], *((high - low + 1,) if low != high else ()), longest))
+    _diagonals(d, low, high)
+
+
+def _gathered(d: _Draw) -> None:
+    shape = d.data("params", d.shape(1))
+    if d.op.name == "Gather":
+        d.positions("indices", tuple(d.number(1, 3) for _ in range(d.number(0, 2))), shape[0])
+        return
+    batch = d.number(0, len(shape) - 1) if d.flip(0.3) else 0
+    axis = d.number(batch, len(shape) - 1)
+    indices = (*shape[:batch], *(d.number(1, 3) for _ in range(d.number(0, 2))))
+    d.attrs["batch_dims"] = batch
+    if batch and batch < len(indices) and d.flip(0.3):
+        d.attrs["batch_dims"] = batch - len(indices)
+    d.positions("indices", indices, shape[axis])
+    d.control("axis", axis - len(shape) if d.flip(0.3) else axis)
+
+
+def _coordinates(d: _Draw, role: str, shape: Shape, *, distinct: bool) -> Shape:
+    """Add indices of elements, or of parts; their shape."""
+    depth = d.number(1, len(shape))
+    count = d.number(1, 3)
+    every = [()]  # type: list[tuple[int, ...]]
+    for extent in shape[:depth]:
+        every = [(*each, place) for each in every for place in range(extent)]
+    if distinct:
+        count = min(count, len(every))
+    picked = d.rng.sample(every, count) if distinct else [d.rng.choice(every) for _ in range(count)]
+    same = len(set(shape[:depth])) == 1 and not distinct
+    flat = [place for each in picked for place in each]
+    d.control(role, flat, (count, depth), shape[0] if same else 0)
+    return (count, *shape[depth:])
+
+
+def _gathered_nd(d: _Draw) -> None:
+    shape = d.data("params", d.shape(1))
+    _coordinates(d, "indices", shape, distinct=False)
+
+
+def _scattered(d: _Draw) -> None:
+    distinct = d.op.name.endswith("Update")
+    if d.op.name == "ScatterNd":
+        shape = tuple(d.number(1, 4) for _ in range(d.number(1, 3)))
+        if d.wanted is not None:
+            raise _Unfit
+        updates = _coordinates(d, "indices", shape, distinct=False)
+        d.data("updates", updates)
+        d.control("shape", list(shape))
+        return
+    shape = d.data(d.op.operands[0], d.shape(1))
+    d.data("updates", _coordinates(d, "indices", shape, distinct=distinct))
+
+
+def _sparse_entries(d: _Draw, shape: Shape) -> tuple[list[int], int]:
+    """Coordinates in order, none twice; and their number."""
+    every: list[tuple[int, ...]] = [()]
+    for extent in shape:
+        every = [(*each, place) for each in every for place in range(extent)]
+    picked = sorted(d.rng.sample(every, d.number(1, min(4, len(every)))))
+    return [place for each in picked for place in each], len(picked)
+
+
+def _sparse_to_dense(d: _Draw) -> None:
+    shape = tuple(d.number(1, 4) for _ in range(d.number(1, 3)))
+    flat, count = _sparse_entries(d, shape)
+    d.attrs["validate_indices"] = d.flip(0.7)
+    if d.wanted is not None:
+        raise _Unfit
+    d.control("sparse_indices", flat, (count, len(shape)))
+    d.control("output_shape", list(shape))
+    d.data("sparse_values", (count,))
+    d.data("default_value", ())
+
+
+def _sparse_product(d: _Draw) -> None:
+    rows, inner = d.number(1, 3), d.number(1, 3)
+    flat, count = _sparse_entries(d, (rows, inner))
+    d.attrs |= {"adjoint_a": d.flip(), "adjoint_b": d.flip()}
+    left = rows if d.attrs["adjoint_a"] else inner
+    other = (left, d.number(1, 3))
+    if d.wanted is not None:
+        raise _Unfit
+    d.control("a_indices", flat, (count, 2))
+    d.data("a_values", (count,), -3, 3)
+    d.control("a_shape", [rows, inner])
+    d.data("b", other[::-1] if d.attrs["adjoint_b"] else other, -3, 3)
+
+
+def _sparse_sum(d: _Draw) -> None:
+    shape = d.shape(1)
+    if math.prod(shape) > 1000:
+        raise _Unfit
+    flat, count = _sparse_entries(d, shape)
+    d.of("b", d.dtype)
+    d.control("a_indices", flat, (count, len(shape)))
+    values = [d.number(-5, 5) for _ in range(count)]
+    d.control("a_values", values)
+    d.control("a_shape", list(shape))
+    d.data("b", shape)
+
+
+def _sparse_reduced(d: _Draw) -> None:
+    shape = tuple(d.number(1, 4) for _ in range(d.number(1, 3)))
+    flat, count = _sparse_entries(d, shape)
+    if d.wanted is not None:
+        raise _Unfit
+    d.attrs["keep_dims"] = d.flip()
+    d.control("input_indices", flat, (count, len(shape)))
+    d.data("input_values", (count,), -3, 3)
+    d.control("input_shape", list(shape))
+    _axes(d, "reduction_axes", len(shape), least=1)
+
+
+def _multiplied(d: _Draw) -> None:
+    d.attrs |= {"adj_x": d.flip(0.3), "adj_y": d.flip(0.3)}
+    shape = d.shape(2, 4, 3)
+    other = (shape[-2] if d.attrs["adj_x"] else shape[-1], d.number(1, 3))
+    batch = shape[:-2]
+    if d.op.name != "BatchMatMul":
+        batch = tuple(1 if d.flip(0.2) else each for each in batch)[d.number(0, len(batch)) :]
+    d.data("x", shape, -3, 3)
+    d.data("y", (*batch, *(other[::-1] if d.attrs["adj_y"] else other)), -3, 3)
+
+
+def _einsum(d: _Draw) -> None:
+    equation = d.rng.choice(
+        ("ij->ji", "ij->i", "ij->", "ij,jk->ik", "ij,ij->", "i,j->ij", "ij,j->i", "bij,bjk->bik")
+    )
+    terms = equation.split("->")[0].split(",")
+    extents = {label: d.number(1, 3) for label in "bijk"}
+    if d.wanted is not None:
+        if len(terms[0]) != len(d.wanted):
+            raise _Unfit
+        extents |= dict(zip(terms[0], d.wanted, strict=True))
+    d.attrs["equation"] = equation
+    for term in terms:
+        d.data("inputs", tuple(extents[label] for label in term), -3, 3)
+
+
+def _sparse_matmul(d: _Draw) -> None:
+    d.attrs |= {name: d.flip() for name in ("a_is_sparse", "b_is_sparse")}
+    d.attrs |= {"transpose_a": d.flip(), "transpose_b": d.flip()}
+    shape = d.shape(2, 2)
+    inner = shape[0] if d.attrs["transpose_a"] else shape[1]
+    other = (inner, d.number(1, 3))
+    d.data("a", shape, -3, 3)
+    d.data("b", other[::-1] if d.attrs["transpose_b"] else other, -3, 3)
+
+
+def _tridiagonal(d: _Draw) -> None:
+    shape = d.shape(2, 3)
+    for role in ("superdiag", "maindiag", "subdiag"):
+        d.operands.append(_sampled(d, role, (*shape[:-2], 1, shape[-2])))
+    d.data("rhs", shape, -3, 3)
+
+
+def _sampled(d: _Draw, role: str, shape: Shape) -> Operand:
+    dtype = d.of(role, d.dtype)
+    values = tuple(d.number(-3, 3) for _ in range(math.prod(shape)))
+    return Operand(role, TensorType(dtype, shape), values)
+
+
+def _windows(d: _Draw, rank: int, *, rates: str = "", stride_one: bool = False) -> list[int]:
+    """Attributes of windows on images of `rank` dimensions; the window's extents."""
+    space = rank - 2
+    window = [d.number(1, 2) for _ in range(space)]
+    dilated = [d.number(1, 2) if rates else 1 for _ in range(space)]
+    strides = [d.number(1, 2)] * space
+    if max(dilated) > 1 and stride_one:
+        strides = [1] * space
+    d.attrs["strides"] = (1, *strides, 1)
+    if rates:
+        d.attrs[rates] = (1, *dilated, 1)
+    d.attrs["padding"] = d.rng.choice(("VALID", "SAME"))
+    if d.wanted is not None and len(d.wanted) != rank:
+        raise _Unfit
+    for extent, count, rate in zip((d.wanted or ())[1:-1], window, dilated, strict=False):
+        if extent < (count - 1) * rate + 1:
+            raise _Unfit
+    return window
+
+
+def _image(d: _Draw, rank: int) -> Shape:
+    return d.wanted or (d.number(1, 2), *(d.number(3, 4) for _ in range(rank - 2)), d.number(1, 2))
+
+
+def _convolved(rank: int) -> Callable[[_Draw], None]:
+    def draw(d: _Draw) -> None:
+        dilates = d.op.name == "Conv2D"
+        window = _windows(d, rank, rates="dilations" if dilates else "", stride_one=True)
+        shape = d.data("input", _image(d, rank), -3, 3)
+        d.data("filter", (*window, shape[-1], d.number(1, 2)), -3, 3)
+
+    return draw
+
+
+def _pooled(d: _Draw) -> None:
+    window = _windows(d, 4)
+    if d.op.name == "MaxPool":
+        d.attrs["ksize"] = (1, *window, 1)
+        d.data("input", _image(d, 4))
+        return
+    strides = d.attrs.pop("strides")
+    assert isinstance(strides, tuple)
+    d.data("input", _image(d, 4))
+    d.control("ksize", [1, *window, 1])
+    d.control("strides", list(strides))
+
+
+def _dilated(d: _Draw) -> None:
+    window = _windows(d, 4, rates="rates")
+    shape = d.data("input", _image(d, 4))
+    d.data("filter", (*window, shape[-1]))
+
+
+def _patched(d: _Draw) -> None:
+    rank = 4 if d.op.name == "ExtractImagePatches" else 5
+    window = _windows(d, rank, rates="rates" if rank == 4 else "")
+    d.attrs["ksizes"] = (1, *window, 1)
+    d.data("images" if rank == 4 else "input", _image(d, rank))
+
+
+def _resized(d: _Draw) -> None:
+    shape = d.data("images", d.shape(4, 4, 3))
+    d.control("size", [shape[1] * d.number(1, 3), shape[2] * d.number(1, 3)])
+
+
+_TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
+    **dict.fromkeys(("FloorDiv", "FloorMod", "TruncateDiv", "Div", "TruncateMod", "Mod"), _divided),
+    **dict.fromkeys(("ApproximateEqual", "Relu6Grad", "EluGrad"), _alike),
+    **dict.fromkeys(("TanhGrad", "SigmoidGrad", "ReciprocalGrad", "InvGrad"), _small),
+    "Pow": _power,
+    **dict.fromkeys(("LeftShift", "RightShift"), _shifted),
+    "ClipByValue": _clipped,
+    "AddN": _several,
+    "SelectV2": _selected,
+    **dict.fromkeys(("LeakyRelu", "LeakyReluGrad"), _leaky),
+    "Cast": _cast,
+    "Bucketize": _bucketize,
+    **dict.fromkeys(("Sum", "Prod", "Max", "Min", "All", "Any"), _reduced),
+    **dict.fromkeys(("ArgMax", "ArgMin"), _argument),
+    **dict.fromkeys(("Cumsum", "Cumprod"), _scanned),
+    **dict.fromkeys(("Bincount", "DenseBincount"), _bincount),
+    **dict.fromkeys(("InTopK", "InTopKV2"), _in_top),
+    "NthElement": _nth,
+    "BiasAddGrad": _bias_grad,
+    **dict.fromkeys(("BiasAdd", "BiasAddV1"), _bias),
+    "Cross": _cross,
+    **{f"Segment{kind}": _segments for kind in ("Sum", "Prod", "Max", "Min")},
+    **{f"UnsortedSegment{kind}": _unsorted for kind in ("Sum", "Prod", "Max", "Min")},
+    **dict.fromkeys(("SparseSegmentSum", "SparseSegmentSumWithNumSegments"), _sparse_segments),
+    **dict.fromkeys(("Shape", "Size", "Rank"), _shape_of),
+    "Where": _where,
+    "Reshape": _reshaped,
+    "EnsureShape": _ensured,
+    "Tile": _tiled,
+    "Fill": _fill,
+    "BroadcastTo": _broadcast_to,
+    "BroadcastArgs": _broadcast_args,
+    "Range": _range,
+    "OneHot": _one_hot,
+    **dict.fromkeys(("Transpose", "ConjugateTranspose"), _transposed),
+    "ExpandDims": _expanded,
+    "Squeeze": _squeezed,
+    **dict.fromkeys(("Concat", "ConcatV2"), _concatenated),
+    "Pack": _packed,
+    **dict.fromkeys(("Pad", "PadV2"), _padded),
+    "MirrorPad": _mirrored,
+    "MirrorPadGrad": _mirror_grad,
+    "Slice": _sliced,
+    **dict.fromkeys(("StridedSlice", "StridedSliceGrad", "TensorStridedSliceUpdate"), _strided),
+    "Reverse": _reversed,
+    "ReverseV2": _reversed_v2,
+    "ReverseSequence": _sequence,
+    "Roll": _rolled,
+    "InvertPermutation": _inverted,
+    "UnravelIndex": _unraveled,
+    **dict.fromkeys(("DynamicStitch", "ParallelDynamicStitch"), _stitched),
+    **dict.fromkeys(("SpaceToBatch", "SpaceToBatchND", "BatchToSpace", "BatchToSpaceND"), _blocks),
+    **dict.fromkeys(("SpaceToDepth", "DepthToSpace"), _depths),
+    **dict.fromkeys(("LowerBound", "UpperBound"), _searched),
+    "DataFormatDimMap": _format_map,
+    "DataFormatVecPermute": _format_permute,
+    "Diag": _diag,
+    "DiagPart": _diag_part,
+    "MatrixBandPart": _banded,
+    **{f"MatrixDiag{v}": _matrix_diag for v in ("", "V2", "V3")},
+    **{f"MatrixDiagPart{v}": _diag_packed for v in ("", "V2", "V3")},
+    **{f"MatrixSetDiag{v}": _set_diag for v in ("", "V2", "V3")},
+    **dict.fromkeys(("Gather", "GatherV2"), _gathered),
+    "GatherNd": _gathered_nd,
+    **dict.fromkeys(
+        (
+            "ScatterNd",
+            "ScatterNdNonAliasingAdd",
+            *(f"TensorScatter{kind}" for kind in ("Update", "Add", "Sub", "Max", "Min")),
+        ),
+        _scattered,
+    ),
+    "SparseToDense": _sparse_to_dense,
+    "SparseTensorDenseMatMul": _sparse_product,
+    "SparseTensorDenseAdd": _sparse_sum,
+    **dict.fromkeys(("SparseReduceSum", "SparseReduceMax"), _sparse_reduced),
+    **{f"BatchMatMul{v}": _multiplied for v in ("", "V2")},
+    "Einsum": _einsum,
+    "SparseMatMul": _sparse_matmul,
+    "TridiagonalMatMul": _tridiagonal,
+    "Conv2D": _convolved(4),
+    "Conv3D": _convolved(5),
+    "DepthwiseConv2dNative": _convolved(4),
+    **dict.fromkeys(("MaxPool", "MaxPoolV2"), _pooled),
+    "Dilation2D": _dilated,
+    **dict.fromkeys(("ExtractImagePatches", "ExtractVolumePatches"), _patched),
+    "ResizeNearestNeighbor": _resized,
+}
+PURE_OPS: Final = tuple(op.meaning for op in OPS.values() if op.meaning is not None)
+"""Rows of all ops that one function defines."""
