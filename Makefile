@@ -112,7 +112,7 @@ build/sanitize/address/%.so: fuzz/native/plugins/%.cpp $(NATIVE_HEADERS)
 setup: $(STAMP)
 
 # What the C++ modules are made of: an edit installs, and thus builds, again.
-NATIVE := CMakeLists.txt $(wildcard */native/*/*.cpp */native/*/*.cu */native/*/*.h */native/*/*/*.cpp */native/*/*/*.h)
+NATIVE := CMakeLists.txt $(wildcard */native/*/*.cpp */native/*/*.cu */native/*/*.h */native/*/*/*.cpp */native/*/*/*.cl */native/*/*/*.h*)
 
 $(STAMP): pyproject.toml requirements.lock $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \

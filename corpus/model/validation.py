@@ -546,8 +546,9 @@ def _check_members(
 
 
 def _check_device(device: str) -> None:
-    if device and not re.fullmatch(r"(cpu|gpu):(0|[1-9][0-9]{0,2})", device):
-        raise MalformedTest(f"a device is cpu:N or gpu:N, got {device[:80]!r}", ("device",))
+    if device and not re.fullmatch(r"(cpu|gpu|opencl):(0|[1-9][0-9]{0,2})", device):
+        message = f"a device is cpu:N, gpu:N or opencl:N, got {device[:80]!r}"
+        raise MalformedTest(message, ("device",))
 
 
 def check_texts(name: str, description: str) -> None:

@@ -159,6 +159,8 @@ def _engines(executor: str) -> list[Check]:
                 continue
             what = f"{executor}/{config.name}"
             found.append(Check(what, why, _how_to_get(executor, config.name), good=False))
+    if executor == "native":
+        found += _opencl()
     basic = executor == "native"
     says = f"{len(works)} configurations: {', '.join(works)}; workers are {worker.start_method}"
     return [
@@ -167,7 +169,31 @@ def _engines(executor: str) -> list[Check]:
     ]
 
 
+_GET_OPENCL: Final = (
+    "apt install pocl-opencl-icd ocl-icd-opencl-dev opencl-headers, then make setup; "
+    "for a GPU, the OpenCL driver (ICD) of its vendor"
+)
+
+
+def _opencl() -> Iterator[Check]:
+    """List the OpenCL devices, in a separate process: a driver may do anything."""
+    code = "from litmusfuzz.fuzz.executors.native.accelerators import opencl_devices\n"
+    code += "try: print(*opencl_devices(), sep=chr(10))\n"
+    code += "except RuntimeError as error: raise SystemExit(str(error))"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    devices = done.stdout.split("\n")[:-1] if done.returncode == 0 else []
+    for number, device in enumerate(filter(None, devices)):
+        yield Check(f"opencl:{number}", device)
+    if not any(devices):
+        says = done.stderr.strip().rpartition("\n")[2][-200:] or "no OpenCL device"
+        yield Check("OpenCL", f"{says}: for configurations `opencl`", _GET_OPENCL, good=False)
+
+
 def _how_to_get(executor: str, config: str) -> str:
+    if "opencl" in config:
+        return _GET_OPENCL
     if "gpu" in config:
         gpu = "an NVIDIA GPU"
         return f"{gpu}, and pip install 'jax[cuda12]'" if executor == "jax" else gpu

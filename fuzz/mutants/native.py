@@ -42,14 +42,20 @@ class PreparedMutant(PreparedTest):
         self._defect = defect
         super().__init__(test, config, strictness)
 
+    @property
+    def device_defect(self) -> str:  # type: ignore[override]  # a property in place of a member
+        """Defect of the devices."""
+        return self._defect
+
     def load(self, program: Program) -> _executor.Program:
         """Load the lowered test into the core."""
-        return _mutants.load(program, self._defect)
+        return _mutants.load(program, self._defect, self.backends(program))
 
 
 class NativeMutant(NativeExecutor):
     """The native executor with one defect."""
 
+    module: ClassVar[Any] = _mutants
     defect: ClassVar[str]
 
     @classmethod

@@ -89,7 +89,12 @@ def devices_of(test: LitmusTest) -> tuple[str, ...]:
     """The devices of a placed test, in the order of their names."""
     placed: list[Resource | Node] = [*test.variables, *test.mutexes, *test.queues]
     placed += test.nodes
-    return tuple(sorted({each.device for each in placed}, key=lambda d: (d[:4], int(d[4:]))))
+
+    def order(device: str) -> tuple[str, int]:
+        sort, _, number = device.partition(":")
+        return sort, int(number)
+
+    return tuple(sorted({each.device for each in placed}, key=order))
 
 
 def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:

@@ -205,7 +205,7 @@ def test_limits_are_reached_but_not_passed() -> None:
         (
             Variable("X", "int32", (), 0, "cpu"),
             ("device",),
-            "a device is cpu:N or gpu:N, got 'cpu'",
+            "a device is cpu:N, gpu:N or opencl:N, got 'cpu'",
         ),
         (Variable("X", "int32", (), 0, "cpu:0 "), ("device",), "got 'cpu:0 '"),
     ],

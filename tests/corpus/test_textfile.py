@@ -281,7 +281,7 @@ EDITS: list[tuple[str, str, Fields, str]] = [
     ("init: [1, 2, 3]", "init: {0: 1}", ("variables", "X", "init"), "a key must be a string"),
     ("init: [1, 2, 3]", "init: null", ("variables", "X", "init"), "got nothing"),
     ("init: [1, 2, 3]", "init: yes", ("variables", "X", "init"), "got a string"),
-    ("device: 'cpu:0'", "device: tpu:0", ("variables", "F", "device"), "cpu:N or gpu:N"),
+    ("device: 'cpu:0'", "device: tpu:0", ("variables", "F", "device"), "cpu:N, gpu:N or opencl:N"),
     ("device: 'cpu:0'", 'device: "cpu:0\\n"', ("variables", "F", "device"), "got 'cpu:0\\n'"),
     # graphs and nodes
     ("  main:", "  9:", ("graphs",), "a key must be a string"),

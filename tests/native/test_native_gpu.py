@@ -1,19 +1,19 @@
-"""Tests with a host and a GPU show exactly the allowed outcomes.
+"""Tests with a host and a GPU or OpenCL device show exactly the allowed outcomes.
 
-Each test runs on an emulated GPU, and on a real one; the skip of the latter says what is
-missing.
+Each test runs on an emulated GPU, on a real one, and on an OpenCL device with each way of using
+queues; a skip says what is missing.
 """
 
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, corpus_entry, share_of
+from helpers import LITMUS, corpus_entry, nightly, share_of
 from native.generated import generate_test
 from native.helpers_native import CONFIGS, CONTROLLED, all_outcomes
 from native.neuron import neuron as neuron_on
@@ -22,15 +22,20 @@ from native.test_native_engines import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.fuzz.executors.native import _executor, gpus
+from litmusfuzz.fuzz.executors.native import _executor, accelerators
+from litmusfuzz.fuzz.executors.native.accelerators import (
+    GATED,
+    IN_ORDER,
+    Accelerators,
+    OpenCl,
+    library,
+)
 from litmusfuzz.fuzz.executors.native.executor import (
-    WITH_GPU,
     NativeExecutor,
     PreparedTest,
     controlled_config,
     on_devices,
 )
-from litmusfuzz.fuzz.executors.native.gpus import Gpus
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.events import strictnesses
@@ -49,42 +54,77 @@ LIMIT = 20_000
 MP = litmus("X=1; Y=2 || r0=Y; r1=X")
 
 
-@pytest.fixture(params=["emulated", "real"])
-def kind(request) -> str:
-    """Return the kind of GPU by the setting's name."""
-    if request.param == "real":
-        lacking = Gpus().lacks("gpu:0")
-        if lacking:
-            pytest.skip(lacking)
-    return str(request.param)
+@dataclass(frozen=True)
+class Kind:
+    """A kind of device, and the configuration whose engines have threads."""
+
+    device: str
+    threaded: str
+    gpus: str = ""
+    opencl: OpenCl = IN_ORDER
+
+    @property
+    def with_host(self) -> tuple[str, str]:
+        """The host and a device."""
+        return ("cpu:0", f"{self.device}:0")
+
+    def lacks(self, device: str) -> str:
+        """Why a device is missing."""
+        return Accelerators(self.gpus == "emulated", self.opencl).lacks(device)
+
+    def controlled(self, devices: Sequence[str]) -> Config:
+        """Return a controlled configuration."""
+        config = controlled_config("", "random", split_updates=True)
+        return on_devices(config, "it", devices=devices, gpus=self.gpus, opencl=self.opencl)
 
 
-def controlled(kind: str, devices: Sequence[str]) -> Config:
-    """Return a controlled configuration."""
-    config = controlled_config("", "random", split_updates=True)
-    return on_devices(config, "it", devices=devices, gpus=kind)
+KINDS = {
+    "emulated": Kind("gpu", "emulated_gpu", "emulated"),
+    "real": Kind("gpu", "gpu", "real"),
+    "opencl": Kind("opencl", "cpu_and_opencl"),
+    "opencl out of order": Kind(
+        "opencl", "opencl_out_of_order", opencl=OpenCl(queues=2, out_of_order=True)
+    ),
+    "opencl gated": Kind("opencl", "opencl_gated", opencl=GATED),
+}
 
 
-def threaded(kind: str) -> Config:
+@pytest.fixture(params=KINDS)
+def kind(request) -> Kind:
+    """Return the kind of device, if this machine has one."""
+    found = KINDS[request.param]
+    if lacking := found.lacks(f"{found.device}:0"):
+        pytest.skip(lacking)
+    return found
+
+
+def threaded(kind: Kind) -> Config:
     """Return a configuration with an engine for each device."""
-    return CONFIGS["gpu" if kind == "real" else "emulated_gpu"]
+    return CONFIGS[kind.threaded]
 
 
-@pytest.mark.parametrize("devices", [WITH_GPU, ("gpu:0",), ("gpu:0", "gpu:1")], ids=" ".join)
-def test_all_executions_show_exactly_the_allowed_set(kind: str, devices) -> None:
-    """The whole corpus on host and GPU; half of it on a GPU only, the other half on two.
+@pytest.mark.parametrize("where", ["host and device", "device", "two devices"])
+def test_all_executions_show_exactly_the_allowed_set(kind: Kind, where: str) -> None:
+    """The whole corpus on host and device; half of it on a device only, the other half on two.
 
-    Where the GPU is emulated, ``make test`` takes a third of each.
+    Where the GPU is emulated, ``make test`` takes a third of each; with OpenCL, a ninth.
     """
-    for device in devices:
-        if lacking := Gpus(kind == "emulated").lacks(device):
+    if where == "two devices":
+        kind = replace(kind, opencl=replace(kind.opencl, sub_devices=2))
+    ours, files = {
+        "host and device": (kind.with_host, LITMUS),
+        "device": (kind.with_host[1:], LITMUS[::2]),
+        "two devices": ((f"{kind.device}:0", f"{kind.device}:1"), LITMUS[1::2]),
+    }[where]
+    for device in ours:
+        if lacking := kind.lacks(device):
             pytest.skip(lacking)
-    files = {WITH_GPU: LITMUS, ("gpu:0",): LITMUS[::2], ("gpu:0", "gpu:1"): LITMUS[1::2]}
-    for path in files[devices] if kind == "real" else share_of(files[devices], 3):
+    every = {"emulated": 3, "real": 1, "": 9}[kind.gpus]
+    for path in share_of(files, every):
         test = corpus_entry(path).test
         if test.clusters:
             continue
-        found = all_outcomes(test, RFC, LIMIT, controlled(kind, devices))
+        found = all_outcomes(test, RFC, LIMIT, kind.controlled(ours))
         assert found is not None, f"{path.stem}: more than {LIMIT} executions"
         assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), path.stem
 
@@ -93,9 +133,9 @@ def test_all_executions_show_exactly_the_allowed_set(kind: str, devices) -> None
     ("part", "noise"),
     [(0, Noise()), (1, Noise(transfer_delay_us_max=100)), (2, Noise(lanes=64))],
 )
-def test_every_outcome_of_real_threads_is_allowed(kind: str, part: int, noise: Noise) -> None:
-    """A third of the corpus with each noise; a third of that in ``make test``."""
-    for path in share_of(LITMUS[part::3], 3):
+def test_every_outcome_of_real_threads_is_allowed(kind: Kind, part: int, noise: Noise) -> None:
+    """A third of the corpus with each noise; a third or ninth of that in ``make test``."""
+    for path in share_of(LITMUS[part::3], 3 if kind.gpus else 9):
         test = corpus_entry(path).test
         if test.clusters:
             continue
@@ -109,14 +149,18 @@ def test_every_outcome_of_real_threads_is_allowed(kind: str, part: int, noise: N
             assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (path.stem, str(outcome))
 
 
-def test_generated_tests(kind: str) -> None:
-    """Exhaustive execution gives the allowed set; threads stay inside it."""
+def test_generated_tests(kind: Kind) -> None:
+    """Exhaustive execution gives the allowed set; threads stay inside it.
+
+    A thousand tests, of which ``make test`` takes a share.
+    """
     compared = 0
-    for seed in range(60):
+    seeds = share_of(range(1000), 16 if kind.gpus else 100)
+    for seed in seeds:
         test = generate_test(seed, effects=5)
         if test is None or len(list(islice(strictnesses(test, RFC), 33))) > 32:
             continue
-        found = all_outcomes(test, RFC, 2_000, controlled(kind, WITH_GPU))
+        found = all_outcomes(test, RFC, 2_000, kind.controlled(kind.with_host))
         if found is not None:
             assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), seed
             compared += 1
@@ -127,44 +171,67 @@ def test_generated_tests(kind: str) -> None:
         for outcome in seen:
             verdict = judge.judge(outcome)
             assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (seed, str(outcome))
-    assert compared >= 30
+    assert compared >= len(seeds) // 2
 
 
-@pytest.mark.parametrize("workers", [None, WITH_GPU])
-def test_the_neuron_trains_to_the_same_weights(kind: str, workers) -> None:
+@pytest.mark.parametrize("placed", [False, True])
+def test_the_neuron_trains_to_the_same_weights(kind: Kind, *, placed: bool) -> None:
+    """On the host and the device, as the test or the placement says, and on the device alone."""
     (expected,) = explorer.allowed_outcomes(neuron_on(None), RFC).witnesses
-    prepared = PreparedTest(neuron_on(workers), threaded(kind))
+    prepared = PreparedTest(neuron_on(kind.with_host if placed else None), threaded(kind))
     for delay_us in (0, 300):
         seen = prepared.run(64, Noise(copies=8, transfer_delay_us_max=delay_us), seed=1)
         assert seen == {expected: 64}
     prepared.close()
+    if not placed:
+        alone = on_devices(
+            CONFIGS["split"], "it", devices=kind.with_host[1:], gpus=kind.gpus, opencl=kind.opencl
+        )
+        prepared = PreparedTest(neuron_on(None), alone)
+        assert prepared.run(64, Noise(copies=8), seed=1) == {expected: 64}
+        prepared.close()
     assert expected.status is Status.COMPLETED
     assert (expected.plain["w"], expected.plain["b"]) == training()[1]
 
 
-def test_executions_are_recorded_and_replayed(kind: str) -> None:
-    prepared = PreparedTest(MP, controlled(kind, WITH_GPU))
+def test_executions_are_recorded_and_replayed(kind: Kind) -> None:
+    prepared = PreparedTest(MP, kind.controlled(kind.with_host))
     for seed in range(20):
         outcome, choices = prepared.record(seed)
         assert {prepared.replay(choices) for _ in range(20)} == {outcome}
 
 
-def test_a_test_on_a_gpu_keeps_the_guarantee_of_its_configuration(kind: str) -> None:
+def test_a_test_on_a_device_keeps_the_guarantee_of_its_configuration(kind: Kind) -> None:
     """Under `executor` an update is indivisible: both increments count."""
     test = litmus("X+=1 || X+=1 || r0=X")
     (x,) = test.variables
-    test = replace(test, variables=(replace(x, device="gpu:0"),))
+    test = replace(test, variables=(replace(x, device=kind.with_host[1]),))
     config = CONTROLLED[EXECUTOR]
-    config = replace(config, settings=(*config.settings, ("gpus", kind)))
+    more = [("gpus", kind.gpus)] if kind.gpus else kind.opencl.settings
+    config = replace(config, settings=(*config.settings, *more))
     found = all_outcomes(test, EXECUTOR, LIMIT, config)
     assert found is not None
     assert found[0] == set(explorer.allowed_outcomes(test, EXECUTOR).witnesses)
     assert {outcome.plain["X"] for outcome in found[0]} == {2}
 
 
-def test_the_kernels_of_a_real_gpu_are_those_of_the_host(tmp_path: Path) -> None:
-    """Compares bit by bit; ``make sanitize`` does the same for the emulated GPU."""
-    lacking = Gpus().lacks("gpu:0")
+@pytest.mark.parametrize("kind", ["real", "opencl"], indirect=True)
+def test_the_kernels_of_a_device_are_those_of_the_host(kind: Kind) -> None:
+    """Bit by bit, for all ops, operand types and widths; the last in several groups of threads.
+
+    ``make sanitize`` does the same for the emulated GPU.
+    """
+    accelerator = Accelerators(kind.gpus == "emulated", kind.opencl)
+    (gpu,) = accelerator.backends(kind.with_host[1:])
+    assert gpu is not None
+    assert gpu.kernel_differences((1, 6, 300)) == []
+
+
+@nightly
+@pytest.mark.parametrize("plug_in", ["cuda", "opencl"])
+def test_a_real_device_passes_the_tests_of_the_emulated_one(tmp_path: Path, plug_in: str) -> None:
+    """Half a minute of compiling."""
+    lacking = Accelerators().lacks("gpu:0" if plug_in == "cuda" else "opencl:0")
     if lacking:
         pytest.skip(lacking)
     core = ROOT / "fuzz/native/core"
@@ -177,7 +244,7 @@ def test_the_kernels_of_a_real_gpu_are_those_of_the_host(tmp_path: Path) -> None
         *sources,
         "-ldl",
     )
-    done = subprocess.run([program, Gpus.library()], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, library(plug_in)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
@@ -187,9 +254,9 @@ def test_the_kernels_of_a_real_gpu_are_those_of_the_host(tmp_path: Path) -> None
 @pytest.fixture
 def forgetful() -> Iterator[None]:
     """What is asked of GPUs is not remembered, neither before nor after."""
-    gpus._missing.cache_clear()
+    accelerators._missing_gpu.cache_clear()
     yield
-    gpus._missing.cache_clear()
+    accelerators._missing_gpu.cache_clear()
 
 
 def on_gpu(number: int) -> LitmusTest:
@@ -209,9 +276,9 @@ def test_a_build_without_a_toolkit_says_so(monkeypatch) -> None:
 
 
 def test_a_machine_without_such_a_gpu_says_so() -> None:
-    if Gpus.library() is None:
+    if library("cuda") is None:
         pytest.skip("no CUDA toolkit when this was built")
-    with pytest.raises(Refused, match=r"^device gpu:999 \(no GPU: .+\)$") as refusal:
+    with pytest.raises(Refused, match=r"^device gpu:999 \(no device: .+\)$") as refusal:
         PreparedTest(on_gpu(999), CONFIGS["plain"])
     assert "\n" not in str(refusal.value)
 
@@ -227,10 +294,10 @@ def test_a_plug_in_of_another_interface_is_refused(tmp_path: Path) -> None:
     old = compiled(tmp_path / "old.so", "-shared", "-fPIC", code)
     code.write_text("int nothing;\n")
     other = compiled(tmp_path / "other.so", "-shared", "-fPIC", code)
-    for library, message in (
-        (old, r"old\.so was built with GPU interface 99; this is 1$"),
+    for plug_in, message in (
+        (old, r"old\.so was built with GPU interface 99; this is 2$"),
         (other, r"other\.so has no litmusfuzz_gpu_interface$"),
         (tmp_path / "none.so", r"none\.so: cannot open"),
     ):
         with pytest.raises(RuntimeError, match=message):
-            _executor.cuda_gpu(str(library), 0)
+            _executor.plugin_gpu(str(plug_in))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from itertools import count as count_from
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -22,7 +24,13 @@ from litmusfuzz.fuzz.engines.settings import (
     UnknownEngine,
 )
 from litmusfuzz.fuzz.executors.native import _executor
-from litmusfuzz.fuzz.executors.native.gpus import Gpus
+from litmusfuzz.fuzz.executors.native.accelerators import (
+    GATED,
+    IN_ORDER,
+    OPENCL_SETTINGS,
+    Accelerators,
+    OpenCl,
+)
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.native.outcomes import Rows
 from litmusfuzz.fuzz.executors.native.running_engine import RunningEngine
@@ -124,6 +132,7 @@ def on_devices(
     processes: int = 1,
     devices: Sequence[str] = TWO_DEVICES,
     gpus: str = "",
+    opencl: OpenCl = IN_ORDER,
 ) -> Config:
     """Return a configuration that places tests on several devices.
 
@@ -140,7 +149,9 @@ def on_devices(
     devices : sequence of str
         Devices for resources and nodes without one.
     gpus : str
-        ``real`` or ``emulated`` (`fuzz.executors.native.gpus`), if a device is a GPU.
+        ``real`` or ``emulated`` (`fuzz.executors.native.accelerators`), if a device is a GPU.
+    opencl : OpenCl
+        How OpenCL devices are used.
     """
     assert config.guarantees == "rfc", config.name
     settings = [*config.settings, ("devices", " ".join(devices))]
@@ -148,6 +159,7 @@ def on_devices(
         settings.append(("processes", processes))
     if gpus:
         settings.append(("gpus", gpus))
+    settings += opencl.settings
     return Config(name, "rfc", tuple(settings))
 
 
@@ -166,13 +178,22 @@ def _configurations() -> Iterator[Config]:
     yield on_devices(pool, "two_processes", processes=2)
     yield on_devices(pool, "gpu", devices=WITH_GPU, gpus="real")
     yield on_devices(pool, "emulated_gpu", devices=WITH_GPU, gpus="emulated")
+    yield on_devices(pool, "opencl", devices=WITH_OPENCL[1:])
+    yield on_devices(pool, "cpu_and_opencl", devices=WITH_OPENCL)
+    yield on_devices(pool, "two_opencl", devices=TWO_OPENCL, opencl=OpenCl(sub_devices=2))
+    out_of_order = OpenCl(queues=2, out_of_order=True)
+    yield on_devices(pool, "opencl_out_of_order", devices=WITH_OPENCL, opencl=out_of_order)
+    yield on_devices(pool, "opencl_gated", devices=WITH_OPENCL, opencl=GATED)
 
 
 WITH_GPU: Final = ("cpu:0", "gpu:0")
 """The devices of the configurations that have a GPU."""
+WITH_OPENCL: Final = ("cpu:0", "opencl:0")
+TWO_OPENCL: Final = ("opencl:0", "opencl:1")
 _CONFIGURATIONS: Final = tuple(_configurations())
 
 
+_DEVICE: Final = "(cpu|gpu|opencl):[0-9]{1,3}"
 SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
     {
         "engine": Text("[^;,]+", "the name of an engine, without ';' and ','"),
@@ -180,9 +201,10 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
         "split_updates": Flag(),
         "scheduler": OneOf(SCHEDULERS),
         "depth": Number(1, MAX_DEPTH),
-        "devices": Text("(cpu|gpu):[0-9]{1,3}( (cpu|gpu):[0-9]{1,3}){0,7}", "devices, as cpu:0"),
+        "devices": Text(f"{_DEVICE}( {_DEVICE}){{0,7}}", "devices, as cpu:0"),
         "processes": Number(2, 2),
         "gpus": OneOf(("real", "emulated")),
+        **OPENCL_SETTINGS,
     }
 )
 """The values that each setting of a configuration may have."""
@@ -240,6 +262,10 @@ class NativeExecutor:
     """LitmusFuzz's own dataflow runtime, whose threads run without the GIL."""
 
     name: ClassVar[str] = "native"
+    module: ClassVar[Any] = _executor
+    """The C++ core."""
+    device_defect: ClassVar[str] = ""
+    """Defect of the devices of a mutant."""
     support: ClassVar[Support] = Support(
         ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - {"clusters"}
     )
@@ -258,6 +284,10 @@ class NativeExecutor:
         their runtimes. ``two_devices`` and ``two_processes`` split updates and distribute
         nodes without a device over two devices, each with a pool of its own; ``gpu`` does
         so for the host and a GPU, ``emulated_gpu`` for the host and an emulated GPU.
+        ``opencl`` puts everything on an OpenCL device, ``two_opencl`` on two parts of one;
+        ``cpu_and_opencl`` distributes nodes over the host and an OpenCL device, and so do
+        ``opencl_out_of_order`` and ``opencl_gated``, where it has two queues that execute
+        commands out of order, when the driver likes or in a random order.
         """
         return _CONFIGURATIONS
 
@@ -284,7 +314,7 @@ class NativeExecutor:
         """
         check_engine(config)
         for device in devices_for(config):
-            if lacking := Gpus.of(config).lacks(device):
+            if lacking := Accelerators.of(config, self.module, self.device_defect).lacks(device):
                 raise Unavailable(f"device {device} ({lacking})")
 
     @classmethod
@@ -302,7 +332,7 @@ class NativeExecutor:
         Raises
         ------
         Refused
-            If the test has clusters or a missing GPU; in two processes, if it has any
+            If the test has clusters or a missing device; in two processes, if it has any
             GPU, or a loop, conditional or section that needs both processes.
         """
         if not dict(config.settings).get("processes"):
@@ -339,6 +369,14 @@ def _engine_settings(config: Config) -> EngineSettings:
         raise Unavailable(str(error)) from None
 
 
+@contextmanager
+def _refused_if_too_large() -> Iterator[None]:
+    try:
+        yield
+    except MemoryError as error:
+        raise Refused(f"so much memory ({error})") from None
+
+
 class PreparedTest:
     """A loaded test.
 
@@ -353,10 +391,12 @@ class PreparedTest:
     Raises
     ------
     Refused
-        If the test has clusters or a missing GPU.
+        If the test has clusters or a missing device, or needs more memory than that has.
     """
 
     module: ClassVar[Any] = _executor
+    device_defect: str = ""
+    """Defect of the devices of a mutant."""
 
     def __init__(
         self,
@@ -374,14 +414,25 @@ class PreparedTest:
         self._noise = Noise()
         self._strictness = strictness
         self._devices = devices_for(config)
-        self._gpus = Gpus.of(config)
+        self._accelerators = Accelerators.of(config, self.module, self.device_defect)
+        self._backends: dict[int, list[_executor.Gpu]] = {}  # by lanes
         self._program = self.lowered(lanes=1)
-        self._core = self.load(self._program)
+        with _refused_if_too_large():
+            self._core = self.load(self._program)
         self._rows = Rows(test, test.observe)
 
     def load(self, program: Program) -> _executor.Program:
         """Load a lowered test into the core."""
-        return _executor.load(program, self._gpus.backends(program.device_names))
+        return _executor.load(program, self.backends(program))
+
+    def backends(self, program: Program) -> list[_executor.Gpu | None]:
+        """Return the backend of each device of a lowered test; None where the core computes."""
+        try:
+            made = self._accelerators.backends(program.device_names)
+        except RuntimeError as error:
+            raise Unavailable(str(error)) from None
+        self._backends[program.lanes] = [each for each in made if each is not None]
+        return made
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times, rounded up to a step of `noise.copies`.
@@ -393,8 +444,13 @@ class PreparedTest:
         Raises
         ------
         Refused
-            If the scheduler ``uniform`` does not accept the test.
+            If the scheduler ``uniform`` does not accept the test, or if memory is used up.
         """
+        with _refused_if_too_large():
+            return self._run(count, noise, seed)
+
+    def _run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        self._reseed(seed)
         if self._settings.engine == "controlled":
             try:
                 found = self._core.walk(self._scheduler, self._depth, count, seed)
@@ -410,8 +466,14 @@ class PreparedTest:
             ]
             self._threads = self._perturbed(noise)
             self._noise = noise
+            self._reseed(seed)
         rows, _, _ = self._threads.run(count, noise.shuffle, noise.transfer_delay_us_max, seed)
         return self._histogram(rows)
+
+    def _reseed(self, seed: int) -> None:
+        """Make what devices do at random depend on the seed."""
+        for gpu in chain.from_iterable(self._backends.values()):
+            gpu.reseed(seed)
 
     def close(self) -> None:
         """End the engines' threads."""
@@ -428,10 +490,11 @@ class PreparedTest:
             strictness=self._strictness,
             lanes=lanes,
             devices=self._devices,
-            lacks=self._gpus.lacks,
+            lacks=self._accelerators.lacks,
         )
 
     def _perturbed(self, noise: Noise) -> _executor.Threads:
+        self._backends = {1: self._backends.get(1, [])}  # without those of earlier noise
         core = self._core if noise.lanes == 1 else self.load(self.lowered(noise.lanes))
         engines = [engine.core for engine in self._engines]
         copies = copies_of(self._test, noise.copies)
@@ -499,6 +562,7 @@ class PreparedTest:
         Diverged
             If the replay differs: the executor is not deterministic.
         """
+        self._reseed(0)
         row, choices = self._core.record(self._scheduler, self._depth, seed)
         outcome = self._outcome(row)
         if self.replay(choices) != outcome:
@@ -513,6 +577,7 @@ class PreparedTest:
         Diverged
             If the enabled events differ from the recorded ones.
         """
+        self._reseed(0)
         row, made = self._core.replay(list(choices))
         if row is None:
             raise Diverged(f"after {made} of {len(choices)} choices other events may come next")

@@ -14,9 +14,10 @@
 #include "controlled.h"
 #include "engines.h"
 #include "exhaustive.h"
-#include "gpu/cuda.h"
+#include "gpu/comparison.h"
 #include "gpu/emulated.h"
 #include "gpu/gpu.h"
+#include "gpu/plugin.h"
 #include "partition_runner.h"
 #include "python_backend.h"
 #include "schedulers/bounded.h"
@@ -394,16 +395,14 @@ void deliver(PartitionRunner& station, const nb::bytes& bytes) {
   station.deliver(message);
 }
 
-std::unique_ptr<Backend> over(std::unique_ptr<gpu::Device> device) {
+std::unique_ptr<gpu::Gpu> over(std::unique_ptr<gpu::Device> device) {
   return std::make_unique<gpu::Gpu>(std::move(device));
 }
 
-}  // namespace
-
-#ifdef LITMUSFUZZ_MUTANTS
-Program read_mutant(nb::handle from, const std::string& defect, const Backends& backends) {
+Defect defect_named(const std::string& name) {
   static const std::unordered_map<std::string, Defect> names{
       {"", Defect::kNone},
+#ifdef LITMUSFUZZ_MUTANTS
       {"relaxed atomics", Defect::kRelaxedAtomics},
       {"store buffers", Defect::kStoreBuffers},
       {"stale cache", Defect::kStaleCache},
@@ -414,6 +413,15 @@ Program read_mutant(nb::handle from, const std::string& defect, const Backends& 
       {"one run waited for", Defect::kOneRunWaitedFor},
       {"early transfer", Defect::kEarlyTransfer},
       {"copied variables", Defect::kCopiedVariables},
+      {"unawaited operand", Defect::kUnawaitedOperand},
+      {"event of wrong queue", Defect::kEventOfWrongQueue},
+      {"early reuse", Defect::kEarlyReuse},
+      {"unawaited upload", Defect::kUnawaitedUpload},
+      {"unawaited download", Defect::kUnawaitedDownload},
+      {"stale map", Defect::kStaleMap},
+      {"contraction", Defect::kContraction},
+      {"broken source", Defect::kBrokenSource},
+      {"lost device", Defect::kLostDevice},
       {"two holders", Defect::kTwoHolders},
       {"early release", Defect::kEarlyRelease},
       {"last in, first out", Defect::kLastInFirstOut},
@@ -427,8 +435,25 @@ Program read_mutant(nb::handle from, const std::string& defect, const Backends& 
       {"split snapshot", Defect::kSplitSnapshot},
       {"split write-back", Defect::kSplitWriteBack},
       {"aliased snapshot", Defect::kAliasedSnapshot},
-      {"early snapshot", Defect::kEarlySnapshot}};
-  return read_program(from, backends, named(names, defect));
+      {"early snapshot", Defect::kEarlySnapshot},
+#endif
+  };
+  return named(names, name);
+}
+
+/// Opens a device through a plug-in; the defect is one of the OpenCL plug-in of the mutants.
+std::unique_ptr<gpu::Gpu> plugin_gpu(const std::string& path, const std::string& platform,
+                                     uint32_t number, uint32_t sub_devices, uint32_t queues,
+                                     bool out_of_order, bool gated, const std::string& defect) {
+  return over(gpu::load(
+      path, {platform, number, sub_devices, queues, out_of_order, gated, defect_named(defect)}));
+}
+
+}  // namespace
+
+#ifdef LITMUSFUZZ_MUTANTS
+Program read_mutant(nb::handle from, const std::string& defect, const Backends& backends) {
+  return read_program(from, backends, defect_named(defect));
 }
 #endif
 
@@ -463,11 +488,27 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
       .def("rows", &PartitionRunner::rows)
       .def("close", &PartitionRunner::close);
   nb::class_<Backend>(m, "Backend");
+  nb::class_<gpu::Gpu, Backend>(m, "Gpu")
+      .def(
+          "reseed", [](gpu::Gpu& self, uint64_t seed) { self.device().reseed(seed); },
+          nb::call_guard<nb::gil_scoped_release>())
+      .def("usage",
+           [](gpu::Gpu& self) {
+             const gpu::Usage usage = self.device().usage();
+             return nb::make_tuple(usage.buffers, usage.events);
+           })
+      .def("kernel_differences", &gpu::kernel_differences, nb::arg("sizes"),
+           nb::call_guard<nb::gil_scoped_release>());
   m.def("emulated_gpu", [] { return over(std::make_unique<gpu::Emulated>()); });
+  m.def("plugin_gpu", &plugin_gpu, nb::arg("path"), nb::kw_only(), nb::arg("platform") = "",
+        nb::arg("number") = 0, nb::arg("sub_devices") = 1, nb::arg("queues") = 1,
+        nb::arg("out_of_order") = false, nb::arg("gated") = false, nb::arg("defect") = "");
   m.def(
-      "cuda_gpu",
-      [](const std::string& path, uint32_t number) { return over(gpu::load_cuda(path, number)); },
-      nb::arg("path"), nb::arg("number"));
+      "plugin_devices",
+      [](const std::string& path, const std::string& platform, uint32_t sub_devices) {
+        return gpu::list(path, {.platform = platform, .sub_devices = sub_devices});
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("platform") = "", nb::arg("sub_devices") = 1);
   // The backends must live as long.
 #ifdef LITMUSFUZZ_MUTANTS
   m.def("load", &read_mutant, nb::arg("program"), nb::arg("defect"),

@@ -21,6 +21,16 @@ enum class Defect : uint8_t {
   // Devices.
   kEarlyTransfer,
   kCopiedVariables,
+  // OpenCL (fuzz/native/plugins/opencl).
+  kUnawaitedOperand,
+  kEventOfWrongQueue,
+  kEarlyReuse,
+  kUnawaitedUpload,
+  kUnawaitedDownload,
+  kStaleMap,
+  kContraction,
+  kBrokenSource,
+  kLostDevice,
   // Sections and queues.
   kTwoHolders,
   kEarlyRelease,

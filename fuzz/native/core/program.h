@@ -4,7 +4,8 @@
 // A *slot* becomes ready once in each frame, and may then hold a value. A body's first
 // slots are its arguments; then each node has one, ready when the node is done. A node
 // with bodies has more: one for each result, then one that is ready when all instances
-// inside are done. Its own slot is ready with its results; of a call, with all instances. A cluster has one for each value of a member.
+// inside are done. Its own slot is ready with its results; of a call, with all instances. A
+// cluster has one for each value of a member.
 #pragma once
 
 #include <cstdint>

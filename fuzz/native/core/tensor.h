@@ -63,11 +63,11 @@ class Tensor {
   /// A value of its own, with undefined contents; at least one byte.
   static Tensor of_size(size_t bytes) {
     Tensor made;
-    made.size_ = bytes;
-    if (made.shared()) {
+    if (bytes > kInline) {
       Buffer* const buffer = new (::operator new(kHeader + bytes)) Buffer{1};
       std::memcpy(made.storage_.data(), &buffer, sizeof buffer);
     }
+    made.size_ = bytes;  // last: without memory there is nothing to release
     return made;
   }
   static Tensor copy_of(const void* data, size_t bytes) {

@@ -98,6 +98,7 @@ class Cuda final : public Device {
   void copy_out(std::byte* here, const void* there, size_t bytes) override {
     select();
     check(cudaMemcpyAsync(here, there, bytes, cudaMemcpyDeviceToHost, stream_));
+    wait();
   }
 
   void launch(const Call& call) override {
@@ -131,8 +132,9 @@ extern "C" __attribute__((visibility("default"))) uint32_t litmusfuzz_gpu_interf
 }
 
 /// Returns null, and sets `error`, if there is no such GPU.
-extern "C" __attribute__((visibility("default"))) Device* litmusfuzz_make_gpu(uint32_t number,
-                                                                              std::string* error) {
+extern "C" __attribute__((visibility("default"))) Device* litmusfuzz_make_gpu(
+    const Settings& settings, std::string* error) {
+  const uint32_t number = settings.number;
   int count = 0;
   if (const cudaError_t found = cudaGetDeviceCount(&count); found != cudaSuccess) {
     *error = cudaGetErrorString(found);

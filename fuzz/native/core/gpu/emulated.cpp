@@ -43,6 +43,7 @@ void Emulated::copy_in(void* there, const std::byte* here, size_t bytes) {
 
 void Emulated::copy_out(std::byte* here, const void* there, size_t bytes) {
   ask([=] { std::memcpy(here, there, bytes); });
+  wait();
 }
 
 void Emulated::launch(const Call& call) {

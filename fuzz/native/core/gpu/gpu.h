@@ -36,9 +36,8 @@ class Staging {
 };
 
 /// A Tensor of this backend holds the address of a `Value`. Each op makes a new value and
-/// never writes in place, so that readers need no tracking. A device has one stream, in
-/// the order in which values are made, so that only host reads of values wait: predicates,
-/// transfers to other devices, and outcomes.
+/// never writes in place. The device keeps the order in which values are made, so that only
+/// host reads of values wait: predicates, transfers to other devices, and outcomes.
 class Gpu final : public Backend {
  public:
   explicit Gpu(std::unique_ptr<Device> device);
@@ -61,6 +60,8 @@ class Gpu final : public Backend {
   Tensor entered(const Tensor& bytes) override;
   bool truth(const Tensor& value) override;
   Tensor read(const Tensor& value, const Type& type) override;
+
+  Device& device() { return *device_; }
 
  private:
   struct Value {

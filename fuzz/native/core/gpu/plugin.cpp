@@ -1,4 +1,4 @@
-#include "gpu/cuda.h"
+#include "gpu/plugin.h"
 
 #include <dlfcn.h>
 
@@ -14,9 +14,7 @@ F* symbol(void* library, const std::string& path, const char* name) {
   return reinterpret_cast<F*>(found);
 }
 
-}  // namespace
-
-std::unique_ptr<Device> load_cuda(const std::string& path, uint32_t number) {
+void* opened(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw std::runtime_error(dlerror());
   const uint32_t theirs = symbol<uint32_t()>(library, path, "litmusfuzz_gpu_interface")();
@@ -24,11 +22,28 @@ std::unique_ptr<Device> load_cuda(const std::string& path, uint32_t number) {
     throw std::runtime_error(path + " was built with GPU interface " + std::to_string(theirs) +
                              "; this is " + std::to_string(kInterface));
   }
+  return library;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> load(const std::string& path, const Settings& settings) {
+  void* const library = opened(path);
   std::string error;
-  std::unique_ptr<Device> made(symbol<Device*(uint32_t, std::string*)>(
-      library, path, "litmusfuzz_make_gpu")(number, &error));
-  if (!made) throw std::runtime_error("no GPU: " + error);
+  std::unique_ptr<Device> made(symbol<Device*(const Settings&, std::string*)>(
+      library, path, "litmusfuzz_make_gpu")(settings, &error));
+  if (!made) throw std::runtime_error("no device: " + error);
   return made;
+}
+
+std::vector<std::string> list(const std::string& path, const Settings& settings) {
+  void* const library = opened(path);
+  std::vector<std::string> lines;
+  std::string error;
+  symbol<void(const Settings&, std::vector<std::string>*, std::string*)>(
+      library, path, "litmusfuzz_list_gpus")(settings, &lines, &error);
+  if (!error.empty()) throw std::runtime_error(error);
+  return lines;
 }
 
 }  // namespace litmusfuzz::executor::gpu
