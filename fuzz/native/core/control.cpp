@@ -111,8 +111,8 @@ Call::Call(const Program& program, Frame& frame, const Node& node)
 bool Call::unused() const {
   for (uint32_t k = 1; k <= node_.results; ++k) {
     const Slot& slot = frame_.body.slots[node_.slot + k];
-    const bool shown = std::any_of(
-        program_.observed.begin(), program_.observed.end(), [&](const Observed& each) {
+    const bool shown =
+        std::any_of(program_.observed.begin(), program_.observed.end(), [&](const Observed& each) {
           return !frame_.around && each.run == frame_.run && each.slot == node_.slot + k;
         });
     if (shown || !slot.edges.empty() || !slot.results.empty()) return false;
