@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import dumps, load
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
+from tests.corpus.apart import APART
 
 FOLDER = LITMUS[0].parents[1] / "findings"
 FILES = {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
@@ -162,3 +165,11 @@ def test_the_single_threaded_executor_still_waits() -> None:
         check=False,
     )
     assert done.returncode == 1, done.stdout + done.stderr
+
+
+def test_an_experiment_sets_each_two_findings_apart() -> None:
+    """`tests.corpus.apart` wrote it; a new finding has to be compared with all others."""
+    with APART.open() as file:
+        pairs = [frozenset((row["finding"], row["other"])) for row in csv.DictReader(file)]
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == {frozenset(pair) for pair in combinations(FILES.keys() - CRASHES, 2)}
