@@ -92,6 +92,8 @@ RUN_SETUPS: Final = MappingProxyType(
             # Lanes, so that a torn value shows.
             RunSetup("pool, wide", "plain", Noise(copies=32, lanes=2048), 512),
             RunSetup("two devices", "two_devices", Noise(copies=64), 512),
+            # Of the mutants of OpenCL devices, which have no other.
+            RunSetup("OpenCL, gated", "opencl_gated", Noise(copies=4), 64),
             # Each copy's chains on threads of their own, begun within nanoseconds.
             RunSetup("gang", "gang", Noise(1024, shuffle=False, together=True, pinned=True), 4096),
         ),

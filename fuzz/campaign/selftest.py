@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
-from litmusfuzz.fuzz.executors.protocol import Mutant
+from litmusfuzz.fuzz.executors.protocol import Checkable, Mutant
 from litmusfuzz.fuzz.executors.table import CANARY, CONTROL, EXECUTORS, MUTANT, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.model import GUARANTEES
@@ -49,6 +49,8 @@ CONFIRMATION_RUNS: Final = 8
 CONTROL_RUNS: Final = 16
 """Runs of the control, none of which may show a forbidden outcome."""
 PROGRESS_S: Final = 0.25
+CHECK: Final = "check"
+"""Name under which kills are counted that an executor's own check of a configuration makes."""
 
 ShowProgress = Callable[[Selftest], None]
 
@@ -155,7 +157,8 @@ class _SelftestRun:
         first, *_ = configs = made.configurations()
         by_name = {config.name: config for config in configs} | {"": first}
         setups = RUN_SETUPS[origin]
-        if origin == "native" and "controlled" not in by_name:  # a mutant without engines
+        engines = {"controlled", "opencl_gated"}
+        if origin == "native" and not engines & by_name.keys():  # a mutant without engines
             setups = tuple(replace(setups[0], config=config.name) for config in configs)
         key = (origin, made.support)
         if key not in self.portfolios:
@@ -200,9 +203,34 @@ class _SelftestRun:
             candidate.running, end_s = True, candidate.seconds + TURN_S
             with closing(Worker(candidate.name)) as worker:
                 await worker.run(messages.Request(), JOB_TIMEOUT_S)  # the framework's import
+                if not candidate.tests:
+                    await self._check(candidate, worker)
                 while candidate.alive and candidate.seconds < end_s:
                     await self._next_test(candidate, worker)
             candidate.running = False
+
+    async def _check(self, candidate: _Candidate, worker: Worker) -> None:
+        """Let a mutant check its first setup, as before a campaign.
+
+        A defect that makes the mutant's check fail, and not that of its control, is found.
+        """
+        made = executor_class(candidate.name)
+        if not (isinstance(made, Mutant) and issubclass(made, Checkable) and candidate.setups):
+            return
+        setup, config = candidate.setups[0]
+        start = time.monotonic()
+        found = []
+        for executor in (candidate.name, CONTROL + candidate.name.partition("/")[2]):
+            request = messages.Request(executor=executor, config=config.name)
+            reply = await worker.run(request, JOB_TIMEOUT_S)
+            found.append("" if isinstance(reply, Died) else reply.unavailable)
+        candidate.seconds += time.monotonic() - start
+        if all(found):
+            candidate.unavailable = found[0]
+        elif found[0]:
+            candidate.killed_by = CHECK, setup.name
+            self.families[CHECK].kills += 1
+            self.setups[setup.name].kills += 1
 
     async def _next_test(self, candidate: _Candidate, worker: Worker) -> None:
         """Run the candidate's next test in each setup, until it is killed."""

@@ -52,6 +52,11 @@ class PreparedMutant(PreparedTest):
         return _mutants.load(program, self._defect, self.backends(program))
 
 
+def uses_opencl(config: Config) -> bool:
+    """True for a configuration with an OpenCL device, which the mutants in `opencl` have."""
+    return "opencl:" in str(dict(config.settings).get("devices", ""))
+
+
 class NativeMutant(NativeExecutor):
     """The native executor with one defect."""
 
@@ -60,9 +65,10 @@ class NativeMutant(NativeExecutor):
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """Configurations of the executor that use one process."""
+        """Configurations of the executor that use one process, and no OpenCL device."""
         every = super().configurations()
-        return tuple(config for config in every if not dict(config.settings).get("processes"))
+        here = (config for config in every if not dict(config.settings).get("processes"))
+        return tuple(config for config in here if not uses_opencl(config))
 
     @classmethod
     def control(cls) -> type[NativeExecutor]:

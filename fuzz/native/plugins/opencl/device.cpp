@@ -309,6 +309,8 @@ class OpenCl final : public gpu::Device {
   void copy_out(std::byte* here, const void* there, size_t bytes) override {
     std::unique_lock guard(lock_);
     const auto [buffer, at] = find(there);
+    // Not what the last execution left there, which may be the same.
+    if (broken(settings_, Defect::kUnawaitedDownload)) std::memset(here, kSpoilt & 0xFF, bytes);
     if (++transfers_ % 2 == 0) return map_out(*buffer, at, here, bytes, guard);
     const CommandPtr copy =
         submit("clEnqueueReadBuffer", buffer->writes, [&](auto queue, auto... waits) {
@@ -523,7 +525,6 @@ class OpenCl final : public gpu::Device {
 
   /// Overwrites what the buffer held, so that a read that comes too early shows.
   void spoil(Buffer& buffer) {
-    constexpr cl_uint kSpoilt = 0xA5A5A5A5;
     const CommandPtr fill =
         submit("clEnqueueFillBuffer", waits_of_write(buffer), [&](auto queue, auto... waits) {
           return clEnqueueFillBuffer(queue, buffer.memory.get(), &kSpoilt, sizeof kSpoilt, 0,
@@ -532,6 +533,7 @@ class OpenCl final : public gpu::Device {
     buffer.before = {fill};
   }
 
+  static constexpr cl_uint kSpoilt = 0xA5A5A5A5;
   static constexpr size_t kHeld = 64;  // commands held back at once
   static constexpr uint64_t kOpenedBeforeLoss = 200;
 
