@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,9 @@ class Selftest:
         By mutant, the number of crashes and hangs of its worker.
     unavailable : mapping of str to str
         Mutants that cannot run here, with the reason.
+    left_out : mapping of str to str
+        Mutants of a device that this machine does not have, with the reason. They are not in
+        `kills`.
     interrupted : bool
     """
 
@@ -51,6 +55,7 @@ class Selftest:
     seed: int
     died: Mapping[str, int] = field(default_factory=dict)
     unavailable: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
 
     @property
@@ -61,7 +66,7 @@ class Selftest:
     @property
     def score(self) -> float:
         """Share of killed mutants."""
-        return self.killed / len(self.kills)
+        return self.killed / len(self.kills) if self.kills else 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -89,6 +94,8 @@ def kill_table(found: Selftest) -> str:
 def score_line(found: Selftest, *, control: bool) -> str:
     """The last line of the report."""
     took = f"in {found.seconds:.0f} of {found.asked_s:.0f} s"
+    for why, count in Counter(found.left_out.values()).items():
+        took += f"; {count} left out: {why}"
     if control:
         wrong = [kill.mutant for kill in found.kills if kill.seconds is not None]
         total = counted(len(found.kills), "control")

@@ -70,11 +70,13 @@ class _Candidate:
     killed_by: tuple[str, str] | None = None
     """Family of the test, and name of the setup."""
     unavailable: str = ""
+    left_out: str = ""
+    """Reason why neither it nor its control can run here: a device that is missing."""
 
     @property
     def alive(self) -> bool:
         """True if it is not killed and can run."""
-        return self.killed_by is None and not self.unavailable
+        return self.killed_by is None and not self.unavailable and not self.left_out
 
     def kill(self) -> Kill:
         """The result as it is reported."""
@@ -202,8 +204,9 @@ class _SelftestRun:
             candidate = min(idle, key=lambda each: each.seconds)
             candidate.running, end_s = True, candidate.seconds + TURN_S
             with closing(Worker(candidate.name)) as worker:
-                await worker.run(messages.Request(), JOB_TIMEOUT_S)  # the framework's import
-                if not candidate.tests:
+                # The framework's import.
+                reply = await worker.run(messages.Request(), JOB_TIMEOUT_S)
+                if not isinstance(reply, Died) and not reply.unavailable and not candidate.tests:
                     await self._check(candidate, worker)
                 while candidate.alive and candidate.seconds < end_s:
                     await self._next_test(candidate, worker)
@@ -226,7 +229,7 @@ class _SelftestRun:
             found.append("" if isinstance(reply, Died) else reply.unavailable)
         candidate.seconds += time.monotonic() - start
         if all(found):
-            candidate.unavailable = found[0]
+            candidate.left_out = found[0]
         elif found[0]:
             candidate.killed_by = CHECK, setup.name
             self.families[CHECK].kills += 1
@@ -303,7 +306,7 @@ class _SelftestRun:
     def result(self) -> Selftest:
         """The results so far."""
         return Selftest(
-            kills=tuple(each.kill() for each in self.candidates),
+            kills=tuple(each.kill() for each in self.candidates if not each.left_out),
             setups=dict(self.setups),
             families=dict(self.families),
             seconds=time.monotonic() - self.started,
@@ -311,6 +314,7 @@ class _SelftestRun:
             seed=self.seed,
             died=dict(self.died),
             unavailable={s.name: s.unavailable for s in self.candidates if s.unavailable},
+            left_out={s.name: s.left_out for s in self.candidates if s.left_out},
             interrupted=self.interrupted,
         )
 

@@ -47,6 +47,18 @@ def test_no_control_is_reported() -> None:
     assert found.killed == 0
 
 
+def test_mutants_of_a_missing_device_are_left_out(litmusfuzz_here, monkeypatch) -> None:
+    """Without drivers OpenCL finds no device; and without a plug-in there is none either."""
+    monkeypatch.setenv("OCL_ICD_VENDORS", "/dev/null")
+    done = litmusfuzz_here("selftest", "dropped-control-edge", "opencl-contraction")
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("1 of 1 mutant killed in ")
+    assert "; 1 left out: device opencl:0 (" in last
+    done = litmusfuzz_here("selftest", "opencl-contraction")
+    assert done.returncode == 2, done.stdout + done.stderr
+
+
 def test_controls_are_run_instead_of_mutants(litmusfuzz_here) -> None:
     done = litmusfuzz_here("selftest", "stale-reads", "--control", "--time", "2s", "--json")
     assert done.returncode == 0, done.stdout
