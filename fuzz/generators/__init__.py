@@ -33,6 +33,7 @@ from litmusfuzz.fuzz.generators import (
     loops,
     mixed,
     mutations,
+    pure,
     queues,
     runs,
     sections,
@@ -156,6 +157,12 @@ _TABLE: Final = (
         "runs that fetch parts of their graphs, and feed placeholders",
         features=frozenset({"several runs", "fetches", "placeholders"}),
         ops=frozenset({"Placeholder"}),
+    ),
+    Family(
+        "pure",
+        pure.generate,
+        "pure ops of all kinds, on what racing chains read and write",
+        ops=pure.NEEDED,
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

@@ -203,7 +203,8 @@ def otherwise_observed(test: LitmusTest, rng: random.Random) -> LitmusTest:
     Generated tests observe reads only. An observed constant shows that its run has
     ended.
     """
-    keys = [key for key, node in test.nodes_by_key().items() if test.types[node] is not None]
+    types = {key: test.types[node] for key, node in test.nodes_by_key().items()}
+    keys = [key for key, kind in types.items() if kind is not None and not kind.dynamic]
     count = rng.choice((1, rng.randint(0, len(keys)), len(keys)))
     return replace(test, observe=tuple(rng.sample(keys, min(count, len(keys)))))
 

@@ -1,0 +1,309 @@
+"""Family `pure`: pure ops of all kinds around small races.
+
+Two or three chains read and write a few small variables. What they write is computed from what
+was read, through a few pure ops of the whole table, with indices, axes and sizes that may be
+computed as well. The results of some of these ops are observed. A test seldom has an op twice,
+so that many ops meet each other.
+
+All values are kept small, by a modulus, and all indices in range: no op fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    DTYPES,
+    EFFECT_OPS,
+    FLOATS,
+    MAX_MAGNITUDE,
+    OPS,
+    ConstAttrs,
+    Kind,
+    MalformedTest,
+    Nested,
+    PureAttrs,
+    TensorType,
+)
+from litmusfuzz.corpus.pure.definition import call_of, inferred
+from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
+from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
+from litmusfuzz.fuzz.generators.samples import PURE_OPS, sample
+
+if TYPE_CHECKING:
+    import random
+
+    from litmusfuzz.corpus.ops import Attrs, OpDef
+    from litmusfuzz.fuzz.generators.samples import Operand
+    from litmusfuzz.fuzz.support import Support
+
+NEEDED: Final = frozenset(
+    {"Any", "BroadcastTo", "Cast", "ConcatV2", "Const", "FloorMod", "Max", "NotEqual", "Reshape"}
+    | {"Slice", "Sum"}
+)
+"""Ops that fit one value to the type of another."""
+_DENSE: Final = tuple(
+    name for name in EFFECT_OPS if not OPS[name].sparse and len(OPS[name].roles) == 1
+)
+_SHAPES: Final = ((), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2), (1, 4))
+_NO_KEEP: Final = PureAttrs((("keep_dims", False),))
+_MODULUS: Final = 13
+_LARGE: Final = 1_000
+"""A larger value is taken modulo `_MODULUS` before it is used again."""
+_MOST_READ: Final = 100
+"""What a variable is taken to hold, at most; `bounded` checks it."""
+
+
+def generate(rng: random.Random, support: Support) -> LitmusTest:
+    """Generate a test of the family within a support; all choices come from `rng`."""
+    return bounded(rng, support, _test, _context)
+
+
+def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
+    dtype = rng.choice([each for each in (*DTYPES, *FLOATS) if each in support.dtypes])
+    shape = support.nearest(rng.choice(_SHAPES))
+    variables = tuple(Variable(name, dtype, shape, rng.choice((0, 1))) for name in "XY")
+    variables = variables[: rng.choice((1, 2, 2))]
+    return Context(rng, support, dtype, variables, arithmetic=arithmetic, matrices=True)
+
+
+def _test(context: Context) -> LitmusTest:
+    rng = context.rng
+    body = _Body(context)
+    names = [name for name in _DENSE if context.possible(OPS[name])]
+    reads = [name for name in names if OPS[name].kind is Kind.READ]
+    changes = [name for name in names if OPS[name].kind is not Kind.READ]
+    chains: list[str] = [""] * rng.choice((2, 2, 3))
+    for number in range(rng.choice((3, 4, 4, 5, 6))):
+        before = len(body.nodes), list(body.computed), list(body.sources)
+        chain = number % len(chains)
+        op = rng.choice(reads if not body.sources or rng.random() < 0.4 else changes)
+        effect = body.effect(OPS[op], (chains[chain],) if chains[chain] else ())
+        if has_too_many_orders("pure", context, body.nodes):
+            count, body.computed, body.sources = before
+            del body.nodes[count:]
+            break
+        chains[chain] = effect
+    if body.sources:
+        for _ in range(rng.choice((1, 1, 2))):
+            body.applied(rng.choice(body.sources))  # a result that nothing uses but the outcome
+        if not any(node.definition.whole for node in body.nodes):
+            # Without such an op the test would have lanes.
+            body.flat(rng.choice(body.sources))
+    nodes = tuple(body.nodes)
+    there = {node.name for node in nodes}
+    shown = [node.name for node in nodes if node.definition.kind is Kind.READ]
+    computed = [each for each in body.computed if each in there]
+    shown += rng.sample(computed, min(len(computed), rng.choice((1, 2, 3))))
+    return LitmusTest("pure", context.variables, (Graph("main", nodes),), tuple(shown))
+
+
+class _Body(BodyGenerator):
+    """Generator of the graph, in which operands go through ops of the whole table.
+
+    Attributes
+    ----------
+    largest : dict of str to int
+        Bound on the magnitude of each value.
+    values : dict of str to (tuple of int)
+        Constants, flat.
+    computed : list of str
+        Results of ops of the table.
+    used : set of str
+        Ops of the table that the test has.
+    """
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.largest: dict[str, int] = {}
+        self.values: dict[str, tuple[int, ...]] = {}
+        self.computed: list[str] = []
+        self.used: set[str] = set()
+
+    def operand(self, kind: TensorType) -> str:
+        """A tensor of that type, computed from a source."""
+        if not self.sources or self.rng.random() < 0.25:
+            return self.literal(kind, self.rng.randint(1, 9))
+        if not self.context.arithmetic:
+            return super().operand(kind)
+        value = self.rng.choice(self.sources)
+        for _ in range(self.rng.choice((1, 1, 2, 3))):
+            value = self.applied(value)
+        return self.fitted(self.small(value), kind)
+
+    def constant(self, kind: TensorType, value: Nested | None) -> str:
+        """Append a Const node; its values are small and need not be unique."""
+        if isinstance(value, int):
+            return self.literal(kind, value)
+        return self.literal(kind, self.rng.randint(1, 9))
+
+    def literal(self, kind: TensorType, value: Nested) -> str:
+        """Append a Const node with that value."""
+        name = self.context.fresh("c")
+        self.add(name, "Const", attrs=ConstAttrs(kind.dtype, kind.shape, value), kind=kind)
+        flat = _flat(value)
+        self.values[name] = flat * kind.size if len(flat) == 1 else flat
+        self.largest[name] = max(map(abs, flat))
+        return name
+
+    # --- ops of the table ------------------------------------------------------------
+
+    def applied(self, source: str) -> str:
+        """The result of a random op, of which one operand is the source, or made from it."""
+        rng = self.rng
+        for op in rng.sample(PURE_OPS, 8):
+            if op.name not in self.context.support.ops or op.name in self.used:
+                continue
+            kind = self.types[source]
+            sampled = rng.random() < 0.7 and sample(rng, op, kind.dtype, kind.shape)
+            sampled = sampled or sample(rng, op, kind.dtype) or sample(rng, op)
+            assert sampled is not None
+            if not all(self.takes(each.type) for each in sampled.operands):
+                continue
+            free = [i for i, each in enumerate(sampled.operands) if each.data]
+            indices = [i for i, each in enumerate(sampled.operands) if each.limit]
+            chosen = {rng.choice(free)} if free else set()
+            if indices and (not chosen or rng.random() < 0.5):
+                chosen.add(rng.choice(indices))
+            result = None
+            for modulus in (_MODULUS, 2):  # products need small factors
+                before = len(self.nodes)
+                inputs = tuple(
+                    self.made_from(source, each, modulus) if i in chosen else self.given(each)
+                    for i, each in enumerate(sampled.operands)
+                )
+                result = self.call(OPS[op.name], inputs, sampled.attrs)
+                if result is not None:
+                    break
+                del self.nodes[before:]
+            if result is None:
+                continue
+            self.used.add(op.name)
+            if chosen and not self.types[result].dynamic:
+                self.computed.append(result)
+            return self.static(result)
+        return source
+
+    def takes(self, kind: TensorType) -> bool:
+        """True if the support has that type, and a constant may have it."""
+        dtypes = {*self.context.support.dtypes, BOOL}
+        return (
+            kind.dtype in dtypes
+            and 0 not in kind.shape
+            and self.context.support.takes_shape(kind.shape)
+        )
+
+    def given(self, operand: Operand) -> str:
+        """A sampled operand as a constant."""
+        return self.literal(operand.type, _nested(operand.values, operand.type.shape))
+
+    def made_from(self, source: str, operand: Operand, modulus: int) -> str:
+        """The source as an operand of another type; a control operand is kept in range."""
+        if operand.data:
+            return self.fitted(self.small(source, modulus), operand.type)
+        number = TensorType("int32" if operand.type.dtype == BOOL else operand.type.dtype, ())
+        limit = self.literal(number, operand.limit)
+        index = self.fitted(self.small(source), TensorType(number.dtype, operand.type.shape))
+        return self.fitted(self.made("FloorMod", (index, limit)), operand.type)
+
+    def call(self, op: OpDef, inputs: tuple[str, ...], attrs: Attrs | None) -> str | None:
+        """Append a pure op of the table; None if its result may be too large."""
+        row = op.meaning
+        assert row is not None
+        assert attrs is None or isinstance(attrs, PureAttrs)
+        kinds = tuple(self.types[name] for name in inputs)
+        try:
+            kind = inferred(row, attrs, kinds, [self.values.get(name) for name in inputs])
+        except MalformedTest:  # a result without elements, or of a shape that is not known
+            return None
+        bounds = [self.largest.get(name, _MOST_READ) for name in inputs]
+        largest = row.largest(call_of(row, attrs, kinds, kind), bounds)
+        if largest >= MAX_MAGNITUDE or not (kind.dynamic or self.takes(kind)):
+            return None
+        name = self.add(self.context.fresh("t"), op.name, inputs, attrs=attrs, kind=kind)
+        self.largest[name] = largest
+        return name
+
+    def small(self, name: str, modulus: int = _MODULUS) -> str:
+        """The value, modulo a small number if it may be large."""
+        largest, kind = self.largest.get(name, _MOST_READ), self.types[name]
+        if kind.dtype == BOOL or largest <= (_LARGE if modulus == _MODULUS else modulus):
+            return name
+        made = self.made("FloorMod", (name, self.literal(TensorType(kind.dtype, ()), modulus)))
+        self.largest[made] = modulus
+        return made
+
+    def static(self, name: str) -> str:
+        """The value, or one of known shape made of it: some elements, or how many are not 0."""
+        kind = self.types[name]
+        if not kind.dynamic:
+            return name
+        number, vector = TensorType("int32", ()), TensorType("int32", (1,))
+        if self.rng.random() < 0.3:
+            if kind.dtype != BOOL:
+                zero = self.literal(TensorType(kind.dtype, ()), 0)
+                name = self.made("NotEqual", (name, zero))
+            axes = self.literal(TensorType("int32", (len(kind.shape),)), _axes(kind))
+            return self.made("Sum", (self.cast(name, "int32"), axes), _NO_KEEP)
+        count = self.rng.randint(1, 4)
+        flat = self.flat(name)
+        rest = self.literal(TensorType(kind.dtype, (count,)), 0)
+        more = self.made("ConcatV2", (flat, rest, self.literal(number, 0)))
+        return self.made("Slice", (more, self.literal(vector, 0), self.literal(vector, count)))
+
+    def flat(self, name: str) -> str:
+        """The elements of a value as a vector."""
+        return self.made("Reshape", (name, self.literal(TensorType("int32", (1,)), -1)))
+
+    def made(self, op: str, inputs: tuple[str, ...], attrs: PureAttrs | None = None) -> str:
+        """Append a pure op of the table that always fits."""
+        name = self.call(OPS[op], inputs, attrs)
+        assert name is not None, (op, [self.types[each] for each in inputs])
+        return name
+
+    def cast(self, name: str, dtype: str) -> str:
+        """The value in another dtype."""
+        return self.made("Cast", (name,), PureAttrs((("DstT", dtype),)))
+
+    def fitted(self, name: str, kind: TensorType) -> str:
+        """The value in another type: cast, reshaped, or its largest element everywhere."""
+        mine = self.types[name]
+        if mine.dtype != kind.dtype:
+            name = self.cast(name, kind.dtype)
+        if mine.shape == kind.shape:
+            return name
+        if mine.size != kind.size or not kind.shape:
+            name = self.scalar(name)
+        if not kind.shape:
+            return name
+        op = "Reshape" if self.types[name].size == kind.size else "BroadcastTo"
+        wanted = self.literal(TensorType("int32", (len(kind.shape),)), kind.shape)
+        return self.made(op, (name, wanted))
+
+    def scalar(self, name: str) -> str:
+        """The largest element of a value; for a bool, whether any element is true."""
+        kind = self.types[name]
+        if not kind.shape:
+            return name
+        axes = self.literal(TensorType("int32", (len(kind.shape),)), _axes(kind))
+        return self.made("Any" if kind.dtype == BOOL else "Max", (name, axes), _NO_KEEP)
+
+
+def _axes(kind: TensorType) -> tuple[int, ...]:
+    return tuple(range(len(kind.shape)))
+
+
+def _flat(value: Nested) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(v for part in value for v in _flat(part))
+
+
+def _nested(values: tuple[int, ...], shape: tuple[int, ...]) -> Nested:
+    """Flat values as a literal of that shape."""
+    if not shape:
+        return values[0]
+    size = len(values) // shape[0]
+    return tuple(
+        _nested(values[start : start + size], shape[1:]) for start in range(0, len(values), size)
+    )
