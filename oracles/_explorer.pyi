@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 _Ints = list[int] | tuple[int, ...]
-_Function = Callable[[tuple[tuple[int, ...], ...]], tuple[int, ...] | str] | None
+_Function = Callable[[tuple[tuple[int, ...], ...]], tuple[int, ...] | str | None] | None
 _Op = tuple[str, bool, _Ints, int, tuple[int, int, int], _Function]
 _Event = tuple[int, int, _Ints, _Ints, _Ints, _Ints, _Ints, list[tuple[int, bool]], int]
 _Token = tuple[int, int, int, _Ints, _Ints, _Ints, _Ints]

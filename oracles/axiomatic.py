@@ -92,8 +92,6 @@ class Axiomatic:
         verdict = self.possible(question)
         if verdict is Verdict.ALLOWED and outcome.status is Status.FAILED:
             return Verdict.UNSPECIFIED
-        if outcome.status is Status.FAILED and self.test.failing:
-            return Verdict.UNKNOWN  # failures of pure ops have no constraints
         return verdict
 
     def possible(self, question: Question) -> Verdict:
@@ -129,10 +127,11 @@ class Axiomatic:
             return
         if status is Status.COMPLETED:
             yield Case(self.test, self._loosest, question, self.budget)
-        elif not self._can_block or (status is Status.FAILED and question.values):
-            return
         elif status is Status.FAILED:
-            yield Case(self.test, self._loosest, question, self.budget)
+            if (self._can_block or self._loosest.checks) and not question.values:
+                yield Case(self.test, self._loosest, question, self.budget)
+        elif not self._can_block:
+            return
         else:
             for strictness in strictnesses(self.test, self.model):
                 unfolding = unfold(self.test, self.model, strictness)

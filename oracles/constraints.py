@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.pure.definition import Undefined
+from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles.events import Access
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.oracles.saturation import Choice, OverBudget, find_order
@@ -242,21 +242,29 @@ class Case(Statement):
         operands = tuple(tuple(map(value, each)) for each in application.operands)
         if any(abs(v) >= MAX_MAGNITUDE for each in operands for v in each):
             return None  # as below
+        fails = z3.Bool(application.fails, context)
+        failed = z3.is_true(model.eval(fails, model_completion=True))
+        made = []
         try:
             result = application.call.evaluate(operands)
+        except Fails:
+            if failed:
+                return None
+            made = [fails]
         except Undefined:
             return None  # no order computes it, or one that the test must not have
-        if tuple(map(value, application.result)) == result:
-            return None
+        else:
+            if not failed and tuple(map(value, application.result)) == result:
+                return None
+            made = [z3.Not(fails)] + [
+                z3.Int(term, context) == known
+                for term, known in zip(application.result, result, strict=True)
+            ]
         given = [
             z3.Int(term, context) == known
             for terms, values in zip(application.operands, operands, strict=True)
             for term, known in zip(terms, values, strict=True)
             if isinstance(term, str)
-        ]
-        made = [
-            z3.Int(term, context) == known
-            for term, known in zip(application.result, result, strict=True)
         ]
         return z3.Implies(z3.And(given), z3.And(made))
 
@@ -402,7 +410,7 @@ class Case(Statement):
                 s.conj((s.neg(self.done[i]), self._could(i), self._chosen(i), self._fails(i)))
                 for i in range(len(self.events))
             )
-            s.require(s.disj(fails))
+            s.require(s.disj((*fails, *self.failures(needed=False))))
 
     def _could(self, index: int) -> Bool:
         """Return the condition that all dependencies of an event are done in the end."""

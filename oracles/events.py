@@ -46,7 +46,7 @@ from litmusfuzz.corpus.model import (
     steps,
 )
 from litmusfuzz.corpus.ops import CLUSTER, Kind, MalformedTest, SectionAttrs
-from litmusfuzz.oracles.errors import NoProgramOrder, TestTooLarge
+from litmusfuzz.oracles.errors import NoProgramOrder, OpFails, TestTooLarge
 from litmusfuzz.oracles.model import Axiom
 
 if TYPE_CHECKING:
@@ -256,6 +256,25 @@ Token = Result | Join | Stack | Pure | Pick | Held | Finished | Known | Seen | G
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """A pure instance that may fail; if it does, the order ends there (semantics.md, section 3).
+
+    Parameters
+    ----------
+    token : int
+        Its `Pure` token. The instance fails as soon as that is ready, if its op has no value.
+    guards : tuple of (int, bool)
+        As of an event: the predicates that make the instance happen.
+    needed : bool
+        False if no effect, result or outcome needs it: an executor may leave it out.
+    """
+
+    token: int
+    guards: tuple[tuple[int, bool], ...]
+    needed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Unfolding:
     """All events of a test under a model, with their order.
 
@@ -276,6 +295,8 @@ class Unfolding:
         Size: events, tokens, references between them, and the ints that pure nodes compute.
     ints : int
         Ints that pure nodes compute, or multiply.
+    checks : tuple of Check
+        In the order of their tokens.
     """
 
     events: tuple[Event, ...]
@@ -284,6 +305,7 @@ class Unfolding:
     axioms: frozenset[Axiom]
     parts: int
     ints: int
+    checks: tuple[Check, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,6 +516,7 @@ def unfold(
         model.axioms,
         MAX_PARTS - unfolder.parts_left,
         unfolder.ints,
+        tuple(unfolder.checks),
     )
 
 
@@ -524,6 +547,8 @@ class _Unfolder:
         self.whole_updates = Axiom.UPDATES_INDIVISIBLE in model.axioms
         self.whole_dense_updates = Axiom.DENSE_UPDATES_INDIVISIBLE in model.axioms
         self.events: list[Event] = []
+        self.checks: list[Check] = []
+        self.needed = needed_nodes(test) if test.failing else frozenset()
         self.tokens: list[Token] = []
         self.silent: list[
             int
@@ -708,6 +733,9 @@ class _Unfolder:
         """
         nodes = {node.name: node for node in graph.nodes}
         members = [nodes[name] for name in cluster.members]
+        for each in all_nodes(members):
+            if each.name in self.test.failing:  # a compiler does not report it
+                raise OpFails(f"{each.name} ({each.op}) may fail inside cluster {cluster.name}")
         # Edges into any member precede the snapshot.
         sources = [name for n in members for name in n.inputs]
         sources += [outer for n in members for _, outer in captures_of(n)]
@@ -911,6 +939,9 @@ class _Unfolder:
                 Held(inputs[0], waits) if transfer else Pure(node, inputs, waits)
             )
             self.note_silent(frame, done_when)
+            if node.name in self.test.failing:
+                needed = node.name in self.needed
+                self.checks.append(Check(done_when, frame.guards, needed))
             return {node.name: done_when}
         if kind is Kind.QUEUE:
             return {node.name: self.queue_op(node, inputs, waits, frame)}
@@ -962,6 +993,27 @@ class _Unfolder:
         if self.whole_updates or (self.whole_dense_updates and node.definition.dense):
             return [[(Access.UPDATE, node.resources)]]
         return [reads, writes]
+
+
+def needed_nodes(test: LitmusTest) -> frozenset[str]:
+    """Names of the nodes that an effect, a result of a body, a run or the outcome needs."""
+    keys = test.nodes_by_key()
+    needed = {keys[key].partition(".")[0] for key in test.observe}
+    for run in test.runs:
+        needed.update(name.partition(".")[0] for name in (*run.fetches, *run.targets))
+    for node in test.nodes:
+        for _, body in bodies(node):
+            needed.update(name.partition(".")[0] for name in body.results)
+    while True:
+        more = {
+            name.partition(".")[0]
+            for node in test.nodes
+            if node.definition.has_effect or node.name in needed
+            for name in (*node.references, *node.members)
+        }
+        if more <= needed:
+            return frozenset(needed)
+        needed |= more
 
 
 def in_program_order(graph: Graph) -> Graph:

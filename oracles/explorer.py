@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
 from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.pure.definition import Undefined
+from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.allowed import AllowedSet
 from litmusfuzz.oracles.arithmetic import no_value
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.errors import NoAllowedSet
-    from litmusfuzz.oracles.events import Event, Strictness, Token, Unfolding
+    from litmusfuzz.oracles.events import Check, Event, Strictness, Token, Unfolding
     from litmusfuzz.oracles.model import Model
 
 
@@ -89,6 +89,8 @@ _ACCESSES: Final = {
         )
     )
 }
+_CHECK: Final = len(_ACCESSES)
+_OPTIONAL: Final = -2
 _NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION, Kind.CLUSTER)
 """Kinds of op that need no arithmetic."""
 _NO_CAPACITY: Final = 1 << 30
@@ -217,8 +219,6 @@ class Explorer:
                 return Verdict.UNSPECIFIED if failed else Verdict.ALLOWED
             if search.answer == _UNKNOWN:
                 verdict = Verdict.UNKNOWN
-        if outcome.status is Status.FAILED and self.test.failing:
-            return Verdict.UNKNOWN  # the search ends where a pure op fails, if it needs the value
         return verdict
 
     def _coded(self, outcome: Outcome) -> tuple[_explorer._Pairs, int]:
@@ -236,7 +236,8 @@ class Explorer:
     def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
         for search in self._searches(outcome, budget):
             if search.answer == _ALLOWED and search.core is not None:
-                return tuple(search.core.unfolding.events[i] for i in search.order)
+                events = search.core.unfolding.events
+                return tuple(events[i] for i in search.order if i < len(events))
         return None
 
     def allowed_outcomes(self, budget: Budget | None = None) -> AllowedSet:
@@ -305,8 +306,10 @@ def _refuse(
 ) -> Never:
     """Raise `ValueTooLarge` or `OpFails` as the other oracles do."""
     number, value = error.args
-    if nodes[number].definition.meaning is not None:
-        raise errors[nodes[number].name] from None
+    stored = errors.get(nodes[number].name)
+    if stored is not None:
+        # A new one: through its traceback the stored one would keep what holds it.
+        raise type(stored)(*stored.args) from None
     raise ValueTooLarge(
         f"{nodes[number].name} ({nodes[number].op}) computes {value} in some total order; "
         "every magnitude must stay below 2**24"
@@ -374,6 +377,7 @@ class _Encoder:
 
     def load(self) -> _explorer.Oracle:
         events = [self.event(event) for event in self.events]
+        events += [self.check(check) for check in self.unfolding.checks]
         tokens = [self.token(token) for token in self.unfolding.tokens]
         axioms = self.unfolding.axioms
         queues = [
@@ -415,6 +419,14 @@ class _Encoder:
             list(event.guards),
             event.part if event.node.definition.several else -1,
         )
+
+    def check(self, check: Check) -> _explorer._Event:
+        """An event of the core alone, which no witness shows."""
+        token = self.unfolding.tokens[check.token]
+        assert isinstance(token, Pure)
+        operands, part = (check.token,), -1 if check.needed else _OPTIONAL
+        op = self.op(token.node)
+        return (_CHECK, op, (), (), operands, (), operands, list(check.guards), part)
 
     def token(self, token: Token) -> _explorer._Token:
         if isinstance(token, Result):
@@ -481,9 +493,11 @@ class _Encoder:
         """A pure op that the core lacks: its result, or the node's name if it has none."""
         call, errors = self.test.call(node), self.errors
 
-        def evaluate(operands: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | str:
+        def evaluate(operands: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | str | None:
             try:
                 return call.evaluate(operands)
+            except Fails:
+                return None
             except Undefined as error:
                 errors[node.name] = no_value(node, error)
             return node.name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.oracles.allowed import AllowedSet
 from litmusfuzz.oracles.arithmetic import called, gathered, pure, written
-from litmusfuzz.oracles.errors import TestTooLarge
+from litmusfuzz.oracles.errors import OpFails, TestTooLarge
 from litmusfuzz.oracles.events import (
     Access,
     Event,
@@ -117,6 +117,8 @@ def outcome_of(test: LitmusTest, model: Model, order: Witness) -> Outcome:
         if walk.fails(event):
             return Outcome.of(test, {}, Status.FAILED)
         walk.step(index, 0)
+    if walk.failing(needed=True):
+        return Outcome.of(test, {}, Status.FAILED)
     return walk.outcome()
 
 
@@ -212,9 +214,12 @@ class _Walk:
     def outcomes(self) -> Iterator[Outcome]:
         """Yield the outcome of each total order; `prefix` is then that order."""
         trail: list[tuple[int, dict[str, Any]]] = []  # events executed, with what they overwrote
+        if self.failing(needed=True):
+            yield Outcome.of(self.test, {}, Status.FAILED)
+            return
         untried = [self.enabled()]  # by prefix: enabled events not yet tried
         if not untried[-1]:
-            yield self.outcome()
+            yield from self.ends()
         while untried:
             if not untried[-1]:
                 untried.pop()
@@ -242,9 +247,38 @@ class _Walk:
                     yield Outcome.of(self.test, {}, Status.FAILED)
                 continue
             self.step(index, element)
+            if self.failing(needed=True):
+                untried.append([])
+                if self.chosen():
+                    yield Outcome.of(self.test, {}, Status.FAILED)
+                continue
             untried.append(self.enabled())
             if not untried[-1] and self.chosen():
-                yield self.outcome()
+                yield from self.ends()
+
+    def ends(self) -> Iterator[Outcome]:
+        """Yield the outcome, and `failed` too if an op fails that an executor may leave out."""
+        yield self.outcome()
+        if self.failing(needed=False):
+            yield Outcome.of(self.test, {}, Status.FAILED)
+
+    def failing(self, *, needed: bool) -> bool:
+        """Return True if a pure op has failed by now, among those needed or among the others.
+
+        An op fails as soon as it can: no event uses what has failed.
+        """
+        checks = [check for check in self.unfolding.checks if check.needed is needed]
+        if not checks:
+            return False
+        ready = self.ready()
+        for check in checks:
+            live = all(ready[t] and self.holds(t) is wanted for t, wanted in check.guards)
+            if ready[check.token] and live:
+                try:
+                    self.values([check.token])
+                except OpFails:
+                    return True
+        return False
 
     def enabled(self) -> list[tuple[int, int]]:
         """Return the enabled events, each with the element a dequeue takes, in reverse order."""
@@ -287,16 +321,19 @@ class _Walk:
             for token, wanted in event.guards
         )
 
-    def holds(self, token: int) -> bool:
-        """Return True if a predicate that is ready is true."""
+    def holds(self, token: int) -> bool | None:
+        """Return True if a predicate that is ready is true; None if it has failed."""
         if token not in self.known:
-            self.values([token])
+            try:
+                self.values([token])
+            except OpFails:
+                return None
         return bool(self.known[token][0])
 
     def dead(self, event: Event, ready: list[bool]) -> bool:
         """Return True if a guard is ready and has the wrong value."""
         return any(
-            ready[token] and self.holds(token) is not wanted for token, wanted in event.guards
+            ready[token] and self.holds(token) is (not wanted) for token, wanted in event.guards
         )
 
     def possible(self, event: Event) -> bool:
@@ -336,10 +373,8 @@ class _Walk:
                 )
             else:
                 assert isinstance(token, Pick)
-                chosen = token.other
-                if ready[token.predicate] and self.holds(token.predicate):
-                    chosen = token.then
-                ready.append(ready[token.predicate] and ready[chosen])
+                holds = self.holds(token.predicate) if ready[token.predicate] else None
+                ready.append(holds is not None and ready[token.then if holds else token.other])
         return ready
 
     def step(self, index: int, element: int) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.ops import BOOL, RowsAttrs
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.pure.definition import Undefined
+from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles.events import (
     Access,
     Event,
@@ -64,11 +64,14 @@ class Application:
         Terms; each str is the name of an unknown.
     result : tuple of str
         Names of unknowns.
+    fails : str
+        Name of the unknown that is true if the op fails.
     """
 
     call: Call
     operands: tuple[Ints, ...]
     result: tuple[str, ...]
+    fails: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,7 @@ class Statement:
             self.script.declare_integer(place_of(index))
         self.math = Arithmetic(self.script)
         self.applications: dict[tuple[Call, tuple[Ints, ...]], Application] = {}
+        self.fails: dict[int, Bool] = {}  # by token of a pure op: whether it has no value
         self.initial: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
         self.row = {
             v.name: len(self.initial[v.name]) // v.shape[0] if v.shape else 1
@@ -204,6 +208,7 @@ class Statement:
         tokens = [t for name, t, _ in self.unfolding.observed if name in self.question.values]
         tokens += [token for event in self.events for token, _ in event.guards]
         tokens += [token.predicate for token in self.tokens if isinstance(token, Pick)]
+        tokens += [check.token for check in self.unfolding.checks]
         names = list(self.contents)
         while tokens or names:
             if names:
@@ -275,7 +280,7 @@ class Statement:
         """Add terms for the tokens below `limit`."""
         for index in range(len(self.value), limit):
             token = self.tokens[index]
-            self.value.append(self._value(token) if index in self.needed else None)
+            self.value.append(self._value(index, token) if index in self.needed else None)
             ready, time = self._readiness(token)
             self.ready.append(ready)
             self.time.append(time)
@@ -293,7 +298,7 @@ class Statement:
         holds = self._holds(token)
         return holds if wanted else self.script.neg(holds)
 
-    def _value(self, token: Token) -> Ints | None:
+    def _value(self, index: int, token: Token) -> Ints | None:
         """Return a token's value as a term over the values of its parts."""
         if isinstance(token, Result):
             return self._returned(token.event)
@@ -321,19 +326,26 @@ class Statement:
         if isinstance(token, Pure) and token.node.definition.constant:
             return self.test.constant(token.node)
         if isinstance(token, Pure) and token.node.definition.meaning is not None:
-            return self._applied(token.node, tuple(self._known(t) for t in token.inputs))
+            return self._applied(index, token.node, tuple(map(self._known, token.inputs)))
         if isinstance(token, Pure) and token.node.definition.has_value:
             shapes = [self.test.type_of(name).shape for name in token.node.inputs]
             return self.math.pure(token.node, [self._known(t) for t in token.inputs], shapes)
         return None
 
-    def _applied(self, node: Node, operands: tuple[Ints, ...]) -> Ints:
-        """Return the result of a pure op that the op table defines: its value, or unknowns."""
+    def _applied(self, index: int, node: Node, operands: tuple[Ints, ...]) -> Ints:
+        """Return the result of a pure op that the op table defines: its value, or unknowns.
+
+        Notes whether the op of the token `index` fails.
+        """
         call = self.test.call(node)
         given = [tuple(v for v in each if isinstance(v, int)) for each in operands]
         if list(map(len, given)) == list(map(len, operands)):
             try:
                 return call.evaluate(tuple(given))
+            except Fails:
+                self.fails[index] = True
+                if call.result is not None and not call.result.dynamic:
+                    return tuple(self.script.integer() for _ in range(call.result.size))
             except Undefined:
                 pass  # no order computes it (see `Arithmetic`): it stands in a branch not taken
         kinds = (*call.inputs, call.result)
@@ -346,8 +358,25 @@ class Statement:
         if found is None:
             most = 1 if call.result.dtype == BOOL else None
             result = tuple(s.integer(most) for _ in range(call.result.size))
-            found = self.applications[call, named] = Application(call, named, result)
+            found = Application(call, named, result, s.boolean())
+            self.applications[call, named] = found
+        self.fails[index] = found.fails
         return found.result
+
+    def failures(self, *, needed: bool) -> list[Bool]:
+        """Return the conditions that pure ops fail: all that may, or only those needed."""
+        return [
+            self.script.conj(
+                (
+                    self.ready[check.token],
+                    self.fails.get(check.token, False),
+                    *(self._as_wanted(t, wanted=wanted) for t, wanted in check.guards),
+                    *(self.ready[t] for t, _ in check.guards),
+                )
+            )
+            for check in self.unfolding.checks
+            if check.needed or not needed
+        ]
 
     def _returned(self, index: int) -> Ints | None:
         """Return the result of an event, from the values that it saw."""
@@ -520,6 +549,9 @@ class Statement:
     def _show(self) -> None:
         """Require the values and the status of the question, apart from the order."""
         s = self.script
+        if self.question.status is not Status.FAILED:
+            for fails in self.failures(needed=True):
+                s.require(s.neg(fails))
         for name, token, ended in self.unfolding.observed:
             if name in self.question.values:
                 s.require(self.ready[ended])

@@ -264,7 +264,7 @@ class Call:
     inputs: tuple[TensorType, ...]
     result: TensorType | None = None
     known: tuple[Ints | None, ...] = ()
-    _memo: dict[tuple[Ints, ...], Ints | Undefined] = field(default_factory=dict, repr=False)
+    _memo: dict[tuple[Ints, ...], Any] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         """The value of an attribute."""
@@ -298,18 +298,21 @@ class Call:
         Undefined
             If the op has no value; with the same arguments, always.
         """
-        found = self._memo.get(operands)
+        found: Any = self._memo.get(operands)
         if found is None:
             if len(self._memo) >= _MEMO:
                 self._memo.clear()
             try:
                 found = self._evaluate(operands)
             except Undefined as error:
-                found = error
+                # Not the exception: its traceback would keep all its frames.
+                found = (type(error), error.message, error.operand)
             self._memo[operands] = found
-        if isinstance(found, Undefined):
-            raise found
-        return found
+        if found and isinstance(found[0], type):
+            kind, message, operand = found
+            raise kind(message, operand)
+        value: Ints = found
+        return value
 
     def _evaluate(self, operands: tuple[Ints, ...]) -> Ints:
         assert self.result is not None

@@ -79,7 +79,7 @@ MAX_JUDGED: Final = 4
 TRIES: Final = 6
 NEXT_TRY: Final = 1 << 32
 """Distance between the indices of one test's tries."""
-SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "clusters")
+SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "clusters", *("pure",) * 4)
 """Cycle of families; those that combine features occur more often."""
 FEATURES: Final = (
     *("critical sections", "queues", "conditionals"),

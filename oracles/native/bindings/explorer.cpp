@@ -26,7 +26,7 @@ Ints read_ints(nb::handle value);
 nb::tuple to_tuple(const Ints& ints);
 
 /// The function of a pure op that only Python computes. A result that is a text, not ints,
-/// says that there is none: the caller knows why.
+/// says that there is none: the caller knows why. None says that the op fails.
 Function function_of(const nb::object& callable, int32_t node) {
   // The interpreter owns the reference: the last copy may go without the GIL.
   std::shared_ptr<PyObject> held(nb::object(callable).release().ptr(), [](PyObject* object) {
@@ -43,6 +43,7 @@ Function function_of(const nb::object& callable, int32_t node) {
     }
     const nb::object result = nb::steal(PyObject_CallOneArg(held.get(), given.ptr()));
     if (!result.is_valid()) throw nb::python_error();
+    if (result.is_none()) throw OpFails{{node, 0}};
     if (!PyTuple_Check(result.ptr())) throw ValueTooLarge{node, 0};
     return read_ints(result);
   };
@@ -78,6 +79,7 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
     program->ops.push_back(std::move(op));
   }
   for (auto& [access, op, variables, resources, needs, after, operands, guards, part] : events) {
+    program->checks |= static_cast<Access>(access) == Access::kCheck;
     program->events.push_back({static_cast<Access>(access), op, std::move(variables),
                                std::move(resources), std::move(needs), std::move(after),
                                std::move(operands), std::move(guards), part});

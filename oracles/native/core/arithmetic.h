@@ -43,7 +43,7 @@ enum class OpCode : uint8_t {
 };
 
 /// A pure op that the caller computes, from the ints of its operands. Called once for equal
-/// operands in each table, from any thread. May throw ValueTooLarge.
+/// operands in each table, from any thread. May throw ValueTooLarge or OpFails.
 using Function = std::function<std::vector<int64_t>(const std::vector<std::vector<int64_t>>&)>;
 
 /// One node's op, with its attributes.
@@ -70,6 +70,9 @@ struct ValueTooLarge {
   int32_t node;
   int64_t value;
 };
+
+/// The op fails in some total order: the order ends there.
+struct OpFails : ValueTooLarge {};
 
 /// The result of a pure op.
 Value evaluate(const Op& op, std::span<const Value> inputs, ValueTable& table);

@@ -19,6 +19,8 @@ class Evaluator {
     for (const int32_t t : closure) {
       try {
         values_[t] = one(component_.program->tokens[t], slots);
+      } catch (const OpFails& error) {
+        values_[t] = kFails;
       } catch (const ValueTooLarge& error) {
         // An error only if the value is used: a conditional uses one branch.
         values_[t] = kTooLarge;
@@ -31,14 +33,23 @@ class Evaluator {
   Value value(int32_t t) const {
     const Value found = peek(t);
     if (found == kTooLarge) throw too_large_;
+    if (found == kFails) throw OpFails{};
     return found;
   }
+
+  /// True if the value last computed is that of an op that failed, or depends on it.
+  bool failed(int32_t t) const { return peek(t) == kFails; }
 
   /// A predicate is its first row (semantics.md, 1).
   bool holds(int32_t t) const { return is_true(value(t)); }
 
  private:
   static constexpr Value kTooLarge = kNoValue + 3;
+  static constexpr Value kFails = kNoValue + 4;
+
+  static bool missing(Value value) {
+    return value == kNoValue || value == kTooLarge || value == kFails;
+  }
 
   Value peek(int32_t t) const {
     const Token& token = component_.program->tokens[t];
@@ -59,7 +70,7 @@ class Evaluator {
       case TokenKind::kStored: break;
       case TokenKind::kPick: {
         const Value predicate = peek(token.inputs[0]);
-        if (predicate == kNoValue || predicate == kTooLarge) return predicate;
+        if (missing(predicate)) return predicate;
         return peek(token.inputs[is_true(predicate) ? 1 : 2]);
       }
       default: break;
@@ -70,7 +81,7 @@ class Evaluator {
     auto& inputs = inputs_;
     for (size_t i = 0; i < count; ++i) {
       inputs[i] = peek(token.inputs[i]);
-      if (inputs[i] == kNoValue || inputs[i] == kTooLarge) return inputs[i];
+      if (missing(inputs[i])) return inputs[i];
     }
     const Op& op = component_.program->ops[token.op];
     if (token.kind != TokenKind::kStored) return evaluate(op, {inputs.data(), count}, table_);

@@ -25,12 +25,16 @@ enum class Access : uint8_t {
   kClose,
   kSnapshot,
   kWriteBack,
+  kCheck,  // touches no resource: computes its operand, which may fail
 };
 
 /// True if the action does not change its resource.
 inline bool only_reads(Access access) {
   return access == Access::kRead || access == Access::kSize || access == Access::kSnapshot;
 }
+
+/// `Event::part` of a check whose op an executor may leave out.
+inline constexpr int32_t kOptional = -2;
 
 /// Kind of token. A new kind needs a line here, and a case in `split` (its
 /// dependencies), in `Search::update_tokens` and in `Evaluator::one`.
@@ -56,7 +60,7 @@ struct Event {
   std::vector<int32_t> after;      // events: the reads of a split update, in order
   std::vector<int32_t> operands;   // tokens; for a write-back see oracles/events.py
   std::vector<std::pair<int32_t, bool>> guards;  // tokens and their required values
-  int32_t part = -1;   // many-op: number of the element of its operand
+  int32_t part = -1;   // many-op: number of the element of its operand; kCheck: kOptional
   int32_t never = -1;  // a guard that never holds (`fold`): in no component
 };
 
@@ -84,13 +88,14 @@ struct Program {
   std::vector<int32_t> observed;  // tokens
   std::vector<int32_t> ended;     // for each observed token: ready when its run has ended
   bool fifo = true;         // else a dequeue takes any element
+  bool checks = false;      // has an event of the kind kCheck
   bool speculates = false;  // an event may come before its predicates are known
 
   bool is_queue(size_t resource) const {
     return resource >= variables && resource < variables + queues;
   }
-  /// True if an event may block, so that an order may end before all events are done.
-  bool blocking() const { return initial.size() > variables; }
+  /// True if an event may block or fail, so that an order may end before all events are done.
+  bool blocking() const { return initial.size() > variables || checks; }
   /// Resources whose contents are part of an outcome.
   size_t finals() const { return variables + queues; }
 };

@@ -177,13 +177,16 @@ class Search {
     for (const auto& [token, polarity] : event.guards) {
       if (!token_ready_[token]) {
         if (!c_.program->speculates) return false;
-      } else if (evaluator_.holds(token) != polarity) {
+      } else if (!decided(token) || evaluator_.holds(token) != polarity) {
         return false;
       }
     }
     return std::ranges::all_of(event.dynamic,
                                [&](int32_t token) { return token_ready_[token] != 0; });
   }
+
+  /// True if a predicate is ready and has not failed.
+  bool decided(int32_t token) { return token_ready_[token] && !evaluator_.failed(token); }
 
   /// Computes which tokens are ready, and the values that decide others.
   void update_tokens(size_t depth) {
@@ -203,7 +206,7 @@ class Search {
                 std::ranges::all_of(token.waits, ready);
           break;
         case TokenKind::kPick:
-          out = ready(token.inputs[0]) &&
+          out = decided(token.inputs[0]) &&
                 ready(token.inputs[evaluator_.holds(token.inputs[0]) ? 1 : 2]);
           break;
         default:
@@ -252,7 +255,7 @@ class Search {
   /// True if all predicates of an event are ready and hold.
   bool chosen(int32_t e) {
     return std::ranges::all_of(c_.events[e].guards, [&](const auto& guard) {
-      return token_ready_[guard.first] && evaluator_.holds(guard.first) == guard.second;
+      return decided(guard.first) && evaluator_.holds(guard.first) == guard.second;
     });
   }
 
@@ -276,7 +279,7 @@ class Search {
         const auto e = static_cast<int32_t>(i);
         if (has(bits(depth, kDone), e) || has(bits(depth, kDead), e)) continue;
         const bool dies = std::ranges::any_of(c_.events[i].guards, [&](const auto& guard) {
-          return token_ready_[guard.first] && evaluator_.holds(guard.first) != guard.second;
+          return decided(guard.first) && evaluator_.holds(guard.first) != guard.second;
         });
         if (!dies) continue;
         put(bits(depth, kDead), e);
@@ -304,6 +307,7 @@ class Search {
   /// True if its resource lets a ready event happen now.
   bool possible(int32_t e, size_t depth) {
     const LocalEvent& event = c_.events[e];
+    if (event.access == Access::kCheck) return true;
     const Value held = memory(depth)[event.variables[0]];
     switch (event.access) {
       case Access::kAcquire: return held == 0;
@@ -330,7 +334,9 @@ class Search {
   bool execute(int32_t e, size_t depth) {
     const LocalEvent& event = c_.events[e];
     Value* memory = this->memory(depth);
-    if (blocking_ && fails(event, memory[event.variables[0]])) {
+    if (event.access == Access::kCheck) {
+      if (!check(e, depth)) return false;
+    } else if (blocking_ && fails(event, memory[event.variables[0]])) {
       trail_.push_back(e);
       put(bits(depth, kDone), e);
       if (all_chosen(depth)) fail();
@@ -382,7 +388,7 @@ class Search {
         break;
       default: break;  // queue_or_mutex
     }
-    if (blocking_ && !queue_or_mutex(e, depth)) return false;
+    if (blocking_ && event.access != Access::kCheck && !queue_or_mutex(e, depth)) return false;
     put(bits(depth, kDone), e);
     drop(bits(depth, kReady), e);
     forget(e, depth);
@@ -405,6 +411,21 @@ class Search {
       }
     }
     return true;
+  }
+
+  /// Computes a pure op that may fail; false if the order ends there.
+  ///
+  /// An order ends as soon as an op fails: `reduce` makes checks before any other event, so that
+  /// no event uses a value that has failed.
+  bool check(int32_t e, size_t depth) {
+    const LocalEvent& event = c_.events[e];
+    evaluator_.compute(event.closure, read_slots(depth));
+    if (!evaluator_.failed(event.operands[0])) {
+      evaluator_.value(event.operands[0]);  // may be too large
+      return true;
+    }
+    if (all_chosen(depth)) fail();
+    return event.part == kOptional && !matched_;
   }
 
   /// The concatenated variables of a cluster.
@@ -503,6 +524,7 @@ class Search {
     bool changed = true;
     while (changed) {
       changed = false;
+      if (!make_checks(depth)) return false;
       for (size_t w = 0; w < words(); ++w) {
         for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
           const auto e = static_cast<int32_t>((w << 6) + __builtin_ctzll(rest));
@@ -523,12 +545,23 @@ class Search {
                      any_pending(blockers_.row(e), depth)) {
             continue;
           }
-          if (!execute(e, depth)) return false;
+          if (!execute(e, depth) || !make_checks(depth)) return false;
           changed = true;
         }
       }
     }
     trail_at_[depth] = trail_.size();
+    return true;
+  }
+
+  /// Makes all checks that are ready; false if the order ends in one.
+  bool make_checks(size_t depth) {
+    for (size_t i = 0; c_.program->checks && i < n_; ++i) {
+      const auto e = static_cast<int32_t>(i);
+      if (c_.events[i].access != Access::kCheck || !has(bits(depth, kReady), e)) continue;
+      if (c_.program->speculates && !chosen(e)) continue;
+      if (!execute(e, depth)) return false;
+    }
     return true;
   }
 

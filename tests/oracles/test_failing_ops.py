@@ -1,0 +1,195 @@
+"""Pure ops that fail in some orders: by hand, and all oracles on random tests."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import WHOLE
+
+from litmusfuzz.corpus.model import MalformedTest, map_nodes
+from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.generators import generate
+from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.axiomatic import Axiomatic
+from litmusfuzz.oracles.errors import NoAllowedSet, ValueTooLarge
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, RFC
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest, Node
+
+TESTS = 2000 if os.environ.get(WHOLE) else 60
+FAILED = "failed"
+
+
+def divided(rest: str, observe: str) -> LitmusTest:
+    """8 is divided by what a read finds in X: 0 at first, then 2."""
+    return loads(
+        f"""
+litmusfuzz: 2
+name: divided
+variables:
+  X: {{dtype: int32, shape: [], init: 0}}
+  Y: {{dtype: int32, shape: [], init: 0}}
+graphs:
+  main:
+    two: {{op: Const, dtype: int32, value: 2}}
+    eight: {{op: Const, dtype: int32, value: 8}}
+    w: {{op: AssignVariableOp, resources: [X], inputs: [two]}}
+    r: {{op: ReadVariableOp, resources: [X]}}
+    d: {{op: FloorDiv, inputs: [eight, r]}}
+{rest}
+observe: [{observe}]
+"""
+    ).test
+
+
+def sets(test: LitmusTest) -> set[str]:
+    """The allowed set as text; all oracles agree on it, and forbid what is not in it."""
+    found = reference.allowed_outcomes(test, RFC)
+    assert found.complete
+    outcomes = set(found.witnesses)
+    explorer, axiomatic = Explorer(test, RFC), Axiomatic(test, RFC)
+    assert set(explorer.allowed_outcomes().witnesses) == outcomes
+    for outcome in (*outcomes, Outcome((), Status.FAILED)):
+        failed = outcome.status is Status.FAILED
+        wanted = Verdict.UNSPECIFIED if failed else Verdict.ALLOWED
+        wanted = wanted if outcome in outcomes else Verdict.FORBIDDEN
+        assert explorer.judge(outcome) is wanted
+        assert axiomatic.judge(outcome) is wanted
+    return {str(outcome) or str(outcome.status) for outcome in outcomes}
+
+
+def test_a_needed_op_that_fails_ends_the_order() -> None:
+    test = divided("    v: {op: AssignVariableOp, resources: [Y], inputs: [d]}", "r")
+    assert sets(test) == {"_status=failed", "r=2 X=2 Y=4"}
+
+
+def test_an_observed_op_is_needed() -> None:
+    assert sets(divided("", "d")) == {"_status=failed", "d=4 X=2 Y=0"}
+
+
+def test_a_control_edge_needs_the_op() -> None:
+    test = divided("    v: {op: AssignVariableOp, resources: [Y], inputs: [two], after: [d]}", "r")
+    assert sets(test) == {"_status=failed", "r=2 X=2 Y=2"}
+
+
+def test_what_nothing_needs_may_be_left_out() -> None:
+    assert sets(divided("", "r")) == {"_status=failed", "r=0 X=2 Y=0", "r=2 X=2 Y=0"}
+
+
+def test_a_division_by_a_constant_does_not_fail() -> None:
+    test = divided("    e: {op: FloorDiv, inputs: [r, two]}", "e")
+    test = replace(test, graphs=map_nodes(test.graphs, lambda n: n))
+    assert sets(test) == {"_status=failed", "e=0 X=2 Y=0", "e=1 X=2 Y=0"}  # d may fail still
+
+
+BRANCH = """    zero: {op: Const, dtype: int32, value: 0}
+    p: {op: Less, inputs: [zero, r]}
+    i:
+      op: If
+      inputs: [p]
+      captures: {a: r, b: eight}
+      results: [q]
+      then:
+        nodes:
+          e: {op: FloorDiv, inputs: [b, a]}
+        results: [e]
+      else:
+        results: [b]"""
+
+
+def test_an_op_in_a_branch_not_taken_does_not_fail() -> None:
+    """Where the read finds 0, the branch without the division is taken."""
+    test = divided(BRANCH, "i.q")
+    lines = [node for node in test.graph.nodes if node.name != "d"]
+    test = replace(test, graphs=(replace(test.graph, nodes=tuple(lines)),))
+    assert test.failing == {"e"}
+    assert sets(test) == {"i.q=8 X=2 Y=0", "i.q=4 X=2 Y=0"}
+
+
+def test_a_constant_that_refutes_the_op_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"d\.inputs\.1: FloorDiv: divides by zero"):
+        loads(
+            """
+litmusfuzz: 2
+name: zero
+variables: {X: {dtype: int32}}
+graphs:
+  main:
+    zero: {op: Const, dtype: int32, value: 0}
+    r: {op: ReadVariableOp, resources: [X]}
+    d: {op: FloorDiv, inputs: [r, zero]}
+"""
+        )
+
+
+def failing(seed: int) -> LitmusTest | None:
+    """A test of the family `pure` in which some moduli are larger: indices leave their range."""
+    rng = random.Random(seed)
+    test = generate("pure", 3, seed)
+    limits = {n.inputs[1] for n in test.nodes if n.op == "FloorMod"}
+
+    def larger(node: Node) -> Node:
+        if node.name not in limits or not isinstance(node.attrs, ConstAttrs):
+            return node
+        if not isinstance(node.attrs.value, int):
+            return node
+        value = node.attrs.value + rng.choice((1, 2, 5, 9))
+        return replace(node, attrs=replace(node.attrs, value=value))
+
+    try:
+        return replace(test, graphs=map_nodes(test.graphs, larger))
+    except MalformedTest:
+        return None
+
+
+def test_oracles_agree_on_random_tests_that_fail() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(TESTS):
+        test = failing(seed)
+        if test is None or not test.failing:
+            continue
+        for model in (RFC, EXECUTOR):
+            try:
+                exact = reference.allowed_outcomes(test, model, 3000)
+            except ValueTooLarge:
+                with pytest.raises(ValueTooLarge):
+                    Explorer(test, model).allowed_outcomes()
+                seen["too large"] += 1
+                continue
+            if not exact.complete:
+                continue
+            outcomes = set(exact.witnesses)
+            explorer = Explorer(test, model)
+            assert set(explorer.allowed_outcomes().witnesses) == outcomes, seed
+            failed = Outcome((), Status.FAILED)
+            asked = [*sorted(outcomes, key=str)[:3], failed]
+            axiomatic = Axiomatic(test, model)
+            for outcome in asked:
+                wanted = Verdict.ALLOWED if outcome in outcomes else Verdict.FORBIDDEN
+                if outcome == failed and outcome in outcomes:
+                    wanted = Verdict.UNSPECIFIED
+                assert explorer.judge(outcome) is wanted, (seed, str(outcome))
+                verdict = axiomatic.judge(outcome)
+                assert verdict in (wanted, Verdict.UNKNOWN), (seed, str(outcome), verdict)
+                seen[f"axiomatic {verdict}"] += 1
+            seen["fails" if failed in outcomes else "does not fail"] += 1
+    assert seen["fails"] >= TESTS // 10, seen
+    assert seen["axiomatic unknown"] <= sum(seen.values()) // 20, seen
+
+
+def test_a_cluster_does_not_report_a_failure() -> None:
+    test = divided("", "d")
+    from litmusfuzz.corpus.model import Cluster
+
+    clustered = replace(test, clusters=(Cluster("k", ("r", "d")),))
+    with pytest.raises(NoAllowedSet, match=r"may fail inside cluster k"):
+        reference.allowed_outcomes(clustered, RFC)
