@@ -210,7 +210,15 @@ class Entry:
 # --- schemas: what may stand in a file -------------------------------------------------
 
 
-_Literal = int | list[int | list[int]]
+_Rows1 = int | list[int]
+_Rows2 = int | list[_Rows1]
+_Rows3 = int | list[_Rows2]
+_Rows4 = int | list[_Rows3]
+_Rows5 = int | list[_Rows4]
+_Rows6 = int | list[_Rows5]
+_Rows7 = int | list[_Rows6]
+_Literal = int | list[_Rows7]
+"""As many dimensions as a test may have."""
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

@@ -163,6 +163,7 @@ _TABLE: Final = (
         pure.generate,
         "pure ops of all kinds, on what racing chains read and write",
         ops=pure.NEEDED,
+        rank=1,
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

@@ -30,6 +30,7 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.corpus.pure.definition import call_of, inferred
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
+from litmusfuzz.fuzz.generators.family import NotGenerated
 from litmusfuzz.fuzz.generators.samples import PURE_OPS, sample
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ _MOST_READ: Final = 100
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
+    if "int32" not in support.dtypes or not support.takes_shape((4,)):
+        raise NotGenerated("family pure: the support lacks int32, or vectors of four elements")
     return bounded(rng, support, _test, _context)
 
 
