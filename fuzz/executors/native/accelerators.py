@@ -8,6 +8,7 @@ References
 from __future__ import annotations
 
 import importlib.util
+import sys
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -84,6 +85,7 @@ class OpenCl:
 
     def open(self, module: Any, number: int) -> _executor.Gpu:
         """Open a device; raises RuntimeError, with one line, if that is not possible."""
+        _refuse_beside_tensorflow()
         gpu: _executor.Gpu = module.plugin_gpu(
             library("opencl", module),
             platform=self.platform,
@@ -181,7 +183,19 @@ def opencl_devices(platform: str = "", sub_devices: int = 1) -> list[str]:
     path = library("opencl")
     if path is None:
         raise RuntimeError("no OpenCL headers when this was built")
+    _refuse_beside_tensorflow()
     return _executor.plugin_devices(path, platform=platform, sub_devices=sub_devices)
+
+
+def _refuse_beside_tensorflow() -> None:
+    """Refuse OpenCL in a process that has loaded TensorFlow.
+
+    A driver may bring a compiler of its own, as pocl brings LLVM. TensorFlow has another LLVM, and
+    loads it with symbols for all: the driver then calls functions of the wrong one, and the process
+    crashes. Workers of the native executor do not load TensorFlow.
+    """
+    if "tensorflow" in sys.modules:
+        raise RuntimeError("OpenCL is not used in a process that has loaded TensorFlow")
 
 
 def _parts(device: str) -> tuple[str, int]:
