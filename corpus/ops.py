@@ -47,6 +47,8 @@ class Kind(Enum):
     BRANCH = "conditional"
     LOOP = "loop"
     CALL = "call"
+    HANDLE = "handle"
+    """Provides a handle of a variable: a value that says which variable an op works on."""
     TRANSFER = "transfer"
     """Passes a value on from one device to another."""
     CLUSTER = "cluster"
@@ -85,6 +87,16 @@ class PlaceholderAttrs:
 
     dtype: str
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandleAttrs:
+    """A handle: the variable that it stands for.
+
+    A variable may have several; an op without a handle of its own has one as well.
+    """
+
+    variable: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +150,7 @@ Attrs = (
     | SectionAttrs
     | CountAttrs
     | PureAttrs
+    | HandleAttrs
 )
 
 
@@ -215,7 +228,8 @@ class OpDef:
         # Asked for each node of a test, several times.
         constant = self.attrs is ConstAttrs
         fed = self.attrs is PlaceholderAttrs
-        value = constant or fed or self.kind is Kind.READ or (self.pure and bool(self.operands))
+        value = constant or fed or self.kind in (Kind.READ, Kind.HANDLE)
+        value = value or (self.pure and bool(self.operands))
         if self.kind is Kind.QUEUE:
             value = self.takes or self.sizes
         object.__setattr__(self, "constant", constant)
@@ -225,14 +239,14 @@ class OpDef:
     @property
     def on(self) -> str:
         """The kind of its resources: variable, mutex, queue, or nothing."""
-        if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.TRANSFER):
+        if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.HANDLE, Kind.TRANSFER):
             return "nothing"
         return {Kind.SECTION: "mutex", Kind.QUEUE: "queue"}.get(self.kind, "variable")
 
     @property
     def has_effect(self) -> bool:
         """True if it touches a resource, or holds nodes that may."""
-        return self.kind not in (Kind.PURE, Kind.TRANSFER)
+        return self.kind not in (Kind.PURE, Kind.TRANSFER, Kind.HANDLE)
 
     @property
     def on_variables(self) -> bool:
@@ -389,6 +403,7 @@ def _table() -> dict[str, OpDef]:
         OpDef("If", Kind.BRANCH, ("predicate",)),
         OpDef("While", Kind.LOOP),
         OpDef("Call", Kind.CALL),
+        OpDef("VarHandleOp", Kind.HANDLE, attrs=HandleAttrs),
     ]
     return {row.name: row for row in rows}
 

@@ -34,7 +34,7 @@ from litmusfuzz.corpus.model import (
     map_nodes,
     redirected,
 )
-from litmusfuzz.corpus.ops import ConstAttrs, Kind, SectionAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, Kind, SectionAttrs
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import TensorType
@@ -227,6 +227,7 @@ class Rewriter:
         )
         nodes = [node for graph in graphs for node in all_nodes(graph.nodes)]
         touched = {name for node in nodes for name in node.resources}
+        touched |= {n.attrs.variable for n in nodes if isinstance(n.attrs, HandleAttrs)}
         names = {node.name for node in nodes}
         clusters = (
             replace(c, members=tuple(m for m in c.members if m in names)) for c in self.clusters

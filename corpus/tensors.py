@@ -18,6 +18,7 @@ UNKNOWN: Final = -1
 DTYPES: Final = ("int32", "int64", "float32", "float64")
 FLOATS: Final = ("float32", "float64")
 BOOL: Final = "bool"
+_HANDLE: Final = "handle of "
 
 Nested = int | tuple["Nested", ...]
 """A literal: an int, or rows of literals."""
@@ -69,6 +70,16 @@ class TensorType:
     def dynamic(self) -> bool:
         """True if the dimensions depend on values."""
         return UNKNOWN in self.shape
+
+    @property
+    def is_handle(self) -> bool:
+        """True for the type of a handle, which no op computes with."""
+        return self.dtype.startswith(_HANDLE)
+
+    @property
+    def handle(self) -> TensorType:
+        """Type of the handles of variables of this type."""
+        return TensorType(_HANDLE + self.dtype, self.shape)
 
     @property
     def size(self) -> int:

@@ -48,6 +48,7 @@ from litmusfuzz.corpus.ops import (
     Attrs,
     ConstAttrs,
     CountAttrs,
+    HandleAttrs,
     Kind,
     MalformedTest,
     MomentumAttrs,
@@ -273,6 +274,7 @@ class _Node(_Strict, kw_only=True):
     inputs: list[str] = []
     after: list[str] = []
     device: str = ""
+    handle: str = ""
 
     def attrs(self) -> Attrs | None:
         return None
@@ -332,6 +334,13 @@ class _CountNode(_Node, kw_only=True):
         return CountAttrs(self.count)
 
 
+class _HandleNode(_Node, kw_only=True):
+    variable: str
+
+    def attrs(self) -> Attrs:
+        return HandleAttrs(self.variable)
+
+
 class _Body(_Strict, kw_only=True):
     nodes: dict[str, Any] = {}
     results: list[str]
@@ -367,6 +376,7 @@ _NODE_SCHEMAS: Final[Mapping[type[Attrs] | None, type[_Node]]] = {
     MomentumAttrs: _MomentumNode,
     SectionAttrs: _SectionNode,
     CountAttrs: _CountNode,
+    HandleAttrs: _HandleNode,
 }
 
 
@@ -576,7 +586,7 @@ class _Reader(Document):
             raw = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
             attrs = raw.attrs()
         edges = (tuple(raw.inputs), tuple(raw.resources), tuple(raw.after))
-        return Node(name, op, *edges, attrs, raw.device)
+        return Node(name, op, *edges, attrs, raw.device, raw.handle)
 
     def pure(self, op: str, fields: dict[str, Any], path: Path_) -> tuple[_Node, PureAttrs]:
         """A node of an op that says itself which attributes it has."""
@@ -936,7 +946,7 @@ def _plain_nodes(nodes: Iterable[Node]) -> dict[str, dict[str, Any]]:
 def _node_fields(node: Node) -> dict[str, Any]:
     attrs = node.attrs
     fields: dict[str, Any] = {"op": node.op}
-    for name in ("resources", "inputs", "after", "device"):
+    for name in ("resources", "handle", "inputs", "after", "device"):
         if value := getattr(node, name):
             fields[name] = value
     if isinstance(attrs, NestAttrs):

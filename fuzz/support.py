@@ -23,6 +23,7 @@ _FEATURE_OF: Final = {
     Kind.BRANCH: "conditionals",
     Kind.LOOP: "loops",
     Kind.CALL: "calls",
+    Kind.HANDLE: "handles",
     Kind.TRANSFER: "transfers",
 }
 
@@ -105,7 +106,7 @@ class Support:
         if self == EVERYTHING:
             return ()
         nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
-        types = [each for each in test.types.values() if each is not None]
+        types = [each for each in test.types.values() if each is not None and not each.is_handle]
         types += [each.type for each in test.variables]
         types += [each.type for each in test.queues]
         rank = max(len(each.shape) for each in types)

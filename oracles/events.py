@@ -45,7 +45,7 @@ from litmusfuzz.corpus.model import (
     nesting,
     steps,
 )
-from litmusfuzz.corpus.ops import CLUSTER, Kind, MalformedTest, SectionAttrs
+from litmusfuzz.corpus.ops import CLUSTER, HandleAttrs, Kind, MalformedTest, SectionAttrs
 from litmusfuzz.oracles.errors import NoProgramOrder, OpFails, TestTooLarge
 from litmusfuzz.oracles.model import Axiom
 
@@ -560,6 +560,11 @@ class _Unfolder:
         for queue in test.queues:
             self.spend(len(queue.init) * test.size_of(queue.shape) // KEPT_IN_A_PART)
         self.first_members = {each.members[0]: each for each in test.clusters}
+        self.places = {variable.name: place for place, variable in enumerate(test.variables)}
+        self.handles = {name for name, kind in test.types.items() if kind and kind.is_handle}
+        self.single: dict[tuple[str, str], Node] = {}
+        """By node and variable: the node on that variable."""
+        self.stands: dict[tuple[int, int], int | bool] = {}
         self.nothing = self.token(Join(()))
 
     def spend(self, parts: int) -> None:
@@ -926,6 +931,13 @@ class _Unfolder:
         kind = node.definition.kind
         if node.definition.fed:
             return {node.name: values[node.name]}
+        if node.handle:
+            return {node.name: self.chosen(node, values[node.handle], inputs, waits, frame)}
+        if isinstance(node.attrs, HandleAttrs):
+            number = self.places[node.attrs.variable]
+            done_when = self.token(Held(self.token(Known((number,))), waits))
+            self.note_silent(frame, done_when)
+            return {node.name: done_when}
         if isinstance(node.attrs, BranchAttrs):
             return self.branch(node, node.attrs, inputs[0], waits, values, frame)
         if isinstance(node.attrs, LoopAttrs):
@@ -934,7 +946,8 @@ class _Unfolder:
             return self.call(node, node.attrs, waits, values, frame)
         if kind in (Kind.PURE, Kind.TRANSFER):
             # A transfer is transparent: its value is its input.
-            transfer = kind is Kind.TRANSFER
+            # So is an Identity of a handle.
+            transfer = kind is Kind.TRANSFER or node.name in self.handles
             done_when = self.token(
                 Held(inputs[0], waits) if transfer else Pure(node, inputs, waits)
             )
@@ -945,6 +958,12 @@ class _Unfolder:
             return {node.name: done_when}
         if kind is Kind.QUEUE:
             return {node.name: self.queue_op(node, inputs, waits, frame)}
+        return {node.name: self.on_variables(node, inputs, waits, frame)}
+
+    def on_variables(
+        self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame
+    ) -> int:
+        """Add the events of an op on variables."""
         done: tuple[int, ...] = ()
         for group in self.groups(node):
             # The events of one group are not ordered among themselves; the
@@ -956,8 +975,68 @@ class _Unfolder:
                 for access, variables in group
             )
         results = [self.token(Result(event)) for event in done]
-        token = results[0] if len(results) == 1 else self.token(Join(tuple(results)))
-        return {node.name: token}
+        return results[0] if len(results) == 1 else self.token(Join(tuple(results)))
+
+    def chosen(
+        self,
+        node: Node,
+        handle: int,
+        inputs: tuple[int, ...],
+        waits: tuple[int, ...],
+        frame: _Frame,
+    ) -> int:
+        """Add an op on the variable that its handle stands for; on the others, it is dead.
+
+        References
+        ----------
+        semantics.md, section 1, "Handle": the instance touches the chosen resource only.
+        """
+        waits += (handle,)
+        done: int | None = None
+        for name in reversed(node.resources):
+            flag = self.stands_for(handle, self.places[name])
+            if flag is False:
+                continue
+            if (node.name, name) not in self.single:
+                self.single[node.name, name] = replace(node, resources=(name,), handle="")
+            inner = frame
+            if flag is not True:
+                inner = replace(frame, guards=(*frame.guards, (flag, True)))
+            token = self.on_variables(self.single[node.name, name], inputs, waits, inner)
+            if flag is True:
+                return token
+            done = token if done is None else self.token(Pick(flag, token, done))
+        assert done is not None, node.name
+        return done
+
+    def stands_for(self, handle: int, place: int) -> int | bool:
+        """A token that is 1 where the handle stands for that variable, or what it always is."""
+        key = handle, place
+        if key not in self.stands:
+            token = self.tokens[handle]
+            found: int | bool
+            if isinstance(token, Known):
+                found = token.value == (place,)
+            elif isinstance(token, Held):
+                found = self.stands_for(token.token, place)
+                if not isinstance(found, bool):
+                    found = self.token(Held(found, token.waits))
+            elif isinstance(token, Pure):  # an Identity in a cluster
+                assert not token.waits
+                found = self.stands_for(token.inputs[0], place)
+            else:
+                assert isinstance(token, Pick)
+                sides = [self.stands_for(each, place) for each in (token.then, token.other)]
+                if isinstance(sides[0], bool) and sides[0] is sides[1]:
+                    found = sides[0]
+                else:
+                    then, other = (
+                        self.token(Known((int(each),))) if isinstance(each, bool) else each
+                        for each in sides
+                    )
+                    found = self.token(Pick(token.predicate, then, other))
+            self.stands[key] = found
+        return self.stands[key]
 
     def queue_op(
         self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame

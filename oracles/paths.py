@@ -335,8 +335,10 @@ class _Walker:
         masks = self.masks
         for name in node.inputs:
             waits |= masks[values[name]]
+        if node.handle:
+            waits |= masks[values[node.handle]]
         kind = node.definition.kind
-        if kind is Kind.PURE or kind is Kind.TRANSFER:
+        if kind is Kind.PURE or kind is Kind.TRANSFER or kind is Kind.HANDLE:
             if frame.body:
                 self.silent.append(frame.guards | waits)
             return {node.name: self.value(waits)}
@@ -352,6 +354,8 @@ class _Walker:
 
     def group(self, node: Node, access: Access, before: int) -> int:
         """Add an event for each resource, in any order; all of them and those before."""
+        if node.handle:  # one of them
+            return self.event(node, access, node.resources, before)
         done = before
         for name in node.resources:
             done |= self.event(node, access, (name,), before)

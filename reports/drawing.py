@@ -260,7 +260,8 @@ class _Dot:
         """The edges between nodes, including those in bodies."""
         node_of = self.structure.node_of
         for node in nodes:
-            for name in dict.fromkeys(map(node_of, node.inputs)):
+            given = (*node.inputs, node.handle) if node.handle else node.inputs
+            for name in dict.fromkeys(map(node_of, given)):
                 yield _edge(name, node.name)
             for name in dict.fromkeys(map(node_of, node.after)):
                 yield _edge(name, node.name, "style=dashed")

@@ -27,6 +27,7 @@ from litmusfuzz.corpus.ops import (
     DTYPES,
     ConstAttrs,
     CountAttrs,
+    HandleAttrs,
     Kind,
     MomentumAttrs,
     PlaceholderAttrs,
@@ -299,7 +300,9 @@ class _Writer:
             late = [self.names.of(source) for source in node.inputs] + waits
             given = "".join(f", {each}" for each in dict.fromkeys(late))
             handles = [f'copy.handle("{each}", begin{given})' for each in node.resources]
-            if waits:
+            if node.handle:
+                handles = [self.names.of(node.handle)]
+            elif waits:
                 # Outside of what the op itself waits for: it may come early.
                 lines += [f"h{i} = {handle}" for i, handle in enumerate(handles)]
                 handles = [f"h{i}" for i in range(len(handles))]
@@ -311,6 +314,8 @@ class _Writer:
             elif keys == ("queue",):
                 keys = ("handle",)
             arguments += [f"{key}={handle}" for key, handle in zip(keys, handles, strict=True)]
+        if isinstance(node.attrs, HandleAttrs):
+            waits = ["begin", *waits]
         arguments += self.attributes(node)
         row = node.definition.meaning
         own = zip(node.definition.operands, node.inputs, strict=True) if row is None else ()
@@ -339,6 +344,8 @@ class _Writer:
             call = f'tf.compat.v1.placeholder({kind}, "{node.name}")'
             if node.name in self.executed:
                 call = f'copy.placeholder("{node.name}", {kind})'
+        elif isinstance(node.attrs, HandleAttrs):
+            call = f'copy.resource("{node.attrs.variable}")'
         elif node.definition.takes:
             call += "[0]"
         scopes = [f'tf.device("/{node.device}")'] if node.device else []

@@ -20,6 +20,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import (
     ConstAttrs,
     CountAttrs,
+    HandleAttrs,
     Kind,
     MomentumAttrs,
     PureAttrs,
@@ -172,6 +173,8 @@ class Structure:
         if node.definition.kind is Kind.TRANSFER:
             return self.expression(node.inputs[0], top=top, depth=depth)
         values = [self.expression(i, depth=depth + 1) for i in node.inputs]
+        if isinstance(node.attrs, HandleAttrs):
+            return f"&{node.attrs.variable}"
         if node.op == "Identity" and not top:
             return values[0]
         sign = _SIGNS.get(node.op)
@@ -181,6 +184,12 @@ class Structure:
         if isinstance(node.attrs, PureAttrs):
             values += [f"{name}={literal(value)}" for name, value in node.attrs.values]
         return f"{node.op}({', '.join(values)})"
+
+    def target(self, node: Node) -> str:
+        """The resource that a node works on; through a handle, ``*HANDLE`` as well."""
+        if not node.handle:
+            return node.resources[0]
+        return f"{'|'.join(node.resources)}(*{self.expression(node.handle, top=True)})"
 
     def statement(self, node: Node) -> str:
         """One effect, as a statement; of a node with bodies, its first line."""
@@ -200,7 +209,7 @@ class Structure:
         if isinstance(node.attrs, SectionAttrs):
             members = ", ".join(node.attrs.members)
             return f"{node.name}: lock {node.resources[0]} around {members}"
-        target = node.resources[0] + _rows(node)
+        target = self.target(node) + _rows(node)
         result = self.test.types[node.name] is not None
         if node.definition.on == "queue":
             op = node.op.removeprefix("Queue").removesuffix("V2")
@@ -221,7 +230,8 @@ class Structure:
         if isinstance(node.attrs, MomentumAttrs) and node.attrs.use_nesterov:
             named.append("nesterov")
         op = node.definition.short_name
-        return f"{node.name}: {op}({', '.join([*node.resources, *named])})"
+        targets = [target] if node.handle else node.resources
+        return f"{node.name}: {op}({', '.join([*targets, *named])})"
 
 
 class Level:

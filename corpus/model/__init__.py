@@ -19,6 +19,7 @@ from litmusfuzz.corpus.model.graph import (
     bodies,
     captures_of,
     clusters_of,
+    handles_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, FreshNames, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import (
@@ -87,6 +88,7 @@ __all__ = [
     "check_name",
     "clusters_of",
     "enclosing",
+    "handles_of",
     "head",
     "levels",
     "loop_bound",

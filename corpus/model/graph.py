@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.names import head
-from litmusfuzz.corpus.ops import CLUSTER, OPS, Attrs, OpDef, SectionAttrs
+from litmusfuzz.corpus.ops import CLUSTER, OPS, Attrs, HandleAttrs, OpDef, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,8 @@ class Node:
     node that stands earlier; `resources` are what it works on, in the roles'
     order (`OpDef.roles`). A critical section is a node as well: edges to and
     from it are edges of the section as a whole. `device` is where it runs, ""
-    for wherever what it works on lives.
+    for wherever what it works on lives. `handle` is the value that says which of
+    `resources` it works on, "" for the one resource of each role itself.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Node:
     after: tuple[str, ...] = ()
     attrs: Attrs | NestAttrs | None = None
     device: str = ""
+    handle: str = ""
 
     @property
     def definition(self) -> OpDef:
@@ -79,10 +81,15 @@ class Node:
         return (*carried, *(inner for inner, _ in captures_of(self)))
 
     @property
+    def edges(self) -> tuple[str, ...]:
+        """References that are its own: data inputs, handle, control edges."""
+        return (*self.inputs, *((self.handle,) if self.handle else ()), *self.after)
+
+    @property
     def references(self) -> tuple[str, ...]:
-        """All references to its own graph or body: data inputs, control edges, captures."""
+        """All references to its own graph or body: inputs, handle, control edges, captures."""
         outside = (outer for _, outer in captures_of(self))
-        return (*self.inputs, *self.after, *outside)
+        return (*self.edges, *outside)
 
     @property
     def sources(self) -> frozenset[str]:
@@ -191,3 +198,40 @@ def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Clu
     """Clusters whose members are among these nodes, which are all nodes of one level."""
     names = {node.name for node in nodes}
     return tuple(cluster for cluster in clusters if cluster.members[0] in names)
+
+
+def handles_of(graphs: Iterable[Graph]) -> dict[str, frozenset[str]]:
+    """The variables that each value which is a handle may stand for, by the value's name.
+
+    Of a value that a conditional chooses, those of both branches; of a carried value, those of
+    all iterations. The graphs need not be well-formed.
+    """
+    found: dict[str, frozenset[str]] = {}
+    flows: list[tuple[str, str]] = []  # from a value to another one that is the same handle
+    stack = [node for graph in graphs for node in graph.nodes]
+    while stack:
+        node = stack.pop()
+        if isinstance(node.attrs, HandleAttrs):
+            found[node.name] = frozenset((node.attrs.variable,))
+        elif node.op == "Identity":
+            flows += ((source, node.name) for source in node.inputs)
+        flows += ((outer, inner) for inner, outer in captures_of(node))
+        outside = tuple(f"{node.name}.{result}" for result in node.results)
+        if isinstance(node.attrs, LoopAttrs):
+            carried = node.attrs.carried
+            flows += zip(node.inputs, carried, strict=False)
+            flows += zip(node.attrs.body.results, carried, strict=False)
+            flows += zip(carried, outside, strict=False)
+        else:
+            for _, body in bodies(node):
+                flows += zip(body.results, outside, strict=False)
+        stack += (each for _, body in bodies(node) for each in body.nodes)
+    changed = bool(found)
+    while changed:
+        changed = False
+        for source, target in flows:
+            more = found.get(source, frozenset()) - found.get(target, frozenset())
+            if more:
+                found[target] = found.get(target, frozenset()) | more
+                changed = True
+    return found

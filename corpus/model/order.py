@@ -200,7 +200,7 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
     known: dict[str, frozenset[str]] = {}
     places: dict[str, int] = {}
     for place, node in enumerate(graph.nodes):
-        direct = {name for name in map(head, (*node.inputs, *node.after)) if name in known}
+        direct = {name for name in map(head, node.edges) if name in known}
         above: set[str] = set()
         # The last first: an edge that others imply adds nothing, and there may be many.
         for name in sorted(direct, key=places.__getitem__, reverse=True):
@@ -214,7 +214,7 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
 
 def path_between(graph: Graph, source: str, target: str) -> list[str]:
     """Names on one path of edges from `target` to `source`, or none."""
-    inputs = {n.name: (*n.inputs, *n.after) for n in graph.nodes}
+    inputs = {n.name: n.edges for n in graph.nodes}
     came: dict[str, str] = {source: ""}
     stack = [source]
     while stack:

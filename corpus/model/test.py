@@ -45,6 +45,7 @@ FEATURES: Final = frozenset(
         "conditionals",
         "loops",
         "calls",
+        "handles",
         "clusters",
         "transfers",
         "fetches",
@@ -209,6 +210,8 @@ class LitmusTest:
             found.add("loops")
         if Kind.CALL in kinds:
             found.add("calls")
+        if Kind.HANDLE in kinds:
+            found.add("handles")
         if self.clusters:
             found.add("clusters")
         if Kind.TRANSFER in kinds:

@@ -15,7 +15,7 @@ from litmusfuzz.corpus.model.graph import (
     bodies,
 )
 from litmusfuzz.corpus.model.names import after_dot
-from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.ops import HandleAttrs, SectionAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -98,7 +98,11 @@ def redirected(node: Node, swap: Callable[[str], str]) -> Node:
     inputs = tuple(map(swap, node.inputs))
     after = dict.fromkeys(swap(name) for name in node.after)
     return replace(
-        node, inputs=inputs, after=tuple(name for name in after if name not in inputs), attrs=attrs
+        node,
+        inputs=inputs,
+        after=tuple(name for name in after if name not in inputs),
+        attrs=attrs,
+        handle=node.handle and swap(node.handle),
     )
 
 
@@ -131,6 +135,8 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
         attrs = replace(attrs, carried=every(attrs.carried))
     elif isinstance(attrs, SectionAttrs):
         attrs = SectionAttrs(every(attrs.members))
+    elif isinstance(attrs, HandleAttrs):
+        attrs = HandleAttrs(new(attrs.variable))
     changed = replace(
         node,
         name=new(node.name),
@@ -138,5 +144,6 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
         resources=every(node.resources),
         after=every(node.after),
         attrs=attrs,
+        handle=new(node.handle),
     )
     return map_bodies(changed, inside)

@@ -21,6 +21,7 @@ from litmusfuzz.corpus.model.graph import (
     LoopAttrs,
     NestAttrs,
     captures_of,
+    handles_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import nesting, path_between, pruned, steps
@@ -31,6 +32,7 @@ from litmusfuzz.corpus.ops import (
     MAX_ROWS,
     OPS,
     ConstAttrs,
+    HandleAttrs,
     Kind,
     MalformedTest,
     SectionAttrs,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model.client import Run
     from litmusfuzz.corpus.model.graph import Cluster, Node
     from litmusfuzz.corpus.model.resources import Mutex, Resource
+    from litmusfuzz.corpus.ops import OpDef
 
 MAX_NODES: Final = 2048
 """Nodes of all graphs together, bodies included."""
@@ -59,7 +62,7 @@ MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
 MAX_NESTING: Final = 8
 """Bodies inside each other. A file with more could not be read again: its maps are nested too."""
-_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
+_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class _Checker:
     types: dict[str, TensorType | None]
     bounds: dict[str, int]
     resources: Mapping[str, Resource]
+    handles: Mapping[str, frozenset[str]]
     defined: dict[str, Node] = field(default_factory=dict)
     """Nodes so far."""
     outside: dict[str, str] = field(default_factory=dict)
@@ -297,9 +301,11 @@ class _Checker:
         self.colocated(node)
         if op.kind is Kind.LOOP:
             return None
+        if node.handle:
+            self.handle(node, op, earlier)
         for wanted, got, field_name in (
             (op.operands, node.inputs, "inputs"),
-            (op.roles, node.resources, "resources"),
+            (op.roles, op.roles if node.handle else node.resources, "resources"),
         ):
             if op.meaning is not None and wanted and op.meaning.roles(len(got)) is not None:
                 continue  # an operand may be given several times
@@ -313,6 +319,8 @@ class _Checker:
             kind = earlier[source]
             if kind is None:
                 raise MalformedTest(f"{source!r} has no result", ("inputs", position))
+            if kind.is_handle and node.op != "Identity":
+                raise MalformedTest(f"{node.op} takes no handle", ("inputs", position))
             inputs.append(kind)
         types: list[TensorType] = []
         for position, name in enumerate(node.resources):
@@ -323,11 +331,18 @@ class _Checker:
                 raise MalformedTest(f"{name!r} stands twice", ("resources", position))
             if isinstance(resource, (Variable, Queue)):
                 types.append(resource.type)
+        if node.handle:
+            types = types[:1]  # all are of one type
         if op.kind in (Kind.BRANCH, Kind.CALL):
             return None
         if not isinstance(node.attrs, op.attrs or type(None)):
             raise MalformedTest(f"{node.op} has other attributes", ())
         assert not isinstance(node.attrs, NestAttrs)
+        if isinstance(node.attrs, HandleAttrs):
+            variable = resources.get(node.attrs.variable)
+            if not isinstance(variable, Variable):
+                raise MalformedTest(f"no variable {node.attrs.variable!r}", ("variable",))
+            return variable.type.handle
         known: tuple[tuple[int, ...] | None, ...] = ()
         if op.meaning is not None:
             known = tuple(map(self.known, node.inputs))
@@ -358,6 +373,18 @@ class _Checker:
             if not kind.dynamic:
                 return kind.shape if node.op == "Shape" else (kind.size,)
         return None
+
+    def handle(self, node: Node, op: OpDef, earlier: Mapping[str, TensorType | None]) -> None:
+        """Refuse a handle that is none, or that stands for other variables."""
+        if not op.on_variables or len(op.roles) != 1:
+            raise MalformedTest(f"{node.op} takes no handle", ("handle",))
+        kind = earlier.get(node.handle)
+        if kind is None or not kind.is_handle:
+            raise MalformedTest(f"no handle {node.handle!r} above", ("handle",))
+        wanted = [name for name in self.resources if name in self.handles[node.handle]]
+        if sorted(node.resources) != sorted(wanted):
+            message = f"{node.handle!r} stands for {', '.join(wanted)}, which are to be listed"
+            raise MalformedTest(message, ("resources",))
 
     def colocated(self, node: Node) -> None:
         """Refuse an op that names one device, and its resources another.
@@ -532,9 +559,10 @@ def _check_members(
         if name in elsewhere:
             raise MalformedTest(f"{name!r} is in another cluster as well", where)
         for inner in all_nodes([node]):
-            if inner.definition.kind in _NOT_CLUSTERED or inner.definition.fed:
+            kind = inner.definition.kind
+            if kind in _NOT_CLUSTERED or inner.definition.fed or inner.handle:
                 raise MalformedTest(f"{inner.op} ({inner.name}) cannot be compiled", where)
-        for source in map(head, (*node.inputs, *node.after)):
+        for source in map(head, node.edges):
             if source in mine and source not in earlier:
                 message = f"{name!r} stands before {source!r}, which it waits for"
                 raise MalformedTest(message, where)
@@ -624,6 +652,7 @@ def check_graphs(
     if len(graphs) > MAX_RUNS:  # without a client, each runs once
         raise MalformedTest(f"more than {MAX_RUNS} graphs: {len(graphs)}", ("graphs",))
     count = 0
+    handles = handles_of(graphs)
     types: dict[str, TensorType | None] = {}
     bounds: dict[str, int] = {}
     seen: set[str] = set()
@@ -640,7 +669,7 @@ def check_graphs(
             if node.name in types:
                 raise MalformedTest("is a node of another graph as well", (*path, node.name))
         own: dict[str, TensorType | None] = {}
-        checker = _Checker(whole, types, own, bounds, resources)
+        checker = _Checker(whole, types, own, bounds, resources, handles)
         checker.nodes(graph, path, {}, {})
         types |= own
         failing |= checker.failing
@@ -843,7 +872,7 @@ def _closes_after(
             reached = after.setdefault(node.name, 0)
             reached |= 1 << number[node.name] if node.name in number else 0
             if reached:
-                for name in map(head, (*node.inputs, *node.after)):
+                for name in map(head, node.edges):
                     after[name] = after.get(name, 0) | reached
     return after
 
@@ -892,6 +921,8 @@ def check_observe(
         if kind is None:
             raise MalformedTest(f"{key!r} has no result", ("observe", position))
         _check_static(kind, ("observe", position))
+        if kind.is_handle:
+            raise MalformedTest(f"{key!r} is a handle", ("observe", position))
         if key in found:
             raise MalformedTest(f"{key!r} stands twice", ("observe", position))
         found[key] = kind

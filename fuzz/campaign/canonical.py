@@ -48,7 +48,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
     head,
 )
-from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
@@ -357,8 +357,13 @@ class _ColouredGraph:
             here = self._vertex(*place, *colour, attrs.parallel_iterations)
         elif isinstance(attrs, (BranchAttrs, CallAttrs, SectionAttrs)):
             here = self._vertex(*place, *colour)
+        elif isinstance(attrs, HandleAttrs):
+            here = self._vertex(*place, *colour)
+            self._edge("stands for", here, self.number["resource", attrs.variable])
         else:
             here = self._vertex(*place, *colour, attrs)
+        if node.handle:
+            self._edge("handle", here, self.number["value", node.handle])
         if isinstance(attrs, LoopAttrs):
             for position, (name, first) in enumerate(zip(attrs.carried, node.inputs, strict=True)):
                 inner = self._vertex("value", name, "carried", position == 0)
@@ -368,7 +373,8 @@ class _ColouredGraph:
             for position, name in enumerate(node.inputs):
                 self._edge(f"input {position}", here, self.number["value", name])
         for position, name in enumerate(node.resources):
-            self._edge(f"on {position}", here, self.number["resource", name])
+            role = 0 if node.handle else position
+            self._edge(f"on {role}", here, self.number["resource", name])
         for name in node.after:
             self._edge("after", here, self.number["value", name])
         for name, outer in captures_of(node):
@@ -676,7 +682,7 @@ class _RewrittenTest:
         waits = {}
         for node in nodes:
             outer = (name for _, name in captures_of(node))
-            sources = {head(name) for name in (*node.inputs, *node.after, *outer)}
+            sources = {head(name) for name in (*node.edges, *outer)}
             waits[node.name] = sources.union(self.graph_of_test.below[node.name])
         return tuple(self._node(named[name]) for name in self._ordered("value", waits))
 

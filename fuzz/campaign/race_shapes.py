@@ -273,4 +273,4 @@ def _follows(node: Node) -> set[str]:
     """Names of nodes that stand above a node of the same level."""
     members = node.attrs.members if isinstance(node.attrs, SectionAttrs) else ()
     captured = (outside for _, outside in captures_of(node))
-    return {*map(head, (*node.inputs, *node.after, *captured)), *members}
+    return {*map(head, (*node.edges, *captured)), *members}

@@ -283,6 +283,13 @@ def bypass_pure(test: LitmusTest) -> Iterator[Rewriter]:
                 yield Rewriter.of(test).instead(node.name, {node.name: name})
 
 
+def drop_handles(test: LitmusTest) -> Iterator[Rewriter]:
+    """Replace a handle by one of the variables that it stands for."""
+    for node in _nodes(test):
+        for name in node.resources if node.handle else ():
+            yield Rewriter.of(test).with_node(replace(node, handle="", resources=(name,)))
+
+
 def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
     """Replace one use of a value by a constant, without a control edge in its place."""
     constants = {node.name for node in _nodes(test) if node.definition.constant}
@@ -290,7 +297,7 @@ def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
         refs = (*node.inputs, *(outer for _, outer in captures_of(node)))
         for which, ref in enumerate(dict.fromkeys(refs)):
             kind = test.types[ref]
-            if ref in constants or kind is None:
+            if ref in constants or kind is None or kind.is_handle:
                 continue
             new = constant(f"{node.name}k{which}", kind)
             cut = _using(node, {ref: new.name})
@@ -311,7 +318,7 @@ def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Rewriter]:
         for which, (_, body) in enumerate(bodies(node)):
             for place, ref in enumerate(body.results):
                 kind = test.types[ref]
-                if ref in constants or kind is None:
+                if ref in constants or kind is None or kind.is_handle:
                     continue
                 new = constant(f"{node.name}k{which}r{place}", kind)
                 changed = Body((*body.nodes, new), _spliced(body.results, place, new.name))
@@ -629,6 +636,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     join_runs,
     drop_carried,
     drop_members,
+    drop_handles,
     drop_pure,
     bypass_pure,
     cut_data,

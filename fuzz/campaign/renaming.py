@@ -29,6 +29,7 @@ _PREFIXES = {
     Kind.BRANCH: "branch",
     Kind.LOOP: "loop",
     Kind.CALL: "call",
+    Kind.HANDLE: "h",
 }
 
 

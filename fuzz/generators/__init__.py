@@ -30,6 +30,7 @@ from litmusfuzz.fuzz.generators import (
     dag,
     dense,
     fetches,
+    handles,
     loops,
     mixed,
     mutations,
@@ -164,6 +165,13 @@ _TABLE: Final = (
         "pure ops of all kinds, on what racing chains read and write",
         ops=pure.NEEDED,
         rank=1,
+    ),
+    Family(
+        "handles",
+        handles.generate,
+        "several handles of one variable, passed on, chosen and exchanged",
+        features=frozenset({"handles", "calls", "conditionals", "loops"}),
+        ops=frozenset({"VarHandleOp"}),
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

@@ -77,7 +77,7 @@ def add_edge(rng: random.Random, test: LitmusTest) -> Edited:
     if place is None:
         return None
     node, earlier = place
-    new = [name for name in earlier if name not in (*node.after, *node.inputs)]
+    new = [name for name in earlier if name not in node.edges]
     if not new:
         return None
     source = rng.choice(new)
@@ -91,7 +91,7 @@ def redirect_edge(rng: random.Random, test: LitmusTest) -> Edited:
     if place is None:
         return None
     node, earlier = place
-    edges = [*node.after, *node.inputs]
+    edges = [*node.edges]
     if not edges:
         return None
     old = rng.choice(edges)

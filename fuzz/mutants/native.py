@@ -315,6 +315,17 @@ class PrunedCall(NativeMutant):
     defect = "pruned call"
 
 
+class MissedAlias(NativeMutant):
+    """What works on a variable through a handle works on a copy of it.
+
+    Killed by a read through a handle after a write without one. Survives if all ops of a variable
+    go through handles, but for the final value.
+    """
+
+    name = "mutant/missed-alias"
+    defect = "missed alias"
+
+
 class NamedNode(NativeMutant):
     """An op on a resource waits for no control edge if it is named c1.
 

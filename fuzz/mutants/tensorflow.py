@@ -26,12 +26,13 @@ from litmusfuzz.corpus.model import (
     MalformedTest,
     Node,
     bodies,
+    handles_of,
     map_levels,
     map_nodes,
     predecessors,
     redirected,
 )
-from litmusfuzz.corpus.ops import Kind, RowsAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import HandleAttrs, Kind, RowsAttrs, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.executors.tensorflow.configurations import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
@@ -826,6 +827,71 @@ class PrunedCall(TensorFlowMutant):
             return replace(node, attrs=CallAttrs((), Body((), ()), ()))
 
         return _with_nodes(test, change)
+
+
+# --- handles -----------------------------------------------------------------------------
+
+
+class MissedAlias(TensorFlowMutant):
+    """What works on a variable through a handle works on a copy of it.
+
+    Killed by a write through a handle. Survives a test without handles.
+    """
+
+    name = "mutant/tf-missed-alias"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test in which all handles are of second copies."""
+        fresh = _fresh(test)
+        copies = {each.name: fresh(f"{each.name}_there") for each in test.variables}
+        extra = tuple(replace(v, name=copies[v.name]) for v in test.variables)
+
+        def change(node: Node) -> Node:
+            if isinstance(node.attrs, HandleAttrs):
+                return replace(node, attrs=HandleAttrs(copies[node.attrs.variable]))
+            if not node.handle:
+                return node
+            return replace(node, resources=tuple(copies[name] for name in node.resources))
+
+        return _with_nodes(replace(test, variables=(*test.variables, *extra)), change)
+
+
+class FirstHandle(TensorFlowMutant):
+    """A conditional returns the handle of its first branch, whatever the predicate is.
+
+    Killed by a conditional that chooses among two variables. Survives one that chooses numbers.
+    """
+
+    name = "mutant/tf-first-handle"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test in which both branches return captured handles of the first."""
+
+        def change(node: Node) -> Node:
+            attrs = node.attrs
+            if not isinstance(attrs, BranchAttrs):
+                return node
+            handles = {
+                inner
+                for inner, outer in attrs.captures
+                if (kind := test.types[outer]) is not None and kind.is_handle
+            }
+            results = tuple(
+                one if one in handles else other
+                for one, other in zip(attrs.then.results, attrs.orelse.results, strict=True)
+            )
+            orelse = replace(attrs.orelse, results=results)
+            return replace(node, attrs=replace(attrs, orelse=orelse))
+
+        graphs = map_nodes(test.graphs, change)
+        stands = handles_of(graphs)
+
+        def listed(node: Node) -> Node:
+            return replace(node, resources=tuple(stands[node.handle])) if node.handle else node
+
+        return replace(test, graphs=map_nodes(graphs, listed))
 
 
 def _without_writes(

@@ -116,7 +116,7 @@ _ON_PAIRS: Final = (
     *(Rule.NOT_COMPILABLE, Rule.SECTION, Rule.DEVICE, Rule.DIFFERENT_WAITS, Rule.UNSAFE_PAIR),
 )
 _WRITES: Final = (Kind.WRITE, Kind.UPDATE)
-_NEVER: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER)
+_NEVER: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,7 +545,8 @@ class _Level:
 def compilable(node: Node) -> bool:
     """True if a node may be in a cluster."""
     inner = list(all_nodes([node]))
-    if any(each.definition.kind in _NEVER or each.definition.fed for each in inner):
+    kinds = (each.definition.kind in _NEVER or each.definition.fed or each.handle for each in inner)
+    if any(kinds):
         return False
     return not bodies(node) or not any(each.resources for each in inner)
 

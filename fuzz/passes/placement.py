@@ -75,6 +75,10 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
         If there are too many nodes with the transfers.
     """
     lives = _homes(test, devices)
+    if "handles" in test.features:
+        placed = {*lives.values(), *(node.device for node in test.nodes if node.device)}
+        if placed != {devices[0]}:
+            raise CannotPlace("handles on several devices")
     placing = _Placing(test, lives, devices[0], _of_clusters(test, lives, devices[0]))
     return replace(
         test,

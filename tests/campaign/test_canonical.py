@@ -60,7 +60,7 @@ def rewritten(rng: random.Random, test: LitmusTest) -> LitmusTest:
 
     def sources(node: Node) -> set[str]:
         outer = (name for _, name in captures_of(node))
-        return {head(name) for name in (*node.inputs, *node.after, *outer)}
+        return {head(name) for name in (*node.edges, *outer)}
 
     def ordered(nodes: Sequence[Node]) -> tuple[Node, ...]:
         placed: list[Node] = []

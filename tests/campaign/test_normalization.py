@@ -110,7 +110,7 @@ def reordered(test: LitmusTest, number: int) -> LitmusTest:
     placed: list[Node] = []
     while nodes:
         names = {node.name for node in nodes}
-        placed.append(next(n for n in nodes if not {*n.inputs, *n.after} & names))
+        placed.append(next(n for n in nodes if not set(n.edges) & names))
         nodes.remove(placed[-1])
     return replace(test, graphs=(replace(test.graph, nodes=tuple(placed)),))
 

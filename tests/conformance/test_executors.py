@@ -131,6 +131,7 @@ WITH = {
         ("loops", "h-loop-increments"),
         ("calls", "call-control-edges"),
         ("placeholders", "placeholders-rows"),
+        ("handles", "handle-two-of-one-variable"),
     )
 }
 

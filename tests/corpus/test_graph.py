@@ -240,7 +240,7 @@ NODES: list[tuple[Node, Fields, str]] = [
     (Node("n.1", "NoOp"), (), "a name is a letter, then letters, digits or _, at most 64; got "),
     (Node("i", "NoOp"), (), "stands twice"),
     (Node("X", "NoOp"), (), "is also the name of a resource; an outcome needs both"),
-    (node("VarHandleOp"), ("op",), "unknown op 'VarHandleOp'"),
+    (node("VariableV2"), ("op",), "unknown op 'VariableV2'"),
     (node("Identity", "zz"), ("inputs", 0), "no node 'zz'"),
     (node("AddV2", "i n"), ("inputs", 1), "cycle: n -> n"),
     (node("NoOp", after="i zz"), ("after", 1), "no node 'zz'"),

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from helpers import LITMUS, corpus_entry, for_each
 
@@ -20,8 +21,10 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor, lowering, session
+from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.oracles.explorer import Explorer
@@ -278,3 +281,19 @@ def test_a_worker_that_crashes_is_a_crash_and_leaves_no_process() -> None:
             ended, _, _ = select.select([end], [], [], 60)
             os.close(end)
             assert ended
+
+
+def test_a_lowered_loop_does_not_exchange_handles() -> None:
+    """docs/tensorflow-findings.md: fails once TensorFlow does, and need not refuse such loops."""
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "handle-carried")).test
+    with pytest.raises(Refused, match=r"^a loop that exchanges handles \(loop\)"):
+        TensorFlowExecutor().prepare(test, configuration("tf", "functional"))
+    template = lowering.lower(test)
+    for front_end, ends in (("functional", (13, 20)), ("functional_kernels", (11, 22))):
+        noise = Noise(copies=1, shuffle=False, padding=0)
+        rng = np.random.default_rng(0)
+        built = lowering.build(template, noise, rng, front_end=front_end)
+        live = session.LiveSession(template, built, Settings(front_end=front_end), 1)
+        with closing(live):
+            values = live.step().values
+        assert (int(values["X"][0]), int(values["Y"][0])) == ends

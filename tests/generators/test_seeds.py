@@ -7,11 +7,12 @@ moves one random choice makes old findings unreproducible. Each digest is of 72 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import astuple, is_dataclass
+from dataclasses import astuple, fields, is_dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
+from litmusfuzz.corpus.model import Node
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 
 if TYPE_CHECKING:
@@ -30,19 +31,22 @@ DIGESTS = {
     "clusterable": "26c016cfa7d5909d97facb1f1c27ca9594b7ca44dc4f3722d14e178df44bb28d",
     "cycles": "6134770c901c9d7705461a44fac983295c4fddbcc9b33d61288b18182a1e8657",
     "sparse": "0a0c783bf017a6acea43b7a42246d4636c1c20d2f4e203c03215994975959ec1",
-    "mutations": "476b271b93295170ab0e7941b531167a47ee04f398369b5cfbfe388a8b3497cf",
+    "mutations": "78d5eca0f55c6573c52b2cd292a1c7c9c8dbb44f25877225f3b4ceec68429aab",
     "dense": "46c0517a94085ba039a7d99237f42c6a5a187b23b54fbdb3cb924ace36583726",
     "calls": "4c90729a5d2f6ee24b23884e6ca0f6a29f3b8f5c678bad69bc2636f5730cbe70",
     "fetches": "5461ef44507e2ffa8f3e5b21a16ecd437d93ca987db071c24a93c7d009abc145",
     "pure": "d3c1af2ac9ce11da8fef5fd69815915adaa10e1733ec31a3cf46256042ca34aa",
+    "handles": "e21281152ad22351ef370bad2799c164a1b18daa9ea5ccf7c6a863f00cd3e88e",
     "training": "91bc44919a29817f511a2430960a8f2706a2d96f83b965436955763bab4ee4b2",
 }
 
 
 def canonical(value: object) -> object:
     """The value without the names of classes and fields, which may change."""
+    if isinstance(value, Node) and not value.handle:
+        return canonical(tuple(getattr(value, each.name) for each in fields(value)[:-1]))
     if is_dataclass(value):
-        return [canonical(each) for each in astuple(value)]  # type: ignore[arg-type]
+        return [canonical(getattr(value, each.name)) for each in fields(value)]  # type: ignore[arg-type]
     if isinstance(value, (tuple, list)):
         return [canonical(each) for each in value]
     return value

@@ -124,6 +124,7 @@ KILLS = [
         Shape("call { r0=X; X=1; X=2 }; r1=X"),
         Shape("X=1; call { r0=X }; r1=X || X=2"),
     ),
+    Kill(mutants.MissedAlias, CorpusTest("handle-through-identity"), Shape(SB)),
     Kill(mutants.PrunedCall, Shape("call { X=1 }; r0=X"), Shape("call { r0=X; X=1 }; r1=X")),
     Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),
     Kill(

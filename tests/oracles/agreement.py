@@ -56,7 +56,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
     enclosing,
 )
-from litmusfuzz.corpus.ops import OPS, Kind, SectionAttrs
+from litmusfuzz.corpus.ops import OPS, HandleAttrs, Kind, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
@@ -83,7 +83,7 @@ SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "cluste
 """Cycle of families; those that combine features occur more often."""
 FEATURES: Final = (
     *("critical sections", "queues", "conditionals"),
-    *("loops", "clusters", "several runs", "calls"),
+    *("loops", "clusters", "several runs", "calls", "handles"),
 )
 WANTED: Final = 0.05
 """Least share of the tests with each feature."""
@@ -480,7 +480,7 @@ def reordered(test: LitmusTest, rng: random.Random) -> LitmusTest:
                 if not {
                     name.partition(".")[0]
                     for name in (
-                        *(*node.inputs, *node.after),
+                        *node.edges,
                         *(outer for _, outer in captures_of(node)),
                     )
                 }
@@ -530,6 +530,8 @@ def renamed(
         attrs = each.attrs
         if isinstance(attrs, SectionAttrs):
             attrs = SectionAttrs(some(attrs.members))
+        elif isinstance(attrs, HandleAttrs):
+            attrs = HandleAttrs(one(attrs.variable))
         elif isinstance(attrs, BranchAttrs):
             captures = tuple((one(a), one(b)) for a, b in attrs.captures)
             attrs = BranchAttrs(captures, body(attrs.then), body(attrs.orelse), some(attrs.results))
@@ -551,6 +553,7 @@ def renamed(
             some(each.resources),
             some(each.after),
             attrs,
+            handle=each.handle and one(each.handle),
         )
 
     def shuffled(resources: Iterable[Any]) -> tuple[Any, ...]:

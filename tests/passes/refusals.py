@@ -36,8 +36,7 @@ def between(nodes: Sequence[Node], first: str, last: str) -> list[str]:
     """Two nodes and what lies on paths from the one to the other."""
     sources = {
         node.name: {
-            name.partition(".")[0]
-            for name in (*node.inputs, *node.after, *(n for _, n in captures_of(node)))
+            name.partition(".")[0] for name in (*node.edges, *(n for _, n in captures_of(node)))
         }
         for node in nodes
     }

@@ -50,7 +50,7 @@ UNKNOWN_MAX: Final = 0.02
 def sources(node: Node) -> set[str]:
     """Sources of the edges into a node."""
     outer = [name for _, name in captures_of(node)]
-    return {name.split(".")[0] for name in [*node.inputs, *node.after, *outer]}
+    return {name.split(".")[0] for name in [*node.edges, *outer]}
 
 
 def pairs_by_path_search(nodes: Sequence[Node]) -> set[tuple[str, str]]:

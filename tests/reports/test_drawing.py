@@ -467,7 +467,8 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     wanted = {
         (base(source), n.name)
         for n in inside
-        for source in (*n.inputs, *n.after, *(f"var {r}" for r in n.resources))
+        for source in (*n.inputs, n.handle, *n.after, *(f"var {r}" for r in n.resources))
+        if source
     }
     for n in inside:
         if isinstance(n.attrs, LoopAttrs):

@@ -98,6 +98,9 @@ FEATURES = (
     "placeholders-predicate",
     "placeholders-rows",
     "placeholders-two-runs",
+    "handle-carried",
+    "handle-chosen-by-a-race",
+    "handle-into-a-call",
 )
 
 

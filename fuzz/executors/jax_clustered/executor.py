@@ -80,7 +80,7 @@ class JaxClusteredExecutor:
 
     name: ClassVar[str] = "jax"
     support: ClassVar[Support] = Support(
-        ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - {"fetches", "placeholders"}
+        ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - {"fetches", "placeholders", "handles"}
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (

@@ -35,6 +35,7 @@ from litmusfuzz.corpus.ops import (
     DEFINED_OPS,
     ConstAttrs,
     CountAttrs,
+    HandleAttrs,
     Kind,
     MalformedTest,
     MomentumAttrs,
@@ -124,6 +125,7 @@ class Node:
     arguments: Sequence[int] = ()
     input_sizes: Sequence[int] = ()
     resources: Sequence[int] = ()
+    handle: int = -1
     written: Sequence[int] = ()
     rows: Sequence[int] = ()
     row_elements: int = 1
@@ -214,7 +216,7 @@ class Program:
     """By run, "" if there is only one: locations by node name and, for a section, "lock" or
     "unlock"."""
     split: Mapping[str, Sequence[str]]
-    """Split updates, with their resources."""
+    """Split updates, with their resources; () of one through a handle."""
     test: LitmusTest
     """The test after placement."""
     lanes: int
@@ -232,7 +234,9 @@ class Program:
             step = int(key.access == "write-back")
         if key.node in self.split:
             resources = self.split[key.node]
-            step = resources.index(key.resource) + (key.access == "W") * len(resources)
+            step = int(key.access == "W")  # through a handle
+            if resources:
+                step = resources.index(key.resource) + step * len(resources)
         return self.run_names[key.run], frames, number, step
 
 
@@ -294,6 +298,8 @@ def lower(
         raise Refused(str(error)) from None
     here = devices_of(test)
     for device in here:
+        if "handles" in test.features and not device.startswith("cpu:"):
+            raise Refused(f"handles on {device}")
         if not compiles and (lacking := lacks(device)):
             raise Refused(f"device {device} ({lacking})")
     if part is not None:
@@ -408,7 +414,7 @@ class _Lowering:
         return self.devices[self.nodes[self.keys[observed].partition(".")[0]].device]
 
     def type(self, given: TensorType | None) -> Type:
-        if given is None:
+        if given is None or given.is_handle:  # a handle is the number of its variable
             return _NOTHING
         return Type(given.dtype, self.size(given), self.test.size_of(given.shape))
 
@@ -559,15 +565,22 @@ class _Lowering:
             type=self.type(self.test.types[node.name]),
             waits=waits,
             inputs=[slots[name] for name in node.inputs],
-            input_sizes=[self.size(each) for each in types if each],
+            input_sizes=[self.type(each).elements for each in types if each],
             resources=[self.numbers[name] for name in node.resources],
             name=node.name,
         )
+        if node.handle:
+            lowered.handle = slots[node.handle]
+            lowered.waits = [*waits, lowered.handle]
+        if isinstance(node.attrs, HandleAttrs):
+            number = self.numbers[node.attrs.variable]
+            lowered.op, lowered.constant = "Const", np.array(number, np.int32).tobytes()
+            return lowered
         if types and types[-1]:
             # Select's first operand is the condition, so its last one counts.
-            lowered.operand_dtype = types[-1].dtype
+            lowered.operand_dtype = self.type(types[-1]).dtype
         if lowered.kind == "split update":
-            self.split[node.name] = node.resources
+            self.split[node.name] = () if node.handle else node.resources
         if node.op == "Send":
             lowered.op = "Identity"  # a transfer inside this process
         if lowered.kind == "send":
@@ -641,6 +654,8 @@ class _Lowering:
             if node.op == "Recv":
                 return "recv"
             return "send" if node.name in self.leaving else "pure"
+        if kind is Kind.HANDLE:
+            return "pure"
         if kind is Kind.UPDATE and (self.split_updates or not node.definition.dense):
             return "split update"
         return str(kind.value)

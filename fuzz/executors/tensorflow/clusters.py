@@ -545,7 +545,7 @@ def _consumers(nodes: Iterable[Node]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for node in all_nodes(nodes):
         outer = (outside for _, outside in captures_of(node))
-        for name in (*node.inputs, *node.after, *outer):
+        for name in (*node.edges, *outer):
             found.setdefault(head(name), set()).add(node.name)
         for name in (each for _, body in bodies(node) for each in body.results):
             found.setdefault(head(name), set()).add("")
@@ -574,7 +574,7 @@ def _in_order(members: list[Node], rank: Mapping[str, int]) -> tuple[str, ...]:
     A member without a rank is a cloned constant, and goes as early as possible.
     """
     names = {node.name for node in members}
-    waits = {node.name: names.intersection((*node.inputs, *node.after)) for node in members}
+    waits = {node.name: names.intersection(node.edges) for node in members}
     ready = [(rank.get(name, -1), name) for name, above in waits.items() if not above]
     heapq.heapify(ready)
     order: list[str] = []

@@ -142,7 +142,7 @@ class Settings:
         refused: set[str] = set()
         if self.compiled or self.front_end == "critical_section":
             # XLA rejects two handles of one variable, and a function opens its own.
-            refused.add("calls")
+            refused |= {"calls", "handles"}
         if self.pool == "run_handler" or self.workers:
             # `quiescence` cannot detect a deadlock when threads wake up periodically
             # (run handlers) or when other processes take part.

@@ -26,7 +26,7 @@ from litmusfuzz.corpus.model import (
     bodies,
     enclosing,
 )
-from litmusfuzz.corpus.ops import BOOL, SectionAttrs
+from litmusfuzz.corpus.ops import BOOL, HandleAttrs, SectionAttrs
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import (
     DATA_TYPES,
     Emitter,
@@ -167,6 +167,9 @@ class Copy:
                 self._function_call(level, node, node.attrs)
             elif isinstance(node.attrs, SectionAttrs):
                 self._section(level, node, node.attrs, sections)
+            elif isinstance(node.attrs, HandleAttrs):
+                waits = [level.pivot, *self._waits(level, node)]
+                self._handle(self._name(node), node.attrs.variable, waits)
             else:
                 self._op(level, node)
         return self._ends(level)
@@ -185,8 +188,10 @@ class Copy:
                 gate += [*(f"^{source}" for source in inputs), *waits]
             if self.padding and self.rng.random() < 0.5:
                 gate = [f"^{self._pad(level, name, gate)}"]
-                waits += gate if level.shared else []
-            if level.shared and node.resources[0] in level.shared:
+                waits += gate if level.shared or node.handle else []
+            if node.handle:
+                handles = [self._value(level, node.handle)]
+            elif level.shared and node.resources[0] in level.shared:
                 handles = [level.shared[resource] for resource in node.resources]
             else:
                 handles = self._handles(node, gate)
@@ -198,7 +203,7 @@ class Copy:
             ]
             # Order of inputs: handles, constants (for DequeueMany the count), operands.
             inputs = handles + constants + inputs
-        elif level.is_body and self._may_run_early(level, (*node.inputs, *node.after)):
+        elif level.is_body and self._may_run_early(level, node.edges):
             waits.append(level.pivot)
         self.emit.node(name, line.proto, inputs + waits, device)
 
@@ -523,7 +528,7 @@ class Copy:
         followed = {
             source.partition(".")[0]
             for node in level.nodes.values()
-            for source in (*node.inputs, *node.after, *node.members)
+            for source in (*node.edges, *node.members)
         }
         return [
             each

@@ -212,6 +212,9 @@ class PreparedTest:
                 test = place(test, [f"cpu:{number}" for number in range(devices)])
             except (CannotPlace, MalformedTest) as error:
                 raise Refused(f"{error} in configuration {config.name}") from None
+        if self._settings.front_end == "functional" and (loop := lowering.changes_handles(test)):
+            # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
+            raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
             raise Refused(f"several devices in configuration {config.name}")

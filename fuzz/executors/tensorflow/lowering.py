@@ -59,7 +59,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Queue
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Queue, levels
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
@@ -204,7 +204,8 @@ def lower(test: LitmusTest) -> Template:
         if kind not in ("", "cpu"):
             raise Refused(f"device {each.device} ({what} {each.name}); only CPUs")
         devices = max(devices, 1 + int(number or 0))
-    whole = (Kind.SECTION, Kind.BRANCH, Kind.LOOP, Kind.CALL)
+    _refuse_handles(test)
+    whole = (Kind.SECTION, Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.HANDLE)
     frame = Frame(
         test,
         {n.name: node_defs.line(test, n) for n in nodes if n.definition.kind not in whole},
@@ -212,6 +213,38 @@ def lower(test: LitmusTest) -> Template:
         {resource.name: resource.device for resource in test.resources},
     )
     return Template(test, frame, bool(test.queues or test.mutexes), devices)
+
+
+def _refuse_handles(test: LitmusTest) -> None:
+    """Refuse an op whose shape TensorFlow cannot infer.
+
+    Only a handle and its Identities have a shape; a Merge, and a function's argument, have none.
+    """
+    for graph in test.graphs:
+        for level in levels(graph):
+            nodes = {node.name: node for node in level.nodes}
+            for node in level.nodes:
+                root = nodes.get(node.handle)
+                while root is not None and root.op == "Identity":
+                    root = nodes.get(root.inputs[0])
+                if node.handle and node.definition.nd and root is None:
+                    raise Refused(f"{node.op} through a handle that is passed on ({node.name})")
+
+
+def changes_handles(test: LitmusTest) -> str:
+    """Name of a loop that carries other handles on than it got; "" if there is none."""
+    kinds = test.types
+    for node in test.nodes:
+        if not isinstance(node.attrs, LoopAttrs):
+            continue
+        passed = {n.name: n.inputs[0] for n in node.attrs.body.nodes if n.op == "Identity"}
+        for name, result in zip(node.attrs.carried, node.attrs.body.results, strict=True):
+            kind = kinds[name]
+            while result in passed:
+                result = passed[result]
+            if kind is not None and kind.is_handle and result != name:
+                return node.name
+    return ""
 
 
 def build(

@@ -12,6 +12,7 @@ from tensorflow.python.framework import op_def_registry
 from litmusfuzz.corpus.model import Mutex, Variable
 from litmusfuzz.corpus.ops import (
     BOOL,
+    DTYPES,
     ConstAttrs,
     CountAttrs,
     MomentumAttrs,
@@ -19,6 +20,7 @@ from litmusfuzz.corpus.ops import (
     PureAttrs,
     RowsAttrs,
     SliceAttrs,
+    TensorType,
     expand,
 )
 from litmusfuzz.fuzz.executors.protocol import Refused
@@ -34,7 +36,14 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.pure.definition import AttrValue
 
 # The numbers of TensorFlow's enum DataType.
-DATA_TYPES: Final = {"float32": 1, "float64": 2, "int32": 3, "int64": 9, BOOL: 10}
+DATA_TYPES: Final = {
+    "float32": 1,
+    "float64": 2,
+    "int32": 3,
+    "int64": 9,
+    BOOL: 10,
+    **{TensorType(dtype, ()).handle.dtype: 20 for dtype in DTYPES},
+}
 
 # The attribute that holds an op's dtype; None for an op without one. The table lists all
 # ops of a test that become one node. TensorFlow 2.21 has CPU kernels for each of them in

@@ -154,6 +154,7 @@ Node read_node(nb::handle from, const Backends& backends) {
   node.arguments = field<Numbers>(from, "arguments");
   node.input_sizes = field<Numbers>(from, "input_sizes");
   node.resources = field<Numbers>(from, "resources");
+  node.handle = field<int32_t>(from, "handle");
   node.slot = field<uint32_t>(from, "slot");
   node.device = field<uint32_t>(from, "device");
   node.slot_there = field<uint32_t>(from, "slot_there");
@@ -432,6 +433,7 @@ Defect defect_named(const std::string& name) {
       {"no window", Defect::kNoWindow},
       {"early return", Defect::kEarlyReturn},
       {"pruned call", Defect::kPrunedCall},
+      {"missed alias", Defect::kMissedAlias},
       {"split snapshot", Defect::kSplitSnapshot},
       {"split write-back", Defect::kSplitWriteBack},
       {"aliased snapshot", Defect::kAliasedSnapshot},

@@ -5,7 +5,7 @@ namespace litmusfuzz::executor {
 Step step_of(const Event& event) {
   const Node& node = event.frame->node(event.node);
   const uint64_t id = event.frame->first_event + node.first_event + event.step;
-  return {id, node.touched(event.step), node.reads_only(event.step)};
+  return {id, event.frame->touched(node, event.step), node.reads_only(event.step)};
 }
 
 // --- enabled events --------------------------------------------------------------
@@ -46,7 +46,8 @@ void Controlled::ready(Event event) {
   const Ticket ticket = new_ticket();
   scheduler_->ready(event, ticket);
   if (program_.blocks) {
-    const uint32_t resource = event.frame->node(event.node).touched(event.step)[0];
+    const Frame& frame = *event.frame;
+    const uint32_t resource = frame.touched(frame.node(event.node), event.step)[0];
     if (blocks(resource)) contenders_[resource].push_back({event, ticket});
     if (!copy_.possible(event)) return;
   }
@@ -97,7 +98,8 @@ bool Controlled::run(Scheduler& scheduler) {
       finish_transfers();
       continue;
     }
-    const uint32_t resource = next.event.frame->node(next.event.node).touched(next.event.step)[0];
+    const Frame& frame = *next.event.frame;
+    const uint32_t resource = frame.touched(frame.node(next.event.node), next.event.step)[0];
     if (blocks(resource)) {
       std::erase_if(contenders_[resource],
                     [&](const Pending& each) { return each.ticket == next.ticket; });

@@ -199,7 +199,7 @@ void Copy::node_ready(Frame& frame, uint32_t number, Tasks& tasks) {
     case Kind::kCall:
     case Kind::kWhile: return frame.controls[node.state]->begin(tasks);
     case Kind::kSplitUpdate: {
-      const auto reads = static_cast<uint32_t>(node.resources.size());
+      const uint32_t reads = node.variables();
       frame.states[node.state].left.store(reads, std::memory_order_relaxed);
       for (uint32_t step = 0; step < reads; ++step) runner_.ready({&frame, number, step});
       return;
@@ -299,7 +299,7 @@ void Copy::read(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   Tensor seen;
   if (!kMutants || !read_wrongly(node, seen)) {
-    Cell& cell = cells_[node.resources[0]];
+    Cell& cell = cells_[event.frame->touched(node, 0)[0]];
     const std::lock_guard guard(cell.lock);
     seen = cell.value;  // shared: a writer makes a new buffer
   }
@@ -317,7 +317,7 @@ void Copy::write(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
   Tensor value = event.frame->slots[node.inputs[0]];
   if (!kMutants || !write_wrongly(node, value)) {
-    Cell& cell = cells_[node.resources[0]];
+    Cell& cell = cells_[event.frame->touched(node, 0)[0]];
     const std::lock_guard guard(cell.lock);
     std::swap(cell.value, value);
     if (kMutants) keep_buffer(cell, false);
@@ -327,8 +327,9 @@ void Copy::write(Event event, Tasks& tasks) {
 
 void Copy::update(Event event, Tasks& tasks) {
   const Node& node = event.frame->node(event.node);
-  Cell& first = cells_[node.resources[0]];
-  Cell& last = cells_[node.resources.back()];
+  const std::span<const uint32_t> touched = event.frame->touched(node, 0);
+  Cell& first = cells_[touched.front()];
+  Cell& last = cells_[touched.back()];
   // One order of locks for all updates of several variables.
   std::unique_lock lower(std::min(&first, &last)->lock);
   std::unique_lock<SpinLock> upper;
@@ -346,12 +347,12 @@ void Copy::update(Event event, Tasks& tasks) {
 void Copy::split_update(Event event, Tasks& tasks) {
   Frame& frame = *event.frame;
   const Node& node = frame.node(event.node);
-  const auto count = static_cast<uint32_t>(node.resources.size());
+  const uint32_t count = node.variables();
   InstanceState& state = frame.states[node.state];
   const bool writes = event.step >= count;
   const uint32_t place = event.step % count;
   {
-    Cell& cell = cells_[node.resources[place]];
+    Cell& cell = cells_[frame.touched(node, event.step)[0]];
     const std::lock_guard guard(cell.lock);
     (writes ? cell.value : state.values[place]) = writes ? state.values[place] : cell.value;
     if (kMutants && writes) keep_buffer(cell, true);

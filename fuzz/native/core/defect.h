@@ -44,6 +44,8 @@ enum class Defect : uint8_t {
   // Calls.
   kEarlyReturn,
   kPrunedCall,
+  // Handles.
+  kMissedAlias,
   // Clusters.
   kSplitSnapshot,
   kSplitWriteBack,

@@ -1,5 +1,7 @@
 #include "frame.h"
 
+#include <algorithm>
+
 #include "control.h"
 #include "copy.h"
 
@@ -28,6 +30,14 @@ Frame::~Frame() = default;
 
 void Frame::perform(uint64_t part) {
   copy.runner().perform({this, static_cast<uint32_t>(part >> 32), static_cast<uint32_t>(part)});
+}
+
+uint32_t Frame::chosen(const Node& node) const {
+  if (node.handle == Node::kNoHandle) return 0;
+  const auto wanted =
+      static_cast<uint32_t>(*slots[static_cast<size_t>(node.handle)].as<int32_t>()) + node.offset;
+  const auto found = std::find(node.resources.begin(), node.resources.end(), wanted);
+  return static_cast<uint32_t>(found - node.resources.begin());
 }
 
 void Frame::reset() {

@@ -45,6 +45,12 @@ struct Frame final : Work {
   void perform(uint64_t part) override;
 
   const Node& node(uint32_t number) const { return body.nodes[number]; }
+  /// Index, among the node's resources, of the one that its handle stands for; 0 without one.
+  uint32_t chosen(const Node& node) const;
+  /// Resources that an event of a node touches.
+  std::span<const uint32_t> touched(const Node& node, uint32_t step) const {
+    return node.touched(step, chosen(node));
+  }
 
   Copy& copy;
   const Program& program;

@@ -149,7 +149,7 @@ Tensor gathered(const Node& node, const Tensor& contents) {
 }
 
 void apply_update(const Node& node, Tensor* contents, const Operands& operands, bool in_place) {
-  for (size_t i = 0; i < node.resources.size() && !in_place; ++i) contents[i].make_unique();
+  for (size_t i = 0; i < node.variables() && !in_place; ++i) contents[i].make_unique();
   with_dtype(node.type.dtype, [&](auto t) { update_as<decltype(t)>(node, contents, operands); });
 }
 

@@ -12,7 +12,7 @@ uint64_t event_count(const Program& program, const Node& node) {
     case Kind::kPure:
     case Kind::kSend:
     case Kind::kRecv: return 0;
-    case Kind::kSplitUpdate: return 2 * node.resources.size();
+    case Kind::kSplitUpdate: return 2 * node.variables();
     case Kind::kCluster: return 2;
     case Kind::kEnqueue:
     case Kind::kDequeue: return node.parts;

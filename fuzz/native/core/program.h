@@ -26,9 +26,9 @@ enum class Kind : uint8_t {
   kPure,
   kRead,
   kWrite,
-  kUpdate,       // one event: reads and writes its variables
+  kUpdate,  // one event: reads and writes its variables
   kSplitUpdate,  // an event for each read, then one for each write
-  kCluster,      // a snapshot of `resources`, then a write-back of `written`
+  kCluster,  // a snapshot of `resources`, then a write-back of `written`
   kAcquire,
   kRelease,
   kEnqueue,
@@ -85,14 +85,16 @@ struct Type {
 struct Node {
   Kind kind = Kind::kPure;
   Op op = Op::kNoOp;
-  Type type;                         // of the result; for an update, of its variables
+  Type type;  // of the result; for an update, of its variables
   DType operand_dtype = DType::kInt32;
-  std::vector<uint32_t> waits;       // slots that must be ready, all of earlier nodes
-  std::vector<uint32_t> inputs;      // slots with operands, in order; `waits` ensures them
-  std::vector<uint32_t> arguments;   // slots passed to the bodies one by one
+  std::vector<uint32_t> waits;  // slots that must be ready, all of earlier nodes
+  std::vector<uint32_t> inputs;  // slots with operands, in order; `waits` ensures them
+  std::vector<uint32_t> arguments;  // slots passed to the bodies one by one
   std::vector<uint32_t> input_sizes;  // elements of each operand
-  std::vector<uint32_t> resources;   // numbers in `Program::resources`, in the roles' order
-  std::vector<uint32_t> written;     // the same, for variables that a cluster may write
+  std::vector<uint32_t> resources;  // numbers in `Program::resources`, in the roles' order
+  int32_t handle = kNoHandle;  // slot with the number of the one that it works on
+  uint32_t offset = 0;  // mutants only: added to that number
+  std::vector<uint32_t> written;  // the same, for variables that a cluster may write
   uint32_t slot = 0;
   uint32_t device = 0;
   uint32_t slot_there = 0;  // Send: slot of its value in the other process, in the same run
@@ -100,8 +102,8 @@ struct Node {
   std::vector<int32_t> rows;  // rows that a gather or scatter touches
   bool gathers_rows = false;
   uint32_t row_elements = 1;  // elements in one row
-  uint32_t inner = 0;         // MatMul: columns of the first operand
-  uint32_t columns = 0;       // MatMul: of the result
+  uint32_t inner = 0;  // MatMul: columns of the first operand
+  uint32_t columns = 0;  // MatMul: of the result
   bool nesterov = false;
   uint32_t parts = 1;  // elements that a queue op moves
   bool many = false;
@@ -112,30 +114,39 @@ struct Node {
   uint32_t results = 0;  // for a cluster, too
   uint32_t carried = 0;
   uint32_t parallel = 0;  // largest number of iterations at once
-  uint32_t bound = 0;     // largest number of iterations
-  bool gathers = false;   // begins only when all arguments are ready
-  bool late = false;      // returns results only when every instance is done
+  uint32_t bound = 0;  // largest number of iterations
+  bool gathers = false;  // begins only when all arguments are ready
+  bool late = false;  // returns results only when every instance is done
 
   uint32_t call = 0;  // number of the backend's function for it
 
   // Set by `Program::link`.
-  bool last = false;         // has no successor in the body
-  uint32_t state = 0;        // index among the body's nodes with the same sort of state
+  bool last = false;  // has no successor in the body
+  uint32_t state = 0;  // index among the body's nodes with the same sort of state
   uint64_t first_event = 0;  // numbers of its events, in the frame
   Backend* backend = nullptr;  // backend of its device
-  Backend* source = nullptr;   // Recv: backend of the device that its value comes from
+  Backend* source = nullptr;  // Recv: backend of the device that its value comes from
+
+  static constexpr int32_t kNoHandle = -1;
+
+  /// Number of variables that an instance works on.
+  uint32_t variables() const {
+    return handle == kNoHandle ? static_cast<uint32_t>(resources.size()) : 1;
+  }
 
   /// The steps of a cluster's two events.
   static constexpr uint32_t kSnapshot = 0, kWriteBack = 1;
 
-  /// Resources that event number `step` touches; and whether it only reads them.
-  std::span<const uint32_t> touched(uint32_t step) const {
+  /// Resources that event number `step` touches; and whether it only reads them. `chosen` is the
+  /// index of the one that a handle stands for.
+  std::span<const uint32_t> touched(uint32_t step, uint32_t chosen) const {
+    if (handle != kNoHandle) return {&resources[chosen], 1};
     if (kind == Kind::kSplitUpdate) return {&resources[step % resources.size()], 1};
     if (kind == Kind::kCluster && step == kWriteBack) return written;
     return resources;
   }
   bool reads_only(uint32_t step) const {
-    if (kind == Kind::kSplitUpdate) return step < resources.size();
+    if (kind == Kind::kSplitUpdate) return step < variables();
     if (kind == Kind::kCluster) return step == kSnapshot;
     return kind == Kind::kRead || kind == Kind::kSize;
   }
@@ -177,9 +188,9 @@ struct Body {
   /// Number of nodes without successors, without preset ones: when they are done, the
   /// frame is done.
   uint32_t last = 0;
-  uint32_t instance_states = 0;   // nodes with several events
-  uint32_t controls = 0;          // nodes with bodies
-  uint64_t events = 0;            // upper bound for one frame, bodies included
+  uint32_t instance_states = 0;  // nodes with several events
+  uint32_t controls = 0;  // nodes with bodies
+  uint64_t events = 0;  // upper bound for one frame, bodies included
 };
 
 struct Resource {
@@ -195,7 +206,7 @@ struct Run {
   uint32_t body = 0;
   std::vector<uint32_t> after = {};
   std::vector<uint32_t> before = {};  // set by `Program::link`
-  uint64_t first_event = 0;      // likewise
+  uint64_t first_event = 0;  // likewise
 };
 
 struct Observed {

@@ -68,6 +68,19 @@ void copy_variables(Program& program) {
   }
 }
 
+/// What works on a variable through a handle has a copy of it.
+void miss_aliases(Program& program) {
+  const auto count = static_cast<uint32_t>(program.resources.size());
+  for (uint32_t r = 0; r < count; ++r) program.resources.push_back(program.resources[r]);
+  for (Body& body : program.bodies) {
+    for (Node& node : body.nodes) {
+      if (node.handle == Node::kNoHandle) continue;
+      node.offset = count;
+      for (uint32_t& resource : node.resources) resource += count;
+    }
+  }
+}
+
 }  // namespace
 
 void rewrite(Program& program) {
@@ -77,6 +90,7 @@ void rewrite(Program& program) {
     if (program.broken(Defect::kEarlyTransfer)) send_early(body);
   }
   if (program.broken(Defect::kCopiedVariables)) copy_variables(program);
+  if (program.broken(Defect::kMissedAlias)) miss_aliases(program);
 }
 
 }  // namespace litmusfuzz::executor
