@@ -21,6 +21,7 @@ from litmusfuzz.fuzz.cli.bench import bench
 from litmusfuzz.fuzz.cli.cmin import cmin
 from litmusfuzz.fuzz.cli.common import CLEAN, UNKNOWN, USAGE, complain, harmless
 from litmusfuzz.fuzz.cli.compare import compare
+from litmusfuzz.fuzz.cli.device import device
 from litmusfuzz.fuzz.cli.doctor import doctor
 from litmusfuzz.fuzz.cli.force import force
 from litmusfuzz.fuzz.cli.herd import herd
@@ -43,7 +44,7 @@ GROUPS: dict[str, tuple[click.Command, ...]] = {
     "Ask what is allowed": (oracle, list_, show, validate),
     "Find violations": (run, nightly, status, reproduce),
     "Work with findings": (replay, minimize, cmin, promote, known),
-    "Check an executor": (force, selftest, bench, doctor),
+    "Check an executor": (force, device, selftest, bench, doctor),
     "Exchange": (herd,),
 }
 """Commands by what a person wants to do, in the order of the help."""

@@ -78,6 +78,19 @@ def plugin_gpu(
     gated: bool = False,
     defect: str = "",
 ) -> Gpu: ...
+def plugin_race(
+    path: str,
+    *,
+    source: str,
+    items: Sequence[int],
+    initial: Sequence[int],
+    observed: int,
+    instances: int,
+    count: int,
+    seed: int,
+    platform: str = "",
+    number: int = 0,
+) -> _Rows: ...
 def plugin_devices(path: str, *, platform: str = "", sub_devices: int = 1) -> list[str]: ...
 def load(program: lowering.Program, backends: Sequence[Backend | None] = ...) -> Program: ...
 def engine(name: str, threads: int) -> Engine: ...

@@ -511,6 +511,25 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
         return gpu::list(path, {.platform = platform, .sub_devices = sub_devices});
       },
       nb::arg("path"), nb::kw_only(), nb::arg("platform") = "", nb::arg("sub_devices") = 1);
+  m.def(
+      "plugin_race",
+      [](const std::string& path, const std::string& source, const std::vector<uint32_t>& items,
+         const std::vector<int32_t>& initial, uint32_t observed, uint32_t instances, uint64_t count,
+         uint64_t seed, const std::string& platform, uint32_t number) {
+        gpu::RaceHistogram seen;
+        {
+          nb::gil_scoped_release release;
+          seen = gpu::race(path, {.platform = platform, .number = number},
+                           {source, static_cast<uint32_t>(items.size()), items, initial, observed,
+                            instances, count, seed});
+        }
+        nb::list rows;
+        for (const auto& [row, times] : seen) rows.append(nb::make_tuple(row, times));
+        return rows;
+      },
+      nb::arg("path"), nb::kw_only(), nb::arg("source"), nb::arg("items"), nb::arg("initial"),
+      nb::arg("observed"), nb::arg("instances"), nb::arg("count"), nb::arg("seed"),
+      nb::arg("platform") = "", nb::arg("number") = 0);
   // The backends must live as long.
 #ifdef LITMUSFUZZ_MUTANTS
   m.def("load", &read_mutant, nb::arg("program"), nb::arg("defect"),

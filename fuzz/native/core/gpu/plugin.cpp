@@ -46,4 +46,14 @@ std::vector<std::string> list(const std::string& path, const Settings& settings)
   return lines;
 }
 
+RaceHistogram race(const std::string& path, const Settings& settings, const Race& race) {
+  void* const library = opened(path);
+  RaceHistogram outcomes;
+  std::string error;
+  symbol<void(const Settings&, const Race&, RaceHistogram*, std::string*)>(
+      library, path, "litmusfuzz_race_gpu")(settings, race, &outcomes, &error);
+  if (!error.empty()) throw std::runtime_error(error);
+  return outcomes;
+}
+
 }  // namespace litmusfuzz::executor::gpu

@@ -110,51 +110,19 @@ struct Compiled {
   bool doubles = false;
 };
 
-/// The first line of a compiler's output that tells of an error.
-std::string error_of(cl_program program, cl_device_id device) {
-  size_t size = 0;
-  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
-  std::string log(size, '\0');
-  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-  std::istringstream lines(log);
-  std::string line, first;
-  while (std::getline(lines, line)) {
-    while (!line.empty() && (line.back() == '\0' || line.back() == '\r')) line.pop_back();
-    if (first.empty()) first = line;
-    if (line.find("error") != std::string::npos) return line;
-  }
-  return first;
-}
-
 std::shared_ptr<Compiled> compile(const gpu::Settings& settings) {
-  const auto& found = devices(settings.platform, settings.sub_devices);
-  if (settings.number >= found.size()) {
-    throw std::runtime_error("number " + std::to_string(settings.number) + " of " +
-                             std::to_string(found.size()));
-  }
   auto made = std::make_shared<Compiled>();
-  made->device = found[settings.number].device;
+  made->device = chosen(settings);
   cl_device_fp_config real = 0;
   clGetDeviceInfo(made->device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof real, &real, nullptr);
   made->doubles = real != 0;
   cl_int error = 0;
   made->context = Context(clCreateContext(nullptr, 1, &made->device, nullptr, nullptr, &error));
   check(error, "clCreateContext");
-  const std::string text = source(made->doubles);
-  const char* start = text.c_str();
-  made->program =
-      Program(clCreateProgramWithSource(made->context.get(), 1, &start, nullptr, &error));
-  check(error, "clCreateProgramWithSource");
   std::string options = "-cl-std=CL1.2";
   if (broken(settings, Defect::kContraction)) options += " -DCONTRACTION";
   if (broken(settings, Defect::kBrokenSource)) options += " -Dcontents=";
-  const cl_int built =
-      clBuildProgram(made->program.get(), 1, &made->device, options.c_str(), nullptr, nullptr);
-  if (built == CL_BUILD_PROGRAM_FAILURE) {
-    throw std::runtime_error("OpenCL: the kernels do not compile: " +
-                             error_of(made->program.get(), made->device));
-  }
-  check(built, "clBuildProgram");
+  made->program = built(made->context, made->device, source(made->doubles), options);
   return made;
 }
 

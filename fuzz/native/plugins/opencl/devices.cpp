@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <vector>
 
@@ -64,6 +65,22 @@ std::string text_of(Get get, Object object, cl_uint what) {
   return text;
 }
 
+/// The first line of a compiler's output that tells of an error.
+std::string error_of(cl_program program, cl_device_id device) {
+  size_t size = 0;
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
+  std::string log(size, '\0');
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+  std::istringstream lines(log);
+  std::string line, first;
+  while (std::getline(lines, line)) {
+    while (!line.empty() && (line.back() == '\0' || line.back() == '\r')) line.pop_back();
+    if (first.empty()) first = line;
+    if (line.find("error") != std::string::npos) return line;
+  }
+  return first;
+}
+
 std::vector<cl_device_id> parts_of(cl_device_id device, uint32_t count) {
   cl_uint units = 0;
   check(clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, nullptr),
@@ -123,6 +140,27 @@ const std::vector<Found>& devices(const std::string& platform, uint32_t sub_devi
   const auto key = std::pair(platform, sub_devices);
   if (!known.contains(key)) known.emplace(key, find(platform, sub_devices));
   return known.at(key);
+}
+
+cl_device_id chosen(const gpu::Settings& settings) {
+  const auto& found = devices(settings.platform, settings.sub_devices);
+  if (settings.number < found.size()) return found[settings.number].device;
+  throw std::runtime_error("number " + std::to_string(settings.number) + " of " +
+                           std::to_string(found.size()));
+}
+
+Program built(const Context& context, cl_device_id device, const std::string& source,
+              const std::string& options) {
+  const char* start = source.c_str();
+  cl_int error = 0;
+  Program made(clCreateProgramWithSource(context.get(), 1, &start, nullptr, &error));
+  check(error, "clCreateProgramWithSource");
+  const cl_int result = clBuildProgram(made.get(), 1, &device, options.c_str(), nullptr, nullptr);
+  if (result == CL_BUILD_PROGRAM_FAILURE) {
+    throw std::runtime_error("OpenCL: the kernels do not compile: " + error_of(made.get(), device));
+  }
+  check(result, "clBuildProgram");
+  return made;
 }
 
 }  // namespace litmusfuzz::executor::opencl

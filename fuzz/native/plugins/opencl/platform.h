@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/device.h"
+
 namespace litmusfuzz::executor::opencl {
 
 /// Name of an error code.
@@ -63,5 +65,11 @@ struct Found {
 /// The devices of the platforms of that number or name ("" for all), each divided into
 /// `sub_devices` parts if it can be.
 const std::vector<Found>& devices(const std::string& platform, uint32_t sub_devices);
+/// The device that the settings name; throws std::runtime_error if there is none.
+cl_device_id chosen(const gpu::Settings& settings);
+
+/// A program compiled for a device; an error is one line of the compiler's.
+Program built(const Context& context, cl_device_id device, const std::string& source,
+              const std::string& options);
 
 }  // namespace litmusfuzz::executor::opencl
