@@ -1,0 +1,389 @@
+"""Random small tests that mix features as no family of `litmusfuzz.fuzz.generators` does.
+
+Anything may stand in anything: calls in loops in calls, sections around them, runs that fetch
+any node, captures that nothing uses, results that pass a capture through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from litmusfuzz.corpus.model import (
+    Body,
+    BranchAttrs,
+    CallAttrs,
+    Graph,
+    LitmusTest,
+    LoopAttrs,
+    MalformedTest,
+    Mutex,
+    Node,
+    Queue,
+    Run,
+    Variable,
+)
+from litmusfuzz.corpus.ops import ConstAttrs, PlaceholderAttrs, SectionAttrs
+
+if TYPE_CHECKING:
+    import random
+
+INT, BOOL = "int32", "bool"
+
+
+def mixture(rng: random.Random, name: str = "mixture") -> LitmusTest:
+    """A random test, of few events."""
+    while True:
+        try:
+            return Mixer(rng).test(name)
+        except (MalformedTest, TooLarge):
+            continue
+
+
+class TooLarge(Exception):
+    """The test would have too many events."""
+
+
+@dataclass
+class Level:
+    """Nodes of a graph or body as they grow, and the values there."""
+
+    times: int
+    depth: int
+    nodes: list[Node] = field(default_factory=list)
+    values: list[tuple[str, str]] = field(default_factory=list)
+    """(reference, dtype)."""
+    members: set[str] = field(default_factory=set)
+    """Nodes that a section holds."""
+
+    def of(self, dtype: str) -> list[str]:
+        """References to values of a dtype."""
+        return [name for name, kind in self.values if kind == dtype]
+
+
+class Mixer:
+    """Makes one test, or fails."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.count = 0
+        self.cost = rng.choice((6, 7, 8, 9, 10))
+        self.variables = [f"V{i}" for i in range(rng.choice((1, 1, 2, 2)))]
+        self.mutexes = [f"M{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
+        self.queues = [f"Q{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
+        self.nests = rng.choice((0.15, 0.3, 0.45))
+        self.edges = rng.choice((0.1, 0.3, 0.6))
+
+    def fresh(self, prefix: str) -> str:
+        """A new name."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def spend(self, level: Level, amount: int = 1) -> None:
+        """Count events against what the test may cost."""
+        self.cost -= level.times * amount
+        if self.cost < 0:
+            raise TooLarge
+
+    def affordable(self, level: Level) -> bool:
+        """True if one more event is within it."""
+        return self.cost >= level.times
+
+    # --- whole tests ---
+
+    def test(self, name: str) -> LitmusTest:
+        """The test."""
+        rng = self.rng
+        graphs, levels = [], []
+        for i in range(rng.choice((1, 1, 1, 2, 2, 3))):
+            level = Level(1, 0)
+            self.grow(level, rng.randint(2, 6))
+            graphs.append(Graph(f"g{i}", tuple(level.nodes)))
+            levels.append(level)
+        client = self.client(graphs, levels)
+        variables = [Variable(v, INT, (), rng.choice((0, 0, 5))) for v in self.variables]
+        queues = []
+        for q in self.queues:
+            size = rng.choice((1, 2, 2))
+            queues.append(
+                Queue(q, INT, (), size, tuple([rng.choice((0, 7))] * rng.choice((0, 1, 1))))
+            )
+        test = LitmusTest(
+            name,
+            variables=tuple(variables),
+            graphs=tuple(graphs),
+            mutexes=tuple(map(Mutex, self.mutexes)),
+            queues=tuple(queues),
+            client=client,
+        )
+        keys = []
+        for key in test.nodes_by_key():
+            try:
+                replace(test, observe=(key,))
+            except MalformedTest:
+                continue
+            keys.append(key)
+        return replace(test, observe=tuple(rng.sample(keys, min(len(keys), rng.randint(1, 6)))))
+
+    def client(self, graphs: list[Graph], levels: list[Level]) -> tuple[Run, ...]:
+        """Runs of the graphs, with what they fetch, target and feed."""
+        rng = self.rng
+        runs: list[Run] = []
+        for i in range(rng.choice((len(graphs), len(graphs), len(graphs) + 1, 3))):
+            at = i % len(graphs)
+            graph, level = graphs[at], levels[at]
+            fed = {
+                n.name: n.attrs.dtype for n in graph.nodes if isinstance(n.attrs, PlaceholderAttrs)
+            }
+            fetches = [v for v, _ in level.values if v not in fed]
+            names = [n.name for n in graph.nodes if n.name not in fed]
+            wanted: dict[str, Any] = {}
+            if rng.random() < 0.7:
+                wanted["fetches"] = tuple(rng.sample(fetches, min(len(fetches), rng.randint(0, 2))))
+                wanted["targets"] = tuple(
+                    rng.sample(names, min(len(names), rng.choice((0, 0, 1, 1, 2))))
+                )
+            after = tuple(r.name for r in runs if rng.random() < 0.3)
+            feeds = {
+                p: rng.randint(0, 1) if kind == BOOL else rng.randint(1, 3)
+                for p, kind in fed.items()
+            }
+            run = Run(f"r{i}", graph.name, after, **wanted)
+            while True:  # which placeholders it executes, the test says
+                try:
+                    LitmusTest(
+                        "t",
+                        tuple(Variable(v, INT, ()) for v in self.variables),
+                        (graph,),
+                        mutexes=tuple(map(Mutex, self.mutexes)),
+                        queues=tuple(Queue(q, INT, (), 1) for q in self.queues),
+                        client=(replace(run, after=(), feeds=tuple(feeds.items())),),
+                    )
+                    break
+                except MalformedTest as error:
+                    gone = error.path[-1]
+                    if gone not in feeds or "executes no" not in error.message:
+                        raise
+                    del feeds[gone]  # type: ignore[arg-type]
+            runs.append(replace(run, feeds=tuple(feeds.items())))
+        return tuple(runs)
+
+    # --- levels ---
+
+    def grow(self, level: Level, count: int) -> None:
+        """Add that many nodes, or so."""
+        rng = self.rng
+        if not level.depth:
+            for _ in range(rng.choice((0, 0, 1, 2))):
+                kind = rng.choice((INT, BOOL))
+                self.add(
+                    level,
+                    Node(self.fresh("p"), "Placeholder", attrs=PlaceholderAttrs(kind, ())),
+                    kind,
+                )
+        for _ in range(count):
+            if not self.affordable(level):
+                return
+            chance = rng.random()
+            if chance < self.nests and level.depth < 3:
+                rng.choice((self.call, self.call, self.branch, self.loop))(level)
+            elif chance < self.nests + 0.12 and self.mutexes and len(level.nodes) > 1:
+                self.section(level)
+            elif chance < self.nests + 0.27:
+                self.pure(level)
+            else:
+                self.effect(level)
+
+    def add(self, level: Level, node: Node, *kinds: str) -> Node:
+        """Append a node, and say of which dtype it is."""
+        level.nodes.append(node)
+        if node.results:
+            level.values += [
+                (f"{node.name}.{r}", k) for r, k in zip(node.results, kinds, strict=True)
+            ]
+        elif kinds:
+            level.values.append((node.name, kinds[0]))
+        return node
+
+    def after(self, level: Level, but: set[str] = frozenset()) -> tuple[str, ...]:  # type: ignore[assignment]
+        """Some control edges, from nodes and from what comes into the body."""
+        names = [n.name for n in level.nodes if n.name not in but]
+        names += [v for v, _ in level.values if "." not in v and v not in names and v not in but]
+        return tuple(
+            n for n in self.rng.sample(names, min(2, len(names))) if self.rng.random() < self.edges
+        )
+
+    def without(self, after: tuple[str, ...], inputs: tuple[str, ...]) -> tuple[str, ...]:
+        """The control edges that are no data edges already."""
+        return tuple(a for a in after if a not in {i.partition(".")[0] for i in inputs})
+
+    def value(self, level: Level, dtype: str) -> str:
+        """A value there, or a new constant."""
+        found = level.of(dtype)
+        if found and self.rng.random() < 0.75:
+            return self.rng.choice(found)
+        literal = self.rng.randint(0, 1) if dtype == BOOL else self.rng.randint(1, 9)
+        return self.constant(level, literal, dtype)
+
+    def constant(self, level: Level, literal: int, dtype: str = INT) -> str:
+        """A new constant."""
+        return self.add(
+            level, Node(self.fresh("c"), "Const", attrs=ConstAttrs(dtype, (), literal)), dtype
+        ).name
+
+    def effect(self, level: Level) -> None:
+        """Add an op on a variable or queue."""
+        rng = self.rng
+        ops = ["ReadVariableOp"] * 4 + ["AssignVariableOp"] * 4 + ["AssignAddVariableOp"] * 2
+        if self.queues:
+            ops += ["QueueEnqueueV2"] * 4 + ["QueueDequeueV2"] * 4 + ["QueueSizeV2"]
+        op = rng.choice(ops)
+        resource = rng.choice(self.queues if op.startswith("Queue") else self.variables)
+        takes = op in ("AssignVariableOp", "AssignAddVariableOp", "QueueEnqueueV2")
+        inputs = (self.value(level, INT),) if takes else ()
+        after = self.without(self.after(level), inputs)
+        self.spend(level, 2 if op == "AssignAddVariableOp" else 1)
+        has = op in ("ReadVariableOp", "QueueDequeueV2", "QueueSizeV2")
+        self.add(
+            level, Node(self.fresh("e"), op, inputs, (resource,), after), *([INT] if has else [])
+        )
+
+    def pure(self, level: Level) -> None:
+        """Add a pure op."""
+        op = self.rng.choice(("Identity", "AddV2", "Equal", "Less", "Select", "NoOp"))
+        if op == "NoOp":
+            self.add(level, Node(self.fresh("n"), op, after=self.after(level)))
+            return
+        kinds = {"Identity": (INT,), "Select": (BOOL, INT, INT)}.get(op, (INT, INT))
+        inputs = tuple(self.value(level, kind) for kind in kinds)
+        after = self.without(self.after(level), inputs)
+        self.add(
+            level,
+            Node(self.fresh("x"), op, inputs, after=after),
+            BOOL if op in ("Equal", "Less") else INT,
+        )
+
+    def section(self, level: Level) -> None:
+        """Add a critical section over nodes that are there."""
+        rng = self.rng
+        names = [n.name for n in level.nodes if n.op not in ("CriticalSection", "Placeholder")]
+        if not names:
+            return
+        inner = [set(n.members) for n in level.nodes if n.members]
+        members = set(rng.sample(names, min(len(names), rng.randint(1, 4))))
+        for each in inner:
+            if members & each and rng.random() < 0.8:
+                members |= each
+        after = self.after(level, members)
+        self.spend(level)
+        listed = tuple(n for n in names if n in members)
+        self.add(
+            level,
+            Node(
+                self.fresh("s"),
+                "CriticalSection",
+                (),
+                (rng.choice(self.mutexes),),
+                after,
+                SectionAttrs(listed),
+            ),
+        )
+
+    # --- nodes with bodies ---
+
+    def captures(self, level: Level) -> list[tuple[str, str, str]]:
+        """(inside, outside, dtype) of some values."""
+        rng = self.rng
+        values = list(level.values)
+        if not values and rng.random() < 0.5:
+            self.value(level, INT)
+            values = list(level.values)
+        picked = rng.sample(values, min(len(values), rng.choice((0, 1, 1, 2, 3))))
+        return [(self.fresh("a"), outer, kind) for outer, kind in picked]
+
+    def body(
+        self, level: Level, arguments: list[tuple[str, str]], times: int, results: int
+    ) -> tuple[Body, Level]:
+        """Grow a body, of that many results, which runs so many times."""
+        rng = self.rng
+        inner = Level(level.times * times, level.depth + 1, values=list(arguments))
+        self.grow(inner, rng.choice((0, 1, 1, 2, 2, 3)))
+        returned = tuple(self.value(inner, INT) for _ in range(results))
+        return Body(tuple(inner.nodes), returned), inner
+
+    def call(self, level: Level) -> None:
+        """Add a call."""
+        captured = self.captures(level)
+        names = tuple(self.fresh("y") for _ in range(self.rng.choice((0, 1, 1, 2))))
+        body, _ = self.body(level, [(a, k) for a, _, k in captured], 1, len(names))
+        after = self.without(self.after(level), tuple(o for _, o, _ in captured))
+        attrs = CallAttrs(tuple((a, o) for a, o, _ in captured), body, names)
+        self.add(
+            level, Node(self.fresh("f"), "Call", after=after, attrs=attrs), *[INT] * len(names)
+        )
+
+    def branch(self, level: Level) -> None:
+        """Add a conditional."""
+        predicate = self.value(level, BOOL)
+        captured = self.captures(level)
+        names = tuple(self.fresh("y") for _ in range(self.rng.choice((1, 1, 2))))
+        arguments = [(a, k) for a, _, k in captured]
+        cost = self.cost
+        then, _ = self.body(level, arguments, 1, len(names))
+        spent, self.cost = cost - self.cost, cost
+        orelse, _ = self.body(level, arguments, 1, len(names))
+        self.cost = min(self.cost, cost - spent)
+        inputs = (predicate,)
+        after = self.without(self.after(level), (*inputs, *(o for _, o, _ in captured)))
+        attrs = BranchAttrs(tuple((a, o) for a, o, _ in captured), then, orelse, names)
+        self.add(
+            level,
+            Node(self.fresh("b"), "If", inputs, after=after, attrs=attrs),
+            *[INT] * len(names),
+        )
+
+    def loop(self, level: Level) -> None:
+        """Add a loop."""
+        rng = self.rng
+        trips = rng.choice((0, 1, 1, 2, 2, 2))
+        zero = self.constant(level, 0)
+        captured = self.captures(level)
+        carried = [self.fresh("i"), *(self.fresh("k") for _ in range(rng.choice((0, 1, 1, 2))))]
+        inputs = (zero, *(self.value(level, INT) for _ in carried[1:]))
+        arguments = [*((c, INT) for c in carried), *((a, k) for a, _, k in captured)]
+
+        inner = Level(level.times * (trips + 1), level.depth + 1, values=list(arguments))
+        if rng.random() < 0.35:
+            self.grow(inner, 1)
+        limit = self.constant(inner, trips)
+        test = self.add(inner, Node(self.fresh("x"), "Less", (carried[0], limit)), BOOL).name
+        if inner.of(BOOL)[:-1] and rng.random() < 0.5:
+            never = self.constant(inner, 0, BOOL)
+            chosen = (test, rng.choice(inner.of(BOOL)[:-1]), never)
+            if chosen[1] != never:
+                test = self.add(inner, Node(self.fresh("x"), "Select", chosen), BOOL).name
+        condition = Body(tuple(inner.nodes), (test,))
+
+        inner = Level(level.times * max(1, trips), level.depth + 1, values=list(arguments))
+        self.grow(inner, rng.choice((0, 1, 1, 2, 3)))
+        one = self.constant(inner, 1)
+        after = self.without(self.after(inner), (carried[0], one))
+        onward = self.add(
+            inner, Node(self.fresh("x"), "AddV2", (carried[0], one), after=after), INT
+        ).name
+        results = (onward, *(self.value(inner, INT) for _ in carried[1:]))
+        body = Body(tuple(inner.nodes), results)
+
+        after = self.without(self.after(level), (*inputs, *(o for _, o, _ in captured)))
+        attrs = LoopAttrs(
+            tuple(carried),
+            tuple((a, o) for a, o, _ in captured),
+            condition,
+            body,
+            rng.choice((1, 2, 10)),
+        )
+        self.add(
+            level,
+            Node(self.fresh("l"), "While", inputs, after=after, attrs=attrs),
+            *[INT] * len(carried),
+        )

@@ -1,0 +1,92 @@
+"""The oracles against an enumerator that was written from semantics.md alone.
+
+``LITMUSFUZZ_WHOLE=1`` compares every test of the corpus, and a thousand mixtures.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from helpers import LITMUS, corpus_entry, for_each, share_of
+from independent import SUPPORTED, TooManyStates, allowed_outcomes
+from mixtures import mixture
+
+from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.textfile import Digest, Entry, dumps
+from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles.axiomatic import Axiomatic
+from litmusfuzz.oracles.model import MODELS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from litmusfuzz.corpus.model import LitmusTest
+
+STATES = 1_500
+"""Of a test in one model, over all choices of strictness."""
+ORDERS = 2_000
+
+
+@for_each("path", LITMUS, groups=4, every=12)
+def test_the_enumerator_gives_the_sets_of_the_corpus(path) -> None:
+    entry = corpus_entry(path)
+    if entry.test.clusters or {node.op for node in entry.test.nodes} - SUPPORTED:
+        return
+    for name in MODELS:
+        expected = entry.allowed.get(name, entry.allowed["rfc"])
+        try:
+            found = allowed_outcomes(entry.test, name, STATES)
+        except TooManyStates:
+            continue
+        if isinstance(expected, Digest):
+            assert expected.matches(found)
+        else:
+            assert found == expected
+
+
+@pytest.mark.parametrize("seed", share_of(range(0, 1_000, 10), every=20))
+def test_every_oracle_gives_the_sets_of_the_enumerator(seed: int) -> None:
+    compared = 0
+    for number in range(seed, seed + 10):
+        rng = random.Random(number)
+        test = mixture(rng)
+        for name, model in MODELS.items():
+            try:
+                expected = allowed_outcomes(test, name, STATES)
+            except TooManyStates:
+                continue
+            compared += 1
+            text = f"{number} {name}\n{dumps(Entry(test))}"
+            searched = explorer.allowed_outcomes(test, model)
+            assert searched.complete, text
+            assert set(searched.witnesses) == expected, text
+            ordered = reference.allowed_outcomes(test, model, ORDERS)
+            if ordered.complete:
+                assert set(ordered.witnesses) == expected, text
+            judge = Axiomatic(test, model).judge
+            for outcome in questions(test, expected, rng):
+                verdict = Verdict.ALLOWED if outcome in expected else Verdict.FORBIDDEN
+                if outcome in expected and outcome.status is Status.FAILED:
+                    verdict = Verdict.UNSPECIFIED
+                assert judge(outcome) in (verdict, Verdict.UNKNOWN), f"{outcome} {text}"
+    assert compared >= 3  # the other tests have too many states
+
+
+def questions(test: LitmusTest, expected: Collection[Outcome], rng: random.Random) -> list[Outcome]:
+    """Some allowed outcomes, and some that mix or change them."""
+    listed = sorted(expected, key=str)
+    asked = rng.sample(listed, min(len(listed), 3))
+    for _ in range(3):
+        one, other = dict(rng.choice(listed).values), dict(rng.choice(listed).values)
+        mixed = {key: other.get(key, one[key]) if rng.random() < 0.5 else one[key] for key in one}
+        numbers = [key for key, value in mixed.items() if value and isinstance(value[0], int)]
+        if numbers and rng.random() < 0.5:
+            key = rng.choice(numbers)
+            mixed[key] = (
+                (1 - mixed[key][0],) if test.shown[key].dtype == "bool" else (mixed[key][0] + 1,)
+            )
+        if len(mixed) == len(test.shown):
+            asked.append(Outcome.of(test, mixed))
+    return asked
