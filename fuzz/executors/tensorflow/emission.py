@@ -449,8 +449,9 @@ class Copy:
 
     def _leave(self, node: Node, results: Sequence[str], types: Sequence[str]) -> None:
         name = self._name(node)
+        end = name if isinstance(node.attrs, CallAttrs) else f"{name}/ended"
         for position, (result, dtype) in enumerate(zip(results, types, strict=False)):
-            waits = [f"^{name}/ended"] if node.name in self.late else []
+            waits = [f"^{end}"] if node.name in self.late else []
             self._copied(f"{name}.{result}", dtype, f"{name}:{position}", waits)
 
     def _function(

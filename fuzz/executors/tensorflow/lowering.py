@@ -59,7 +59,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, Queue, levels
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, NestAttrs, Queue, levels
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
@@ -457,7 +457,7 @@ def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...], st
 
 
 def _late(test: LitmusTest) -> frozenset[str]:
-    """Loops and conditionals whose results wait for all instances, in all runs alike.
+    """Loops, conditionals and calls whose results wait for all instances, in all runs alike.
 
     Those of a graph of which a run fetches: a node that is needed is needed whole, and TensorFlow
     leaves out what no fetched value waits for (semantics.md, 1, "Run"; 3, "Loops").
@@ -468,7 +468,7 @@ def _late(test: LitmusTest) -> frozenset[str]:
         for graph in test.graphs
         if graph.name in asked
         for node in graph.nodes
-        if isinstance(node.attrs, (BranchAttrs, LoopAttrs))
+        if isinstance(node.attrs, NestAttrs)
     )
 
 
