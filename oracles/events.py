@@ -415,11 +415,13 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
             for each in all_nodes([node])
         )
 
-    def visit(nodes: tuple[Node, ...], late: set[str]) -> None:
+    def visit(nodes: tuple[Node, ...], late: set[str], *, top: bool = False) -> None:
         """`late` has the values that come into the body and may never be there."""
         graph = Graph("", nodes)
         if Axiom.PROGRAM_ORDER in model.axioms:
             graph = in_program_order(graph)
+        if top and Axiom.IN_TURN in model.axioms:
+            graph = one_by_one(graph)
         late = set(late)
         for kind, step in steps(graph, clusters_of(nodes, test.clusters)):
             if isinstance(step, Cluster):
@@ -443,7 +445,7 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
                 visit(body.nodes, set(step.arguments) if matters else set())
 
     for graph in test.graphs:
-        visit(graph.nodes, set())
+        visit(graph.nodes, set(), top=True)
     return [node for node in _open_ended(test.nodes, test.clusters) if node.name in found]
 
 
@@ -482,7 +484,7 @@ def unfold(
     semantics.md, section 2 (the column "events") and section 3; RFC, rules 1
     to 4 and "Resource Update Operations".
     """
-    if test.clusters and Axiom.PROGRAM_ORDER in model.axioms:
+    if test.clusters and {Axiom.PROGRAM_ORDER, Axiom.IN_TURN} & model.axioms:
         name = test.clusters[0].name
         raise NoProgramOrder(f"clusters.{name}: no program has clusters (model {model.name})")
     unfolder = _Unfolder(test, model, strictness or {})
@@ -500,7 +502,7 @@ def unfold(
         first = unfolder.mark()
         frame = _Frame(run.name if len(runs) > 1 else "", source)
         try:
-            token_of = unfolder.graph(graph, unfolder.fed(run, graph), frame)
+            token_of = unfolder.graph(graph, unfolder.fed(run, graph), frame, top=True)
         except MalformedTest as error:  # only edges added here can make a cycle
             raise NoProgramOrder(f"{error}, by program order (model {model.name})") from None
         everything = unfolder.finished(first)
@@ -646,13 +648,17 @@ class _Unfolder:
         )
         return len(self.events) - 1
 
-    def graph(self, graph: Graph, scope: Mapping[str, int], frame: _Frame) -> dict[str, int]:
+    def graph(
+        self, graph: Graph, scope: Mapping[str, int], frame: _Frame, *, top: bool = False
+    ) -> dict[str, int]:
         """Add the instances of a graph or body in one frame.
 
         Parameters
         ----------
         scope
             Tokens of captured values, by the names that they have inside.
+        top
+            True for the graph of a run.
 
         Returns
         -------
@@ -663,6 +669,9 @@ class _Unfolder:
         """
         if Axiom.PROGRAM_ORDER in self.model.axioms:
             graph = in_program_order(graph)
+        in_turn = top and Axiom.IN_TURN in self.model.axioms
+        if in_turn:
+            graph = one_by_one(graph)
         self.spend(len(scope) + len(graph.nodes))
         values = dict(scope)  # tokens by name: captured values and results
         token_of: dict[str, int] = {}
@@ -693,6 +702,8 @@ class _Unfolder:
             waits = frame.waits
             if self.dependencies:
                 waits += tuple(values[name] for name in node.after)
+            if in_turn:
+                waits += tuple(token for tokens in inside.values() for token in tokens)
             if kind == "node":
                 first = self.mark()
                 waits += held.get(node.name, ())
@@ -1093,6 +1104,16 @@ def needed_nodes(test: LitmusTest) -> frozenset[str]:
         if more <= needed:
             return frozenset(needed)
         needed |= more
+
+
+def one_by_one(graph: Graph) -> Graph:
+    """Return the graph with an edge from each node to the next in the file."""
+    before: tuple[str, ...] = ()
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        nodes.append(replace(node, after=tuple(dict.fromkeys((*node.after, *before)))))
+        before = (node.name,)
+    return Graph(graph.name, tuple(nodes))
 
 
 def in_program_order(graph: Graph) -> Graph:

@@ -77,6 +77,10 @@ class Axiom(StrEnum):
     A front end adds this order to the graph. It orders nothing between iterations of a
     loop."""
 
+    IN_TURN = "program order"
+    """Eager execution, which is synchronous: the nodes of a run's graph come in the order of
+    the file, each wholly done before the next. Inside of a node with a body it orders nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -86,15 +90,17 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-ACD: Final = Model("acd", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE})
-EXECUTOR: Final = Model("executor", ACD.axioms - {Axiom.PROGRAM_ORDER})
+_FRONT_ENDS: Final = frozenset({Axiom.PROGRAM_ORDER, Axiom.IN_TURN})
+EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE} - _FRONT_ENDS)
+ACD: Final = Model("acd", EXECUTOR.axioms | {Axiom.PROGRAM_ORDER})
+PROGRAM: Final = Model("program", EXECUTOR.axioms | {Axiom.IN_TURN})
 RFC: Final = Model(
     "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
 )
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
 """The models of semantics.md, weakest first: a corpus file has an allowed set for each."""
 
-GUARANTEES: Final = MappingProxyType({**MODELS, ACD.name: ACD})
+GUARANTEES: Final = MappingProxyType({**MODELS, ACD.name: ACD, PROGRAM.name: PROGRAM})
 """Every model that an executor can guarantee."""
 
 

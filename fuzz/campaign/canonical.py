@@ -53,7 +53,7 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.campaign.renaming import normalized
-from litmusfuzz.oracles.events import in_program_order
+from litmusfuzz.oracles.events import in_program_order, one_by_one
 from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
 from litmusfuzz.oracles.reason import explain
 
@@ -302,7 +302,8 @@ class _ColouredGraph:
         clustered = {name for cluster in test.clusters for name in cluster.members}
         for graph in test.graphs:
             here = self._vertex("graph", graph.name)
-            self._level(graph, here, "in", in_order=in_order, clustered=clustered)
+            turn = one_by_one(graph) if Axiom.IN_TURN in model.axioms else None
+            self._level(graph, here, "in", in_order=in_order, clustered=clustered, turn=turn)
         self._client()
 
     def _resources(self) -> None:
@@ -319,14 +320,22 @@ class _ColouredGraph:
             self._holder(("resource", queue.name), held, *colour, queue.device)
 
     def _level(
-        self, graph: Graph, around: int, label: str, *, in_order: bool, clustered: set[str]
+        self,
+        graph: Graph,
+        around: int,
+        label: str,
+        *,
+        in_order: bool,
+        clustered: set[str],
+        turn: Graph | None = None,
     ) -> None:
         """The nodes of a graph or body, in the vertex `around`.
 
         In a body of a cluster's member, nodes are taken in the order of the file
-        (`oracles.events`), which then matters as under *program order per resource*.
+        (`oracles.events`), which then matters as under *program order per resource*. `turn` is the
+        graph of a run in *program order*.
         """
-        ordered_nodes = in_program_order(graph).nodes if in_order else graph.nodes
+        ordered_nodes = in_program_order(graph).nodes if in_order else (turn or graph).nodes
         above: tuple[str, ...] = ()
         for node, more in zip(graph.nodes, ordered_nodes, strict=True):
             here = self._node(node)

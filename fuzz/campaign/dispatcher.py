@@ -485,7 +485,8 @@ class Dispatcher:
             oracle = explorer_or_none(test, model, self.settings.budget)
             if oracle is None:
                 message = f"seed {self.settings.seed}, test {index}: a value of 2**24"
-                assert Axiom.PROGRAM_ORDER in model.axioms, message
+                ordered = {Axiom.PROGRAM_ORDER, Axiom.IN_TURN} & model.axioms
+                assert ordered, message
                 continue
             oracles[model.name] = CachingOracle(oracle)
             number = number_allowed(oracle)

@@ -301,14 +301,14 @@ log_option = click.option(
 model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd"]),
+    type=click.Choice(["rfc", "executor", "acd", "program"]),
     default=None,
     help="Memory model; rfc if not given.",
 )
 one_model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd"]),
+    type=click.Choice(["rfc", "executor", "acd", "program"]),
     default=None,
     help="Memory model; rfc and executor if not given.",
 )

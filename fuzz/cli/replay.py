@@ -87,7 +87,7 @@ from litmusfuzz.fuzz.cli.run import executors_of
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd"]),
+    type=click.Choice(["rfc", "executor", "acd", "program"]),
     default=None,
     help="Memory model; without this option the finding's or rfc, and for several executors the "
     "model that each guarantees.",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import (
     MAX_CAPACITY,
@@ -41,9 +41,10 @@ from litmusfuzz.fuzz.mutants import asking
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
+    from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram, PreparedEager
     from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest
 
 Nodes = tuple[Node, ...]
@@ -89,7 +90,7 @@ class _CheckedClusters(TensorFlowExecutor):
 class PreparedMutant:
     """The changed test, prepared; reports outcomes under the names of the original test."""
 
-    def __init__(self, test: LitmusTest, changed: PreparedTest) -> None:
+    def __init__(self, test: LitmusTest, changed: PreparedTest | PreparedEager) -> None:
         self._test = test
         self._prepared = changed
 
@@ -892,6 +893,128 @@ class FirstHandle(TensorFlowMutant):
             return replace(node, resources=tuple(stands[node.handle])) if node.handle else node
 
         return replace(test, graphs=map_nodes(graphs, listed))
+
+
+# --- eager threads -----------------------------------------------------------------------
+
+
+class _EagerMutant(TensorFlowExecutor):
+    """Eager threads that execute another program."""
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """The configuration `eager_threads`."""
+        return (configuration("eager_threads", front_end="eager"),)
+
+    @classmethod
+    def control(cls) -> type[TensorFlowExecutor]:
+        """The same threads without the defect."""
+        return _EagerThreads
+
+    @classmethod
+    def wrong(cls) -> type[EagerProgram]:
+        """The program with the defect; imports TensorFlow."""
+        raise NotImplementedError
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest | PreparedEager:
+        """Prepare the program with the defect."""
+        from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
+
+        prepared = super().prepare(test, config)
+        assert isinstance(prepared, PreparedEager)
+        prepared.program = self.wrong()
+        return prepared
+
+
+class _EagerThreads(_EagerMutant):
+    name = "control"
+
+    @classmethod
+    def wrong(cls) -> type[EagerProgram]:
+        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+
+        return EagerProgram
+
+
+class OwnVariables(_EagerMutant):
+    """Each thread has variables of its own.
+
+    Killed by a run that reads what an earlier one wrote. Survives one run.
+    """
+
+    name = "mutant/tf-eager-own-variables"
+
+    @classmethod
+    def wrong(cls) -> type[EagerProgram]:
+        """A program with others beside it, one for each further run."""
+        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+
+        class Apart(EagerProgram):
+            def __init__(self, test: LitmusTest, seed: int) -> None:
+                super().__init__(test, seed)
+                self.apart = {run.name: EagerProgram(test, seed) for run in test.runs[1:]}
+
+            def reset(self) -> None:
+                super().reset()
+                for each in self.apart.values():
+                    each.reset()
+
+            def run(self, run: Run) -> dict[str, Any]:
+                other = self.apart.get(run.name)
+                return super().run(run) if other is None else other.run(run)
+
+        return Apart
+
+
+class SharedFrame(_EagerMutant):
+    """Threads that run one graph share its intermediate values.
+
+    Killed by two runs of a graph that reads what it changes. Survives one run.
+    """
+
+    name = "mutant/tf-eager-shared-frame"
+
+    @classmethod
+    def wrong(cls) -> type[EagerProgram]:
+        """A program that keeps the values of each graph."""
+        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+
+        class Shared(EagerProgram):
+            def __init__(self, test: LitmusTest, seed: int) -> None:
+                super().__init__(test, seed)
+                self.frames: dict[str, dict[str, Any]] = {}
+
+            def values_of(self, run: Run) -> dict[str, Any]:
+                return self.frames.setdefault(run.graph, {})
+
+        return Shared
+
+
+class LastOpFirst(_EagerMutant):
+    """A thread executes the last op in the file first whose operands and control inputs are there.
+
+    Killed by SB in one run. Survives one chain.
+    """
+
+    name = "mutant/tf-eager-last-op-first"
+
+    @classmethod
+    def wrong(cls) -> type[EagerProgram]:
+        """A program with another order of the nodes."""
+        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+
+        class Reversed(EagerProgram):
+            def nodes_of(self, run: Run) -> tuple[Node, ...]:
+                left = list(super().nodes_of(run))
+                placed: list[Node] = []
+                while left:
+                    names = {node.name for node in left}
+                    node = next(n for n in reversed(left) if not n.sources & names)
+                    left.remove(node)
+                    placed.append(node)
+                return tuple(placed)
+
+        return Reversed
 
 
 def _without_writes(

@@ -9,7 +9,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.errors import NoProgramOrder
-from litmusfuzz.oracles.model import ACD, EXECUTOR
+from litmusfuzz.oracles.model import ACD, EXECUTOR, PROGRAM
 
 SB = corpus_entry(next(path for path in LITMUS if path.stem == "SB")).test
 
@@ -61,3 +61,28 @@ allowed: {}
     assert explorer.allowed_outcomes(test, EXECUTOR).complete
     with pytest.raises(NoProgramOrder, match=r"cycle through a section: .*, by program order"):
         explorer.allowed_outcomes(test, ACD)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        # X=1; r0=Y; Y=1; r1=X in the file.
+        ("SB", {"r0=0 r1=1 X=1 Y=1"}),
+        # The read of A, the whole call with both stores, the read of X, the store of A.
+        ("call-needs-only", {"ra=0 sx=1 A=1 X=1 Z=0"}),
+        # Inside of the outer call nothing is added: its read comes before or after the inner store.
+        ("call-nested", {"r=1 outer.y=0 X=1 Y=1", "r=1 outer.y=1 X=1 Y=1"}),
+        # Each of two runs in order, the runs not: as in the two chains of one graph.
+        ("sb-two-graphs-no-edge", None),
+    ],
+)
+def test_program_order_of_eager_threads(name: str, shown: set[str] | None) -> None:
+    """Sets by hand, from the order of the nodes in the files."""
+    test = corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+    allowed = reference.allowed_outcomes(test, PROGRAM).witnesses
+    assert set(explorer.allowed_outcomes(test, PROGRAM).witnesses) == set(allowed)
+    if shown is None:
+        shown = {str(each) for each in reference.allowed_outcomes(test, EXECUTOR).witnesses}
+        assert {str(each) for each in allowed} <= shown
+    else:
+        assert {str(each) for each in allowed} == shown

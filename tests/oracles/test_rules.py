@@ -55,6 +55,8 @@ RULES = (
         "program order per resource",
         {"r0": 0, "r1": 1, "X": 1, "Y": 1},
     ),
+    ("SB", "program", "program order", {"r0": 1, "r1": 0, "X": 1, "Y": 1}),
+    ("call-needs-only", "program", "program order", {"ra": 0, "sx": 0, "A": 0, "X": 1, "Z": 0}),
     ("rule-predicates-4", "rfc", "predicates", {"r": 1, "pick.got": 1, "F": 1, "X": 1}),
 )
 

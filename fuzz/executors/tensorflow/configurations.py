@@ -49,7 +49,7 @@ class Settings:
     lazy               bool  false, true
     in_background      bool  false, true
     front_end          str   graph, function, functional, functional_kernels,
-                             critical_section
+                             critical_section, eager
     model_code         bool  false, true
     workers            int   0; 0 or more
     devices            int   1; 1 or more
@@ -90,7 +90,7 @@ class Settings:
         and conditionals are While and If nodes, which TensorFlow lowers;
         ``functional_kernels``: the same, executed by their kernels.
         ``critical_section``: a critical section is a `tf.CriticalSection`, which adds
-        edges.
+        edges. ``eager``: each run is a Python thread that executes its ops one by one.
     model_code : bool
         True if layers, losses and metrics surround the test.
     workers : int
@@ -137,6 +137,8 @@ class Settings:
         """
         if self.front_end == "function":
             return FEATURES - {"several runs"}
+        if self.front_end == "eager":
+            return FEATURES - {"several runs", "calls", "handles", "conditionals", "loops"}
         if self.executor_type:
             return FEATURES - {"several runs", *_CLIENT}
         refused: set[str] = set()
@@ -178,7 +180,7 @@ class Settings:
         shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
         if self.workers:
             shared.append(f"workers={self.workers}")
-        if self.front_end == "critical_section":
+        if self.front_end in ("critical_section", "eager"):
             shared.append("eager")  # tf.CriticalSection creates the process's eager context
         if self.pool in ("global", "run_handler"):
             shared.append(f"{self.pool}={self.inter_op_threads}")
@@ -224,7 +226,7 @@ def configuration(name: str, *flags: str, **changed: int | str | bool) -> Config
     """
     settings = Settings(**changed)  # type: ignore[arg-type]
     compiled = "rfc" if settings.compiled else "executor"
-    guarantees = "acd" if settings.front_end == "function" else compiled
+    guarantees = {"function": "acd", "eager": "program"}.get(settings.front_end, compiled)
     return Config(name, guarantees, tuple(asdict(settings).items()), _environment(settings, flags))
 
 
@@ -312,7 +314,7 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
         "lazy": Flag(),
         "in_background": Flag(),
         "front_end": OneOf(
-            ("graph", "function", "functional", "functional_kernels", "critical_section")
+            ("graph", "function", "functional", "functional_kernels", "critical_section", "eager")
         ),
         "model_code": Flag(),
         "workers": Number(0, 64),
@@ -348,6 +350,7 @@ def _configurations() -> Iterator[Config]:
     yield configuration("functional_grappler", front_end="functional", rewrites="all")
     yield configuration("functional_kernels", front_end="functional_kernels")
     yield configuration("critical_section", front_end="critical_section")
+    yield configuration("eager_threads", front_end="eager")
     yield configuration("two_workers", pool="global", workers=2)
     for threads in (1, 2, 8, 16):
         yield configuration(f"inter_op_{threads}", inter_op_threads=threads)

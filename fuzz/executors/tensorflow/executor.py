@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, EventKey, Histogram
     from litmusfuzz.fuzz.executors.setting_types import SettingType
+    from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
     from litmusfuzz.fuzz.executors.tensorflow.packs import PackedTests
@@ -130,7 +131,7 @@ class TensorFlowExecutor:
         if Settings.of(config).workers:
             network.require()
 
-    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest | PreparedEager:
         """Lower the test; each run builds its own graphs and sessions.
 
         Raises
@@ -145,6 +146,10 @@ class TensorFlowExecutor:
         target = ""
         if settings.workers:
             target = grpc_servers(settings.workers, settings.inter_op_threads).target
+        if settings.front_end == "eager":
+            from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
+
+            return PreparedEager(test, config, self._clock)
         return PreparedTest(test, config, self._clock, target)
 
     @classmethod

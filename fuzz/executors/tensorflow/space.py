@@ -41,7 +41,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "lazy": _FLAG,
         "in_background": _FLAG,
         "front_end": (
-            *("graph", "function", "functional", "functional_kernels", "critical_section"),
+            *("graph", "function", "functional", "functional_kernels", "critical_section", "eager"),
         ),
         "model_code": _FLAG,
         "inter_op_threads": (4, 1, 2, 8, 16),
@@ -64,6 +64,12 @@ def _exclusions() -> Iterator[Exclusion]:
     yield from _of_compilation()
     yield from _of_threads()
     yield from _of_devices()
+    for setting in _VALUES:
+        if setting != "front_end":
+            plain = _VALUES[setting][0]
+            yield Exclusion(
+                ("front_end", ("eager",)), _other(setting, plain), "it is a setting of graphs"
+            )
 
 
 def _of_optimizers() -> Iterator[Exclusion]:
@@ -183,6 +189,7 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("front_end", "functional"), "with functional control flow, lowered"
     yield ("front_end", "functional_kernels"), "with functional control flow, not lowered"
     yield ("front_end", "critical_section"), "with tf.CriticalSection"
+    yield ("front_end", "eager"), "in eager Python threads"
     yield ("model_code", True), "with model code around"
     yield ("inter_op_threads", 1), "in one thread"
     yield ("intra_op_threads", 1), "with one thread inside an op"
