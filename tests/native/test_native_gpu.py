@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
 
 ROOT = Path(__file__).parents[2]
+REFUSED = frozenset({"clusters", "handles"})
+"""Features that no device has."""
 LIMIT = 20_000
 """Executions for each test and strictness, as in test_native_exhaustive.py."""
 MP = litmus("X=1; Y=2 || r0=Y; r1=X")
@@ -122,7 +124,7 @@ def test_all_executions_show_exactly_the_allowed_set(kind: Kind, where: str) -> 
     every = {"emulated": 3, "real": 1, "": 9}[kind.gpus]
     for path in share_of(files, every):
         test = corpus_entry(path).test
-        if test.clusters:
+        if test.features & REFUSED:
             continue
         found = all_outcomes(test, RFC, LIMIT, kind.controlled(ours))
         assert found is not None, f"{path.stem}: more than {LIMIT} executions"
@@ -137,7 +139,7 @@ def test_every_outcome_of_real_threads_is_allowed(kind: Kind, part: int, noise: 
     """A third of the corpus with each noise; a third or ninth of that in ``make test``."""
     for path in share_of(LITMUS[part::3], 3 if kind.gpus else 9):
         test = corpus_entry(path).test
-        if test.clusters:
+        if test.features & REFUSED:
             continue
         prepared = PreparedTest(test, threaded(kind))
         seen = prepared.run(64, noise, seed=3)

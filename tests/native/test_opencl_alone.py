@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-FILES = ("native/test_native_gpu.py", "native/test_native_opencl.py")
+FILES = (
+    "native/test_native_gpu.py",
+    "native/test_native_opencl.py",
+    "native/test_work_items.py",
+    "kills/test_opencl_mutants.py",
+)
 NIGHTLY = "runs in `make nightly`"
 HAS_OPENCL = (
     "from litmusfuzz.fuzz.executors.native.accelerators import Accelerators\n"
@@ -34,7 +39,17 @@ def opencl() -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_all_pass_and_none_is_skipped_here(file: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-qrs", "-p", "no:xdist", "-k", "opencl", file]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-qrs",
+        "-p",
+        "no:xdist",
+        "-k",
+        "opencl or work_items",
+        file,
+    ]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     lines = done.stdout.strip().splitlines()

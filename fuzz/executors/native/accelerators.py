@@ -85,7 +85,7 @@ class OpenCl:
 
     def open(self, module: Any, number: int) -> _executor.Gpu:
         """Open a device; raises RuntimeError, with one line, if that is not possible."""
-        _refuse_beside_tensorflow()
+        refuse_beside_tensorflow()
         gpu: _executor.Gpu = module.plugin_gpu(
             library("opencl", module),
             platform=self.platform,
@@ -139,7 +139,13 @@ class Accelerators:
         if library("cuda" if sort == "gpu" else sort, self.module) is None:
             what = "CUDA toolkit" if sort == "gpu" else "OpenCL headers"
             return f"no {what} when this was built"
-        return _missing_gpu(number) if sort == "gpu" else _missing_opencl(self, number)
+        if sort == "gpu":
+            return _missing_gpu(number)
+        try:
+            refuse_beside_tensorflow()  # not cached: it may have been loaded since
+        except RuntimeError as error:
+            return str(error)
+        return _missing_opencl(self, number)
 
     def backends(self, devices: Sequence[str]) -> list[_executor.Gpu | None]:
         """Return the backend of each device; None where the core computes."""
@@ -183,12 +189,12 @@ def opencl_devices(platform: str = "", sub_devices: int = 1) -> list[str]:
     path = library("opencl")
     if path is None:
         raise RuntimeError("no OpenCL headers when this was built")
-    _refuse_beside_tensorflow()
+    refuse_beside_tensorflow()
     return _executor.plugin_devices(path, platform=platform, sub_devices=sub_devices)
 
 
-def _refuse_beside_tensorflow() -> None:
-    """Refuse OpenCL in a process that has loaded TensorFlow.
+def refuse_beside_tensorflow() -> None:
+    """Refuse OpenCL in a process that has loaded TensorFlow; raises RuntimeError, with one line.
 
     A driver may bring a compiler of its own, as pocl brings LLVM. TensorFlow has another LLVM, and
     loads it with symbols for all: the driver then calls functions of the wrong one, and the process

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.ops import ConstAttrs, TensorType
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.fuzz.executors.native import _executor
-from litmusfuzz.fuzz.executors.native.accelerators import library
+from litmusfuzz.fuzz.executors.native.accelerators import library, refuse_beside_tensorflow
 from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class WorkItems:
             raise Unavailable("no OpenCL headers when this was built")
         variables = self.test.variables
         try:
+            refuse_beside_tensorflow()
             rows = _executor.plugin_race(
                 path,
                 source=self.source,
