@@ -42,6 +42,8 @@ class Kind(Enum):
     READ = "read"
     WRITE = "write"
     UPDATE = "update"
+    STATE = "state"
+    """Tells whether a variable has a value."""
     SECTION = "critical section"
     QUEUE = "queue"
     BRANCH = "conditional"
@@ -53,6 +55,11 @@ class Kind(Enum):
     """Passes a value on from one device to another."""
     CLUSTER = "cluster"
     """All of a cluster's members as one; in no test, only among an oracle's events."""
+
+    @property
+    def only_reads(self) -> bool:
+        """True if it touches a variable, and changes none."""
+        return self in (Kind.READ, Kind.STATE)
 
     @property
     def writes(self) -> bool:
@@ -228,7 +235,7 @@ class OpDef:
         # Asked for each node of a test, several times.
         constant = self.attrs is ConstAttrs
         fed = self.attrs is PlaceholderAttrs
-        value = constant or fed or self.kind in (Kind.READ, Kind.HANDLE)
+        value = constant or fed or self.kind is Kind.HANDLE or self.kind.only_reads
         value = value or (self.pure and bool(self.operands))
         if self.kind is Kind.QUEUE:
             value = self.takes or self.sizes
@@ -250,7 +257,7 @@ class OpDef:
 
     @property
     def on_variables(self) -> bool:
-        """True if it reads or changes variables."""
+        """True if it reads or changes the value of variables."""
         return self.kind is Kind.READ or self.kind.writes
 
     @property
@@ -329,6 +336,7 @@ def _table() -> dict[str, OpDef]:
         ),
         OpDef("Send", Kind.TRANSFER, ("tensor",), copies=True),
         OpDef("Recv", Kind.TRANSFER, ("sent",), copies=True),
+        OpDef("VarIsInitializedOp", Kind.STATE, (), var),
         OpDef("ReadVariableOp", read, (), var, copies=True),
         OpDef("ResourceGather", read, (), var, RowsAttrs, copies=True),
         OpDef("ResourceGatherNd", read, (), var, RowsAttrs, nd=True, copies=True),
@@ -568,6 +576,8 @@ def _effect_type(
     variables: tuple[TensorType, ...],
 ) -> TensorType | None:
     target = variables[0]
+    if op.kind is Kind.STATE:
+        return TensorType(BOOL, ())
     for position, variable in enumerate(variables):
         if variable.dtype not in op.dtypes:
             raise MalformedTest(

@@ -25,7 +25,7 @@ class Torn(Enum):
 TORN: Final = Torn.TORN
 Value = tuple[int, ...] | tuple[tuple[int, ...], ...] | Literal[Torn.TORN]
 """The rows of one lane (or a whole matrix, row-major); for a queue, one such tuple for each
-element; or `TORN`."""
+element; () for a variable that has no value; or `TORN`."""
 
 
 class Status(StrEnum):

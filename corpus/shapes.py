@@ -87,7 +87,8 @@ class Shapes:
 
         rewriter = Rewriter.of(self.test).each_node(fitted)
         variables = (
-            replace(v, shape=of(v.name), init=_cut(v.init, of(v.name))) for v in rewriter.variables
+            replace(v, shape=of(v.name), init=v.init and _cut(v.init, of(v.name)))
+            for v in rewriter.variables
         )
         queues = (
             replace(q, shape=of(q.name), init=tuple(_cut(each, of(q.name)) for each in q.init))
@@ -142,6 +143,8 @@ class Shapes:
                     self._join(name, value)
         elif node.definition.kind is Kind.PURE:
             self._join_equal(node.name, node.inputs)
+        elif node.definition.kind is Kind.STATE:
+            return
         elif node.resources and not node.definition.sparse and not node.definition.several:
             first, *others = node.resources
             for other in others:

@@ -244,7 +244,8 @@ class _Top(_Strict, kw_only=True):
 class _Variable(_Strict, kw_only=True):
     dtype: str
     shape: list[int] = []
-    init: _Literal = 0
+    init: _Literal | None = None
+    initialized: bool = True
     device: str = ""
 
 
@@ -524,7 +525,13 @@ class _Reader(Document):
 
     def variable(self, name: str, data: Any) -> Variable:
         raw: _Variable = self.convert(data, _Variable, ("variables", name))
-        return Variable(name, raw.dtype, tuple(raw.shape), _freeze(raw.init), raw.device)
+        init = None if raw.init is None else _freeze(raw.init)
+        if raw.initialized:
+            init = 0 if init is None else init
+        elif init is not None:
+            message = "has no initial value, as 'initialized' says"
+            raise self.error(("variables", name, "init"), message)
+        return Variable(name, raw.dtype, tuple(raw.shape), init, raw.device)
 
     def mutex(self, name: str, data: Any) -> Mutex:
         raw: _Mutex = self.convert(data, _Mutex, ("mutexes", name))
@@ -809,6 +816,8 @@ def value_from_plain(test: LitmusTest, name: str, plain: Plain) -> Value:
             raise MalformedTest(f"a value is an int, a list or torn; got {plain[:80]!r}", (name,))
         return TORN
     size = test.size_of(test.type_of(name).shape)
+    if any(each.name == name and each.init is None for each in test.variables) and plain == []:
+        return ()  # it has no value
     if all(queue.name != name for queue in test.queues):
         return _flat_value(plain, size, (name,))
     if isinstance(plain, int):
@@ -914,7 +923,10 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 
 def _variable_fields(variable: Variable) -> dict[str, Any]:
     fields: dict[str, Any] = {"dtype": variable.dtype, "shape": list(variable.shape)}
-    fields["init"] = variable.init
+    if variable.init is None:
+        fields["initialized"] = False
+    else:
+        fields["init"] = variable.init
     return fields | _on(variable)
 
 

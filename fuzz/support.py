@@ -25,6 +25,7 @@ _FEATURE_OF: Final = {
     Kind.CALL: "calls",
     Kind.HANDLE: "handles",
     Kind.TRANSFER: "transfers",
+    Kind.STATE: "uninitialized variables",
 }
 
 

@@ -73,6 +73,7 @@ class Axiomatic:
         except TestTooLarge:
             self._loosest = None
         self._can_block = bool({"queues", "critical sections"} & test.features)
+        self._empty = "uninitialized variables" in test.features
 
     @property
     def size(self) -> int:
@@ -128,7 +129,8 @@ class Axiomatic:
         if status is Status.COMPLETED:
             yield Case(self.test, self._loosest, question, self.budget)
         elif status is Status.FAILED:
-            if (self._can_block or self._loosest.checks) and not question.values:
+            fails = self._can_block or self._empty or self._loosest.checks
+            if fails and not question.values:
                 yield Case(self.test, self._loosest, question, self.budget)
         elif not self._can_block:
             return

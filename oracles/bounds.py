@@ -89,7 +89,7 @@ def largest_magnitude(
     reached. Loops are unrolled, and both branches of a conditional count.
     """
     unfolding = unfolding or unfold(test, RFC)
-    memory = {v.name: max(map(abs, test.initial(v))) for v in test.variables}
+    memory = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
     for queue in test.queues:
         elements = test.initial_elements(queue)
         memory[queue.name] = max((abs(v) for each in elements for v in each), default=0)

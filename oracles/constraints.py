@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.ops import MAX_MAGNITUDE
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE, Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles.events import Access
@@ -92,7 +92,9 @@ class Case(Statement):
         """Return the writes that a read may have seen, with values that agree."""
         found = []
         for write in self._writes_before(read, name):
-            stored = self.initial[name] if write == INITIAL else self.stored[write][name]
+            stored = self._shown(write, name, read)
+            if read is not None and not stored:
+                continue  # the read fails
             done = True if write == INITIAL else self._writes(write, name)
             fits = self.script.conj((done, self.script.same(stored, value)))
             if fits is not False:
@@ -450,6 +452,14 @@ class Case(Statement):
     def _fails(self, index: int) -> Bool:
         """Return the condition that an event would fail if it came next."""
         event = self.events[index]
+        if event.access in READS and event.node.definition.kind is not Kind.STATE:
+            return self.script.disj(
+                self.script.conj(
+                    self.script.neg(self._writes(write, name)) for write in self._writers(name)
+                )
+                for name in event.variables
+                if name in self.empty
+            )
         if event.access not in (Access.ENQUEUE, Access.DEQUEUE):
             return False
         queue = _Queue(self, next(q for q in self.test.queues if q.name == event.variables[0]))

@@ -1076,7 +1076,7 @@ class _Unfolder:
         kind = node.definition.kind
         reads: list[_Step] = [(Access.READ, (name,)) for name in node.resources]
         writes: list[_Step] = [(Access.WRITE, (name,)) for name in node.resources]
-        if kind is Kind.READ:
+        if kind.only_reads:
             return [reads]
         if kind is Kind.WRITE:
             return [writes]
@@ -1128,7 +1128,7 @@ def in_program_order(graph: Graph) -> Graph:
         ops = [each for each in all_nodes([node]) if each.definition.kind is not Kind.SECTION]
         touched = frozenset(name for each in ops for name in each.resources)
         changed = frozenset(
-            name for each in ops if each.definition.kind is not Kind.READ for name in each.resources
+            name for each in ops if not each.definition.kind.only_reads for name in each.resources
         )
         before = [name for name, seen, set_ in uses if set_ & touched or seen & changed]
         uses.append((node.name, touched, changed))

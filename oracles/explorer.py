@@ -90,8 +90,10 @@ _ACCESSES: Final = {
     )
 }
 _CHECK: Final = len(_ACCESSES)
+_STATE: Final = _CHECK + 1
+"""Number of the access of `Kind.STATE`."""
 _OPTIONAL: Final = -2
-_NO_VALUE: Final = (Kind.READ, Kind.QUEUE, Kind.SECTION, Kind.CLUSTER)
+_NO_VALUE: Final = (Kind.READ, Kind.STATE, Kind.QUEUE, Kind.SECTION, Kind.CLUSTER)
 """Kinds of op that need no arithmetic."""
 _NO_CAPACITY: Final = 1 << 30
 _CONST, _RESULT, _PURE, _PICK, _FINISHED, _HELD, _STACK, _SEEN, _STORED = range(9)
@@ -408,8 +410,9 @@ class _Encoder:
         return 1 + count * (count // 64) // 1024 + (parts + ints) // 16384
 
     def event(self, event: Event) -> _explorer._Event:
+        access = _ACCESSES[event.access]
         return (
-            _ACCESSES[event.access],
+            _STATE if event.node.definition.kind is Kind.STATE else access,
             self.op(event.node),
             [self.places[name] for name in event.variables],
             [self.places[name] for name in event.node.resources],
@@ -445,7 +448,7 @@ class _Encoder:
             return (_CONST, -1, -1, token.value, (), (), ())
         if isinstance(token, Seen):
             read = self.events[token.event].variables
-            sizes = [len(self.initial[self.places[name]]) for name in read]
+            sizes = [self.test.size_of(self.test.type_of(name).shape) for name in read]
             part = (sum(sizes[: token.place]), sizes[token.place])
             return (_SEEN, -1, token.event, part, (), (), ())
         if isinstance(token, Gathered):
@@ -512,4 +515,4 @@ class _Encoder:
         if place >= len(self.initial):
             return 1
         shape = self.test.variables[place].shape
-        return len(self.initial[place]) // shape[0] if shape else 1
+        return self.test.size_of(shape) // shape[0] if shape else 1

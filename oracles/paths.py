@@ -348,7 +348,7 @@ class _Walker:
             return {node.name: self.value(waits)}
         if kind is not Kind.WRITE:
             waits = self.group(node, Access.READ, waits)
-        if kind is not Kind.READ:
+        if not kind.only_reads:
             waits = self.group(node, Access.WRITE, waits)
         return {node.name: self.value(waits)}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.oracles.allowed import AllowedSet
 from litmusfuzz.oracles.arithmetic import called, gathered, pure, written
@@ -181,7 +182,7 @@ class _Walk:
         self.events = self.unfolding.events
         self.memory: dict[str, Any] = {v.name: test.initial(v) for v in test.variables}
         self.row_size = {
-            v.name: len(self.memory[v.name]) // v.shape[0] if v.shape else 1 for v in test.variables
+            v.name: test.size_of(v.shape) // v.shape[0] if v.shape else 1 for v in test.variables
         }
         self.capacity: dict[str, float] = {queue.name: queue.capacity for queue in test.queues}
         if Axiom.CAPACITY not in model.axioms:
@@ -243,7 +244,10 @@ class _Walk:
             if self.fails(event):
                 # The order ends here (semantics.md, 3, "Not specified").
                 untried.append([])
-                if self.chosen():
+                self.done.remove(index)  # it has no result that could choose others
+                chosen = self.chosen()
+                self.done.add(index)
+                if chosen:
                     yield Outcome.of(self.test, {}, Status.FAILED)
                 continue
             self.step(index, element)
@@ -349,6 +353,9 @@ class _Walk:
 
     def fails(self, event: Event) -> bool:
         """Return True if the op ends in an error instead."""
+        if event.access in (Access.READ, Access.UPDATE):
+            needs_value = event.node.definition.kind is not Kind.STATE
+            return needs_value and any(not self.memory[name] for name in event.variables)
         if event.variables[0] not in self.closed:
             return False
         empty = not self.memory[event.variables[0]]
@@ -458,7 +465,9 @@ class _Walk:
         token = self.unfolding.tokens[index]
         if isinstance(token, Result):
             event = self.events[token.event]
-            if event.access in (Access.READ, Access.DEQUEUE, Access.SIZE):
+            if event.node.definition.kind is Kind.STATE:
+                values[index] = (int(bool(self.seen[token.event][0])),)
+            elif event.access in (Access.READ, Access.DEQUEUE, Access.SIZE):
                 (saw,) = self.seen[token.event]
                 row = self.row_size.get(event.variables[0], 1)
                 values[index] = gathered(event.node, saw, row)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.ops import BOOL, RowsAttrs
+from litmusfuzz.corpus.ops import BOOL, Kind, RowsAttrs
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles.events import (
@@ -136,10 +136,12 @@ class Statement:
         self.applications: dict[tuple[Call, tuple[Ints, ...]], Application] = {}
         self.fails: dict[int, Bool] = {}  # by token of a pure op: whether it has no value
         self.initial: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
+        self.size = {v.name: test.size_of(v.shape) for v in test.variables}
         self.row = {
-            v.name: len(self.initial[v.name]) // v.shape[0] if v.shape else 1
-            for v in test.variables
+            v.name: self.size[v.name] // v.shape[0] if v.shape else 1 for v in test.variables
         }
+        self.empty = {v.name for v in test.variables if v.init is None}
+        """Variables that have no value until they are written."""
         self.touching: dict[str, list[int]] = {}
         for index, event in enumerate(self.events):
             for name in event.variables:
@@ -209,6 +211,11 @@ class Statement:
         tokens += [token for event in self.events for token, _ in event.guards]
         tokens += [token.predicate for token in self.tokens if isinstance(token, Pick)]
         tokens += [check.token for check in self.unfolding.checks]
+        # Whether such a read fails depends on the writes before it, even if nobody needs its value.
+        for number, each in enumerate(self.events):
+            if each.access in READS and not self.empty.isdisjoint(each.variables):
+                self.reads.add(number)
+                self.contents.update(each.variables)
         names = list(self.contents)
         while tokens or names:
             if names:
@@ -383,6 +390,8 @@ class Statement:
         seen, event = self.seen[index], self.events[index]
         if seen is None or event.access not in (Access.READ, Access.DEQUEUE, Access.SIZE):
             return None
+        if event.node.definition.kind is Kind.STATE:
+            return seen[0]
         return self._gathered(event.node, seen[0])
 
     def _gathered(self, node: Node, value: Ints) -> Ints:
@@ -514,16 +523,26 @@ class Statement:
             return None
         saw: list[Ints] = []
         for place, name in enumerate(event.variables):
-            size = len(self.initial[name])
+            size = 1 if event.node.definition.kind is Kind.STATE else self.size[name]
             sources = self._writes_before(index, name)
             (only,) = sources if len(sources) == 1 else (index,)
             # With a single possible source no unknown is needed; the value of a
             # write with a larger index does not exist yet.
             if only < index and len(self.given.get((index, place), ())) != size:
-                saw.append(self.initial[name] if only == INITIAL else self.stored[only][name])
+                shown = self._shown(only, name, index)
+                saw.append(shown if shown else self._unknown(index, place, size))
             else:
                 saw.append(self._unknown(index, place, size))
         return saw
+
+    def _shown(self, write: int, name: str, read: int | None) -> Ints:
+        """Return what a read, or (None) the outcome, shows of a variable after a write.
+
+        Nothing where a read fails, since the variable has no value.
+        """
+        if read is not None and self.events[read].node.definition.kind is Kind.STATE:
+            return (int(write != INITIAL or name not in self.empty),)
+        return self.initial[name] if write == INITIAL else self.stored[write][name]
 
     def _stores(self, index: int, event: Event) -> dict[str, Ints]:
         """Return the values that an event stores in variables or adds to a queue."""
@@ -564,7 +583,8 @@ class Statement:
         s.require(not contents & self.question.absent)
         for name, value in self.initial.items():
             wanted = self.question.values.get(name)
-            fits = wanted is None or (is_value(wanted) and len(wanted) == len(value))
+            sizes = (len(value), self.size[name])
+            fits = wanted is None or (is_value(wanted) and len(wanted) in sizes)
             s.require(fits)
         for queue in self.test.queues:
             wanted = self.question.values.get(queue.name)

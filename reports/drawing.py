@@ -78,7 +78,9 @@ def declarations(test: LitmusTest) -> list[str]:
 def _declaration(resource: Resource) -> str:
     content = "mutex"
     if isinstance(resource, Variable):
-        content = f"{resource.type} = {literal(resource.init)}"
+        content = str(resource.type)
+        if resource.init is not None:
+            content += f" = {literal(resource.init)}"
     elif isinstance(resource, Queue):
         elements = ", ".join(literal(each) for each in resource.init)
         content = f"queue of {resource.capacity} {resource.type} = [{elements}]"

@@ -97,6 +97,8 @@ def _missing(test: LitmusTest, found: Finding) -> str:
     """Part of a finding that a script cannot express; "" if there is none."""
     if test.clusters:
         return "clusters of the test's own"
+    if "uninitialized variables" in test.features:
+        return "variables without an initial value"
     if found.model not in ("rfc", "executor"):
         return f"the edges that the model {found.model} adds"  # without them it may be allowed
     put = {n.resources[0] for n in test.nodes if n.definition.puts}
@@ -251,7 +253,7 @@ class _Script:
             lines.append("BACK = {}  # for each Merge of a loop what leads back to it")
         variables = [
             f"{v.name!r}: (tf.{v.dtype}, {list(v.shape)},"
-            f" {literal(v.init, v.shape, v.dtype, whole=test.whole)})"
+            f" {literal(v.init or 0, v.shape, v.dtype, whole=test.whole)})"
             for v in test.variables
         ]
         lines += [

@@ -12,13 +12,14 @@ class Variable:
     """A resource variable: a named cell that holds one tensor.
 
     `shape` is ``(rows, *lanes)`` or ``()``; `init` is one int for all elements, or one int for
-    each row. `device` holds the variable; "" is the default device.
+    each row, or None if the variable has no value until the first write. `device` holds the
+    variable; "" is the default device.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
-    init: Nested = 0
+    init: Nested | None = 0
     device: str = ""
 
     @property

@@ -50,6 +50,7 @@ FEATURES: Final = frozenset(
         "transfers",
         "fetches",
         "placeholders",
+        "uninitialized variables",
     }
 )
 """Names of all features that a test may have (`LitmusTest.features`)."""
@@ -136,7 +137,7 @@ class LitmusTest:
         validation.check_feeds(self.runs, parts, types, whole=whole)
         object.__setattr__(self, "parts", MappingProxyType(parts))
         validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
-        validation.check_clustered_runs(self.clusters, self.runs)
+        validation.check_clustered(self.clusters, self.runs, self.variables)
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         object.__setattr__(self, "failing", failing)
@@ -218,6 +219,8 @@ class LitmusTest:
             found.add("transfers")
         if any(run.wanted for run in self.client):
             found.add("fetches")
+        if Kind.STATE in kinds or any(each.init is None for each in self.variables):
+            found.add("uninitialized variables")
         if any(node.definition.fed for node in self.nodes):
             found.add("placeholders")
         return frozenset(found)
@@ -259,7 +262,9 @@ class LitmusTest:
         return model_size(shape, whole=self.whole)
 
     def initial(self, variable: Variable) -> tuple[int, ...]:
-        """The variable's initial contents as a model value."""
+        """The variable's initial contents as a model value; () if it has none."""
+        if variable.init is None:
+            return ()
         return expand(variable.init, variable.shape, whole=self.whole)
 
     def initial_elements(self, queue: Queue) -> tuple[tuple[int, ...], ...]:

@@ -62,7 +62,7 @@ MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
 MAX_NESTING: Final = 8
 """Bodies inside each other. A file with more could not be read again: its maps are nested too."""
-_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE)
+_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE, Kind.STATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,7 +611,8 @@ def check_resources(
                 _check_device(each.device)
                 if isinstance(each, Variable):
                     check_shape(each.shape, each.dtype)
-                    check_literal(each.init, each.shape, "init", whole=whole)
+                    if each.init is not None:
+                        check_literal(each.init, each.shape, "init", whole=whole)
                 elif isinstance(each, Queue):
                     _check_queue(each, whole=whole)
             except MalformedTest as error:
@@ -767,8 +768,17 @@ def check_feeds(
             raise MalformedTest(f"run {run.name!r} feeds no value to placeholder {name!r}", path)
 
 
-def check_clustered_runs(clusters: tuple[Cluster, ...], runs: tuple[Run, ...]) -> None:
-    """Refuse clusters where a run fetches: which of a cluster's members run is not defined."""
+def check_clustered(
+    clusters: tuple[Cluster, ...], runs: tuple[Run, ...], variables: tuple[Variable, ...]
+) -> None:
+    """Refuse clusters where a run fetches, or where the snapshot of a variable may fail.
+
+    Which members of a cluster are executed is not defined, nor when it fails.
+    """
+    for variable in variables:
+        if clusters and variable.init is None:
+            message = "in a test with clusters each variable has an initial value"
+            raise MalformedTest(message, ("variables", variable.name, "initialized"))
     for run in runs:
         if clusters and run.wanted:
             field_name = "fetches" if run.fetches else "targets"

@@ -311,6 +311,7 @@ class _ColouredGraph:
         for each in test.mutexes:
             self._vertex("resource", each.name, "mutex", each.device)
         for variable in test.variables:
+            # One without a value holds nothing.
             held: tuple[tuple[int, ...], ...] = (test.initial(variable),)
             colour: tuple[object, ...] = ("variable", variable.dtype, variable.shape)
             self._holder(("resource", variable.name), held, *colour, variable.device)
@@ -669,6 +670,8 @@ class _RewrittenTest:
         return ordered
 
     def _variable(self, variable: Variable) -> Variable:
+        if variable.init is None:
+            return variable
         values = self.graph_of_test.test.initial(variable)
         init = self._literal(("resource", variable.name), values, variable.shape)
         return replace(variable, init=init)

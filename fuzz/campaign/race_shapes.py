@@ -20,7 +20,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
     head,
 )
-from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
@@ -163,7 +163,7 @@ class Races:
         effects = self.test.effects
         for number, a in enumerate(effects):
             for b in effects[number:]:
-                both_read = a.definition.kind is Kind.READ and b.definition.kind is Kind.READ
+                both_read = a.definition.kind.only_reads and b.definition.kind.only_reads
                 if both_read or not set(a.resources) & set(b.resources):
                     continue
                 same_graph = self.relations.paths[a.name][0] == self.relations.paths[b.name][0]

@@ -563,7 +563,7 @@ def smaller_values(test: LitmusTest) -> Iterator[Rewriter]:
     names = {node.name for node in numbers}
     yield replace(
         rewriter.each_node(lambda node: _valued(node, 1) if node.name in names else node),
-        variables=tuple(replace(v, init=0) for v in rewriter.variables),
+        variables=tuple(replace(v, init=v.init and 0) for v in rewriter.variables),
         queues=tuple(replace(q, init=(1,) * len(q.init)) for q in rewriter.queues),
     )
     for place, variable in enumerate(rewriter.variables):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Body, Graph, all_nodes, bodies, predecessors
-from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.ops import SectionAttrs
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node
@@ -81,5 +81,5 @@ def races(test: LitmusTest) -> bool:
 
 def _conflict(a: Node, b: Node) -> bool:
     """True if both work on one resource, and one of them changes it."""
-    changes = a.definition.kind is not Kind.READ or b.definition.kind is not Kind.READ
+    changes = not (a.definition.kind.only_reads and b.definition.kind.only_reads)
     return changes and bool(set(a.resources) & set(b.resources))

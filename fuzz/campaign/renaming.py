@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _PREFIXES = {
     Kind.READ: "r",
+    Kind.STATE: "r",
     Kind.WRITE: "w",
     Kind.UPDATE: "w",
     Kind.SECTION: "s",

@@ -40,6 +40,7 @@ from litmusfuzz.fuzz.generators import (
     sections,
     sparse,
     training,
+    uninitialized,
 )
 from litmusfuzz.fuzz.generators.family import Family, NotGenerated
 from litmusfuzz.fuzz.support import EVERYTHING, Support
@@ -172,6 +173,13 @@ _TABLE: Final = (
         "several handles of one variable, passed on, chosen and exchanged",
         features=frozenset({"handles", "calls", "conditionals", "loops"}),
         ops=frozenset({"VarHandleOp"}),
+    ),
+    Family(
+        "uninitialized",
+        uninitialized.generate,
+        "variables that have no value until they are first written",
+        features=frozenset({"several runs", "uninitialized variables"}),
+        ops=frozenset({"AssignVariableOp", "VarIsInitializedOp"}),
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, loop=1, plain=8)
-_NEVER: Final = (Kind.QUEUE, Kind.SECTION)
+_NEVER: Final = (Kind.QUEUE, Kind.SECTION, Kind.STATE)
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:

@@ -138,6 +138,26 @@ class InPlaceUpdate(NativeMutant):
     defect = "in-place update"
 
 
+class AlwaysInitialized(NativeMutant):
+    """VarIsInitializedOp tells that each variable has a value.
+
+    Killed by the op before the first write. Survives it after the write.
+    """
+
+    name = "mutant/always-initialized"
+    defect = "always initialized"
+
+
+class ZeroForNoValue(NativeMutant):
+    """A read of a variable that has no value returns zeros.
+
+    Killed by such a read. Survives reads after the first write.
+    """
+
+    name = "mutant/zero-for-no-value"
+    defect = "zero for no value"
+
+
 class DroppedControlEdge(NativeMutant):
     """Each graph and body loses its last control edge between two ops on variables.
 

@@ -32,7 +32,7 @@ from litmusfuzz.corpus.model import (
     predecessors,
     redirected,
 )
-from litmusfuzz.corpus.ops import HandleAttrs, Kind, RowsAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs, Kind, RowsAttrs, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.executors.tensorflow.configurations import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
@@ -367,6 +367,44 @@ class SwappedFeeds(TensorFlowMutant):
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
         return asking.swapped_feeds(test)
+
+
+# --- initial values ----------------------------------------------------------------------
+
+
+class AlwaysInitialized(TensorFlowMutant):
+    """VarIsInitializedOp tells that each variable has a value.
+
+    Killed by the op before the first write. Survives it after the write.
+    """
+
+    name = "mutant/tf-always-initialized"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with constants in place of the op."""
+
+        def change(node: Node) -> Node:
+            if node.definition.kind is not Kind.STATE:
+                return node
+            return replace(node, op="Const", resources=(), attrs=ConstAttrs(BOOL, (), 1))
+
+        return _with_nodes(test, change)
+
+
+class ZeroForNoValue(TensorFlowMutant):
+    """A variable that has no value holds zeros.
+
+    Killed by a read before the first write. Survives reads after it.
+    """
+
+    name = "mutant/tf-zero-for-no-value"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with initial values."""
+        variables = (replace(v, init=v.init or 0) for v in test.variables)
+        return replace(test, variables=tuple(variables))
 
 
 # --- devices -----------------------------------------------------------------------------

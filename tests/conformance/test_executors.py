@@ -132,6 +132,7 @@ WITH = {
         ("calls", "call-control-edges"),
         ("placeholders", "placeholders-rows"),
         ("handles", "handle-two-of-one-variable"),
+        ("uninitialized variables", "state-beside-a-write"),
     )
 }
 

@@ -414,3 +414,32 @@ def test_a_graph_with_a_placeholder_needs_a_client() -> None:
     text = ASKING.partition("client:")[0] + "observe: []\n"
     with pytest.raises(FileError, match="run 'g' feeds no value to placeholder 'b'"):
         loads(text)
+
+
+def test_a_variable_without_a_value_loads_and_is_byte_stable() -> None:
+    text = """\
+litmusfuzz: 2
+name: empty
+variables:
+  X: {dtype: int32, shape: [2], initialized: false}
+graphs:
+  main:
+    s: {op: VarIsInitializedOp, resources: [X]}
+observe: [s]
+allowed:
+  rfc:
+  - {s: 0, X: []}
+"""
+    entry = loads(text)
+    assert dumps(entry) == text
+    assert entry.test.features == {"uninitialized variables"}
+    assert entry.test.initial(entry.test.variables[0]) == ()
+    for old, new, line, fields in (
+        ("initialized: false", "initialized: false, init: 1", 4, "variables.X.init"),
+        ("observe", "clusters:\n  k: [s]\nobserve", 9, "clusters.k.0"),
+        ("VarIsInitializedOp, resources: [X]", "VarIsInitializedOp", 7, "graphs.main.s.resources"),
+        ("X: []}", "X: [1]}", 11, "allowed.rfc.0.X"),
+    ):
+        with pytest.raises(FileError) as caught:
+            loads(text.replace(old, new, 1))
+        assert (caught.value.line, ".".join(map(str, caught.value.fields))) == (line, fields)

@@ -390,6 +390,7 @@ I3, F3 = TensorType("int32", (3,)), TensorType("float32", (3,))
 TYPED: list[tuple[Node, TensorType | None]] = [
     (node("Const", attrs=ConstAttrs("bool", (2,), (0, 1))), TensorType("bool", (2,))),
     (node("NoOp"), None),
+    (node("VarIsInitializedOp", "", "X"), TensorType("bool", ())),
     (node("Identity", "b3"), TensorType("bool", (3,))),
     *((node(op, "f3"), F3) for op in ("Neg", "Relu")),
     *((node(op, "i3 i3"), I3) for op in ("AddV2", "Sub", "Mul", "Maximum", "Minimum")),

@@ -134,6 +134,16 @@ KILLS = [
         count=40,  # a millisecond each; one of 5 shows it, and the seed is fixed
     ),
     Kill(mutants.NamedNode, Shape("X=1; Y=2 || r0=Y; c1=X"), Shape(MP)),
+    Kill(
+        mutants.AlwaysInitialized,
+        CorpusTest("state-of-two-variables"),
+        CorpusTest("state-of-an-initial-value"),
+    ),
+    Kill(
+        mutants.ZeroForNoValue,
+        CorpusTest("uninitialized-race"),
+        CorpusTest("uninitialized-ordered"),
+    ),
     Kill(mutants.Unpruned, Shape("X=1 || r0=X", ONE), Shape(SB)),
     Kill(mutants.DataOnlyNeeds, Shape("X=1; r0=X", ONE), Shape("r0=X; Y=r0", ONE)),
     Kill(mutants.SectionNotEntered, CorpusTest("fetches-section-increments"), Shape(SECTIONS)),

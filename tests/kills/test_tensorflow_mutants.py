@@ -145,6 +145,16 @@ KILLS = [
         Shape("r0=X; X=r0+1"),
     ),
     Kill(mutants.LastOpFirst, Shape(SB), Shape("X=1; r0=X")),
+    Kill(
+        mutants.AlwaysInitialized,
+        CorpusTest("state-of-two-variables"),
+        CorpusTest("state-of-an-initial-value"),
+    ),
+    Kill(
+        mutants.ZeroForNoValue,
+        CorpusTest("uninitialized-always-fails"),
+        CorpusTest("uninitialized-ordered"),
+    ),
     Kill(mutants.Unpruned, Shape("X=1 || r0=X", ONE), Shape(SB)),
     Kill(mutants.DataOnlyNeeds, Shape("X=1; r0=X", ONE), Shape("r0=X; Y=r0", ONE)),
     Kill(mutants.SectionNotEntered, CorpusTest("fetches-section-increments"), Shape(SECTIONS)),

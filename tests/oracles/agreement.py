@@ -574,6 +574,9 @@ def renamed(
                 name=runs[run.name],
                 graph=graphs[run.graph],
                 after=tuple(runs[name] for name in run.after),
+                fetches=some(run.fetches),
+                targets=some(run.targets),
+                feeds=tuple((one(name), value) for name, value in run.feeds),
             )
             for run in test.client
         ),

@@ -23,10 +23,12 @@ def test_the_page_shows_every_feature() -> None:
         "loop-increments",
         "cond-write",
         "call-control-edges",
+        "handle-chosen-by-a-race",
         "section-increments",
         "queue-too-many-takers",
         "two-workers-then-a-reader",
         "one-graph-two-clients",
+        "first-write",
         "devices-carried-edges",
         "blog-problem-clustered",
     ]

@@ -80,7 +80,8 @@ class JaxClusteredExecutor:
 
     name: ClassVar[str] = "jax"
     support: ClassVar[Support] = Support(
-        ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - {"fetches", "placeholders", "handles"}
+        ops=frozenset(OPS) - DEFINED_OPS,
+        features=FEATURES - {"fetches", "placeholders", "uninitialized variables", "handles"},
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (

@@ -434,7 +434,7 @@ class _Lowering:
             Resource(
                 "variable",
                 self.type(v.type),
-                [self.bytes(test.initial(v), v.type)],
+                [] if v.init is None else [self.bytes(test.initial(v), v.type)],
                 device=self.devices.get(v.device, 0),
                 name=v.name,
             )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 _STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
-_UNSEEN, _VALUE, _TORN = range(3)
+_UNSEEN, _VALUE, _TORN, _EMPTY = range(4)
 
 
 class Rows:
@@ -41,6 +41,8 @@ class Rows:
             sort = next(numbers)
             if sort == _TORN:
                 values[name] = TORN
+            elif sort == _EMPTY:
+                values[name] = ()
             elif sort == _VALUE and name in self._queues:
                 values[name] = tuple(
                     tuple(next(numbers) for _ in range(size)) for _ in range(next(numbers))

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.setting_types import SettingType
 
 
-_CLIENT: Final = frozenset({"fetches", "placeholders"})
-"""Features of the client's runs."""
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of one configuration of TensorFlow.
@@ -140,7 +136,7 @@ class Settings:
         if self.front_end == "eager":
             return FEATURES - {"several runs", "calls", "handles", "conditionals", "loops"}
         if self.executor_type:
-            return FEATURES - {"several runs", *_CLIENT}
+            return FEATURES - {"several runs"}
         refused: set[str] = set()
         if self.compiled or self.front_end == "critical_section":
             # XLA rejects two handles of one variable, and a function opens its own.
@@ -148,9 +144,10 @@ class Settings:
         if self.pool == "run_handler" or self.workers:
             # `quiescence` cannot detect a deadlock when threads wake up periodically
             # (run handlers) or when other processes take part.
-            refused |= {"queues", "critical sections"}
+            refused |= {"queues", "critical sections", "uninitialized variables"}
         if self.compiled or self.model_code or self.front_end == "critical_section":
-            refused |= _CLIENT  # they rewrite a graph that is run as a whole
+            # They rewrite a graph that is run as a whole, and whose ops do not fail.
+            refused |= {"fetches", "placeholders", "uninitialized variables"}
         return frozenset(refused)
 
     @property

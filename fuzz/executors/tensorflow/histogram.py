@@ -91,12 +91,15 @@ class Batch:
         Index in `STATUSES` for each execution, or `DROPPED`; if None all completed.
     absent : mapping of str to (n,) bool array
         True where a value is missing because its run did not end.
+    empty : mapping of str to (n,) bool array
+        True where a variable has no value.
     """
 
     values: Mapping[str, npt.NDArray[Any]]
     contents: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=dict)
     status: npt.NDArray[np.int64] | None = None
     absent: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    empty: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
 
 STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
@@ -104,14 +107,14 @@ DROPPED: Final = -1
 """Status of an execution that is not counted: some run that could begin had not."""
 ALL_DROPPED: Final = "several full queues and critical sections in several runs that block"
 """Reason to refuse a test of which all executions are dropped."""
-_TORN, _ABSENT = 1, 2
+_TORN, _ABSENT, _EMPTY = 1, 2, 3
 
 
 class HistogramBuilder:
     """Counts the outcomes of one test.
 
     Each execution is encoded as a row of ints: the status; for each name a flag (torn,
-    absent) and its number of elements; then all elements, a queue's padded to what it
+    absent, empty) and its number of elements; then all elements, a queue's padded to what it
     can hold.
 
     Parameters
@@ -195,10 +198,10 @@ class HistogramBuilder:
                 column, torn = one_lane(batch.values[name], whole=whole)
                 flag = torn.astype(np.int64)
                 length = np.ones_like(flag)
-            absent = batch.absent.get(name)
-            if absent is not None:
-                flag[absent] = _ABSENT
-                column[absent] = 0
+            for missing, mark in ((batch.absent, _ABSENT), (batch.empty, _EMPTY)):
+                if (where := missing.get(name)) is not None:
+                    flag[where] = mark
+                    column[where] = 0
             flags.append(flag)
             lengths.append(length)
             columns.append(column)
@@ -270,6 +273,8 @@ class HistogramBuilder:
         for name, width, flag, length in zip(names, self._widths, flags, lengths, strict=True):
             if flag == _TORN:
                 values[name] = TORN
+            elif flag == _EMPTY:
+                values[name] = ()
             elif flag != _ABSENT:
                 size = width // self._padded_to.get(name, 1)
                 parts = [tuple(rest[i * size : (i + 1) * size]) for i in range(length)]

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import node_def_pb2
 
-    from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run
+    from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run, Variable
     from litmusfuzz.fuzz.executors.protocol import Noise
 
 INIT: Final = "init"
@@ -162,7 +162,7 @@ class Beside:
 class Template:
     """A test, lowered except for names, order of creation and noise.
 
-    `may_block` is true if the test has ops that can block; `devices` counts its CPUs.
+    `may_block` is true if the test has ops that can block, or fail; `devices` counts its CPUs.
     """
 
     test: LitmusTest
@@ -177,6 +177,11 @@ def begun_key(run: str) -> str:
     The slash keeps it apart from names of the test.
     """
     return f"{run}/begun"
+
+
+def state_key(variable: str) -> str:
+    """Name of the flag "this variable has a value" among the final values."""
+    return f"{variable}/state"
 
 
 def done_key(run: str) -> str:
@@ -212,7 +217,8 @@ def lower(test: LitmusTest) -> Template:
         {resource.name: node_defs.handle(resource) for resource in test.resources},
         {resource.name: resource.device for resource in test.resources},
     )
-    return Template(test, frame, bool(test.queues or test.mutexes), devices)
+    may_block = bool(test.queues or test.mutexes or any(v.init is None for v in test.variables))
+    return Template(test, frame, may_block, devices)
 
 
 def _refuse_handles(test: LitmusTest) -> None:
@@ -409,6 +415,7 @@ def unobserved_copies(template: Template, copies: int) -> graph_pb2.GraphDef:
         for variable in test.variables:
             name = f"{copy}/{variable.name}"
             handle = emit.handle(f"{name}/handle", frame.handles[variable.name], name)
+            assert variable.init is not None, variable.name
             content = literal(variable.init, variable.shape, variable.dtype, whole=test.whole)
             value = emit.node(f"{name}/init", const(content))
             emit.node(f"{name}/set", typed("AssignVariableOp", variable.dtype), (handle, value))
@@ -562,8 +569,13 @@ class _State:
         self._constants: set[str] = set()
         for variable in self.test.variables:
             self.kept.setdefault(variable.type, []).append(variable.name)
+            if variable.init is None:
+                self.kept.setdefault(FLAG, []).append(state_key(variable.name))
         for copy in copies:
             for variable in self.test.variables:
+                if variable.init is None:
+                    self._uninitialized(f"{copy}/{variable.name}", variable)
+                    continue
                 value = literal(
                     variable.init, variable.shape, variable.dtype, whole=self.test.whole
                 )
@@ -672,6 +684,32 @@ class _State:
         put = emit.helper(f"{name}/set", typed("AssignVariableOp", kind.dtype), (handle, value))
         emit.helper(f"{name}/get", typed("ReadVariableOp", kind.dtype), (handle,))
         self.sets.append(f"^{put}")
+
+    def _uninitialized(self, name: str, variable: Variable) -> None:
+        """Emit the nodes that destroy a variable, and that read it if it has a value."""
+        emit, kind, device = self.emit, variable.type, variable.device
+        template = self.frame.handles[variable.name]
+        handle = emit.handle(f"{name}/handle", template, name, (), device)
+        destroy = node_defs.proto("DestroyResourceOp")
+        destroy.attr["ignore_lookup_error"].b = True
+        self.sets.append(f"^{emit.helper(f'{name}/destroyed', destroy, (handle,))}")
+        there = emit.helper(
+            f"{state_key(name)}/get", node_defs.proto("VarIsInitializedOp"), (handle,)
+        )
+        switch = node_defs.proto("Switch")
+        switch.attr["T"].type = types_pb2.DT_RESOURCE
+        chosen = emit.helper(f"{name}/if_there", switch, [handle, there], device)
+        read = typed("ReadVariableOp", kind.dtype)
+        value = emit.helper(f"{name}/value", read, [f"{chosen}:1"])
+        nothing = self._constant(
+            f"nothing/{kind.dtype}{'x'.join(map(str, kind.shape))}",
+            np.broadcast_to(np.zeros((), kind.dtype), kind.shape),
+        )
+        other = typed("Switch", kind.dtype)
+        nothing = emit.helper(f"{name}/if_not_there", other, [nothing, there])
+        merge = typed("Merge", kind.dtype)
+        merge.attr["N"].i = 2
+        emit.helper(f"{name}/get", merge, [value, nothing])
 
     def _queue(self, copy: str, queue: Queue) -> None:
         """Emit the nodes that empty and fill a queue, count its elements, and take them."""

@@ -49,7 +49,7 @@ DATA_TYPES: Final = {
 # ops of a test that become one node. TensorFlow 2.21 has CPU kernels for each of them in
 # every dtype that `corpus.ops` permits; the tests check each pair.
 _TYPE_ATTR: Final[dict[str, str | None]] = {
-    "NoOp": None,
+    **dict.fromkeys(("NoOp", "VarIsInitializedOp")),
     **dict.fromkeys(("Identity", "Neg", "Relu", "AddV2", "Sub", "Mul", "Maximum", "Minimum"), "T"),
     **dict.fromkeys(("Less", "Equal", "Select", "ReluGrad", "MatMul"), "T"),
     **dict.fromkeys(

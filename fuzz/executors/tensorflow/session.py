@@ -73,6 +73,7 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     begun_key,
     done_key,
     observed_key,
+    state_key,
 )
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import other_threads_s, stays_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
@@ -222,7 +223,12 @@ class LiveSession:
             status[undone > 1] = DROPPED
         if race.blocked or race.failure:
             self._cancel(race)
-        return Batch(values, contents, status, absent)
+        empty = {
+            each.name: ~values[state_key(each.name)]
+            for each in self._test.variables
+            if each.init is None
+        }
+        return Batch(values, contents, status, absent, empty)
 
     def _initialize(self) -> None:
         """Set all resources.

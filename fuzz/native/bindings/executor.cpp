@@ -57,23 +57,16 @@ DType dtype_named(const std::string& name) {
 }
 
 Kind kind_named(const std::string& name) {
-  static const std::unordered_map<std::string, Kind> names{{"pure", Kind::kPure},
-                                                           {"read", Kind::kRead},
-                                                           {"write", Kind::kWrite},
-                                                           {"update", Kind::kUpdate},
-                                                           {"split update", Kind::kSplitUpdate},
-                                                           {"acquire", Kind::kAcquire},
-                                                           {"release", Kind::kRelease},
-                                                           {"enqueue", Kind::kEnqueue},
-                                                           {"dequeue", Kind::kDequeue},
-                                                           {"size", Kind::kSize},
-                                                           {"close", Kind::kClose},
-                                                           {"send", Kind::kSend},
-                                                           {"recv", Kind::kRecv},
-                                                           {"cluster", Kind::kCluster},
-                                                           {"call", Kind::kCall},
-                                                           {"if", Kind::kIf},
-                                                           {"while", Kind::kWhile}};
+  static const std::unordered_map<std::string, Kind> names{
+      {"pure", Kind::kPure},       {"read", Kind::kRead},
+      {"state", Kind::kState},     {"write", Kind::kWrite},
+      {"update", Kind::kUpdate},   {"split update", Kind::kSplitUpdate},
+      {"acquire", Kind::kAcquire}, {"release", Kind::kRelease},
+      {"enqueue", Kind::kEnqueue}, {"dequeue", Kind::kDequeue},
+      {"size", Kind::kSize},       {"close", Kind::kClose},
+      {"send", Kind::kSend},       {"recv", Kind::kRecv},
+      {"cluster", Kind::kCluster}, {"call", Kind::kCall},
+      {"if", Kind::kIf},           {"while", Kind::kWhile}};
   return named(names, name);
 }
 
@@ -409,6 +402,8 @@ Defect defect_named(const std::string& name) {
       {"stale cache", Defect::kStaleCache},
       {"torn write", Defect::kTornWrite},
       {"in-place update", Defect::kInPlaceUpdate},
+      {"always initialized", Defect::kAlwaysInitialized},
+      {"zero for no value", Defect::kZeroForNoValue},
       {"dropped control edge", Defect::kDroppedControlEdge},
       {"early sink", Defect::kEarlySink},
       {"one run waited for", Defect::kOneRunWaitedFor},

@@ -91,7 +91,9 @@ void Copy::reset() {
   for (size_t i = 0; i < cells_.size(); ++i) {
     const Resource::Sort sort = program_.resources[i].sort;
     Cell& cell = cells_[i];
-    if (sort == Resource::Sort::kVariable) cell.value = owned(cell.initial[0]);
+    if (sort == Resource::Sort::kVariable) {
+      cell.value = cell.initial.empty() ? Tensor() : owned(cell.initial[0]);
+    }
     if (kMutants) {
       cell.cached = {};
       keep_buffer(cell, false);
@@ -279,6 +281,7 @@ void Copy::perform(Event event) {
   if (kMutants && kind != Kind::kRead && kind != Kind::kWrite) drain();
   switch (kind) {
     case Kind::kRead: read(event, tasks); break;
+    case Kind::kState: state(event, tasks); break;
     case Kind::kWrite: write(event, tasks); break;
     case Kind::kUpdate: update(event, tasks); break;
     case Kind::kSplitUpdate: split_update(event, tasks); break;
@@ -303,8 +306,25 @@ void Copy::read(Event event, Tasks& tasks) {
     const std::lock_guard guard(cell.lock);
     seen = cell.value;  // shared: a writer makes a new buffer
   }
+  if (!seen && program_.broken(Defect::kZeroForNoValue)) {
+    const size_t bytes = program_.resources[node.resources[0]].type.bytes();
+    seen = Tensor::of_size(bytes);
+    std::memset(seen.bytes(), 0, bytes);
+  }
+  if (!seen) return failed_.store(true, std::memory_order_relaxed);
   if (node.gathers_rows) seen = rows_of(node, seen);
   complete(*event.frame, node, std::move(seen), tasks);
+}
+
+void Copy::state(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  bool has_value = program_.broken(Defect::kAlwaysInitialized);
+  {
+    const std::lock_guard guard(cell.lock);
+    has_value |= static_cast<bool>(cell.value);
+  }
+  complete(*event.frame, node, Tensor::scalar(static_cast<uint8_t>(has_value)), tasks);
 }
 
 void Copy::receive(Event event, Tasks& tasks) {
@@ -334,6 +354,7 @@ void Copy::update(Event event, Tasks& tasks) {
   std::unique_lock lower(std::min(&first, &last)->lock);
   std::unique_lock<SpinLock> upper;
   if (&first != &last) upper = std::unique_lock(std::max(&first, &last)->lock);
+  if (!first.value || !last.value) return failed_.store(true, std::memory_order_relaxed);
   std::array<Tensor, 2> contents{std::move(first.value)};
   if (&first != &last) contents[1] = std::move(last.value);
   updated(*event.frame, node, contents.data(), program_.broken(Defect::kInPlaceUpdate));
@@ -354,6 +375,7 @@ void Copy::split_update(Event event, Tasks& tasks) {
   {
     Cell& cell = cells_[frame.touched(node, event.step)[0]];
     const std::lock_guard guard(cell.lock);
+    if (!writes && !cell.value) return failed_.store(true, std::memory_order_relaxed);
     (writes ? cell.value : state.values[place]) = writes ? state.values[place] : cell.value;
     if (kMutants && writes) keep_buffer(cell, true);
   }

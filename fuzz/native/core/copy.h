@@ -97,6 +97,7 @@ class Copy {
   void complete_later(Frame& frame, const Node& node, Tensor&& value, Tasks& tasks);
 
   void read(Event event, Tasks& tasks);
+  void state(Event event, Tasks& tasks);
   void write(Event event, Tasks& tasks);
   void update(Event event, Tasks& tasks);
   void split_update(Event event, Tasks& tasks);

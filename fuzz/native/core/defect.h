@@ -14,6 +14,8 @@ enum class Defect : uint8_t {
   kStaleCache,
   kTornWrite,
   kInPlaceUpdate,
+  kAlwaysInitialized,
+  kZeroForNoValue,
   // Order.
   kDroppedControlEdge,
   kEarlySink,

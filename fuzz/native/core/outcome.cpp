@@ -10,7 +10,7 @@
 namespace litmusfuzz::executor {
 namespace {
 
-enum : int64_t { kUnseen = 0, kValue = 1, kTorn = 2 };
+enum : int64_t { kUnseen = 0, kValue = 1, kTorn = 2, kEmpty = 3 };
 
 /// No total order yields a float that is not an integer below 2^62, so such a value
 /// counts as torn.
@@ -91,6 +91,8 @@ void read_outcome(const Program& program, const Copy& copy, Row& row) {
     if (resource.sort == Resource::Sort::kQueue) {
       Backend* const backend = program.backend(resource.device);
       append(copy.cell(r).elements, resource.type, true, backend, row);
+    } else if (resource.sort == Resource::Sort::kVariable && !copy.cell(r).value) {
+      row.push_back(kEmpty);
     } else if (resource.sort == Resource::Sort::kVariable) {
       append_one(copy.cell(r).value, resource.type, resource.device);
     }

@@ -10,7 +10,8 @@
 namespace litmusfuzz::executor {
 
 /// The status; then for each observed node, variable and queue: 0 if it has no value, 2
-/// if its lanes differ, or 1 and its ints. The ints of a queue follow their number.
+/// if its lanes differ, 3 if it is a variable without a value, or 1 and its ints. The ints of a
+/// queue follow their number.
 using Row = std::vector<int64_t>;
 
 Row outcome_of(const Program& program, const Copy& copy);

@@ -25,6 +25,7 @@ class Backend;
 enum class Kind : uint8_t {
   kPure,
   kRead,
+  kState,  // whether a variable has a value
   kWrite,
   kUpdate,  // one event: reads and writes its variables
   kSplitUpdate,  // an event for each read, then one for each write
@@ -148,7 +149,7 @@ struct Node {
   bool reads_only(uint32_t step) const {
     if (kind == Kind::kSplitUpdate) return step < variables();
     if (kind == Kind::kCluster) return step == kSnapshot;
-    return kind == Kind::kRead || kind == Kind::kSize;
+    return kind == Kind::kRead || kind == Kind::kState || kind == Kind::kSize;
   }
   /// Number of its slots.
   uint32_t slots() const {

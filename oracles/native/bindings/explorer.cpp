@@ -56,7 +56,10 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
                              Indices observed, Indices ended, bool fifo, bool speculates) {
   auto program = std::make_unique<Program>();
   ValueTable& table = program->constants;
-  for (const Ints& each : variables) program->initial.push_back(table.intern(each));
+  for (const Ints& each : variables) {
+    program->initial.push_back(table.intern(each));
+    program->uninitialized |= each.empty();
+  }
   program->variables = variables.size();
   program->queues = queues.size();
   program->capacity.resize(variables.size());

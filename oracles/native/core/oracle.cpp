@@ -13,7 +13,7 @@ Value value_of(const Ints& ints, ValueTable& table) {
   for (const int64_t each : ints) {
     if (each <= -kMaxMagnitude || each >= kMaxMagnitude) return kNoValue;
   }
-  return ints.empty() ? kNoValue : table.intern(ints);
+  return table.intern(ints);
 }
 
 Value value_of(const Part& part, ValueTable& table) {

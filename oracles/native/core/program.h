@@ -26,11 +26,13 @@ enum class Access : uint8_t {
   kSnapshot,
   kWriteBack,
   kCheck,  // touches no resource: computes its operand, which may fail
+  kState,  // tells whether a variable has a value
 };
 
 /// True if the action does not change its resource.
 inline bool only_reads(Access access) {
-  return access == Access::kRead || access == Access::kSize || access == Access::kSnapshot;
+  return access == Access::kRead || access == Access::kSize || access == Access::kSnapshot ||
+         access == Access::kState;
 }
 
 /// `Event::part` of a check whose op an executor may leave out.
@@ -94,11 +96,18 @@ struct Program {
   bool is_queue(size_t resource) const {
     return resource >= variables && resource < variables + queues;
   }
+  bool uninitialized = false;  // some variable has no initial value: a read of it fails
   /// True if an event may block or fail, so that an order may end before all events are done.
-  bool blocking() const { return initial.size() > variables || checks; }
+  bool blocking() const { return initial.size() > variables || checks || uninitialized; }
   /// Resources whose contents are part of an outcome.
   size_t finals() const { return variables + queues; }
 };
+
+/// True if a variable has no value: it holds a vector without ints.
+inline bool is_empty(Value held, const ValueTable& table) {
+  int64_t scalar = 0;
+  return !is_scalar(held) && table.view(held, scalar).empty();
+}
 
 /// A queue's contents as one value: closed or not, and the elements.
 Value queue_value(bool closed, std::span<const Value> elements, ValueTable& table);

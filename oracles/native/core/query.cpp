@@ -52,7 +52,8 @@ Query::Query(const Component& c, const std::vector<Value>& outcome,
         sources.set(e, write);
       }
     });
-    from_start[e] = gathers(*event.op, c.initial[v], result[e], table);
+    from_start[e] =
+        !is_empty(c.initial[v], table) && gathers(*event.op, c.initial[v], result[e], table);
     impossible |= !from_start[e] && !any(sources.row(e), c.words);
   }
   for (size_t v = 0; v < variables; ++v) {

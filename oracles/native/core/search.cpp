@@ -313,19 +313,29 @@ class Search {
       case Access::kAcquire: return held == 0;
       case Access::kEnqueue: {
         const auto capacity = c_.program->capacity[c_.variables[event.variables[0]]];
-        return fails(event, held) ||
+        return fails(event, depth) ||
                queue_elements(held, table_).size() < static_cast<size_t>(capacity);
       }
-      case Access::kDequeue: return fails(event, held) || !queue_elements(held, table_).empty();
+      case Access::kDequeue: return fails(event, depth) || !queue_elements(held, table_).empty();
       default: return true;
     }
   }
 
-  /// True if an op on a queue ends in an error instead.
-  bool fails(const LocalEvent& event, Value held) const {
-    if (event.access == Access::kEnqueue) return queue_closed(held, table_);
-    return event.access == Access::kDequeue && queue_closed(held, table_) &&
-           queue_elements(held, table_).empty();
+  /// True if an op ends in an error instead.
+  bool fails(const LocalEvent& event, size_t depth) {
+    const Value* memory = this->memory(depth);
+    const Value held = memory[event.variables[0]];
+    switch (event.access) {
+      case Access::kEnqueue: return queue_closed(held, table_);
+      case Access::kDequeue:
+        return queue_closed(held, table_) && queue_elements(held, table_).empty();
+      case Access::kRead:
+      case Access::kUpdate:
+        return c_.program->uninitialized && std::ranges::any_of(event.variables, [&](int32_t v) {
+                 return is_empty(memory[v], table_);
+               });
+      default: return false;
+    }
   }
 
   // --- execution --------------------------------------------------------------------
@@ -336,10 +346,11 @@ class Search {
     Value* memory = this->memory(depth);
     if (event.access == Access::kCheck) {
       if (!check(e, depth)) return false;
-    } else if (blocking_ && fails(event, memory[event.variables[0]])) {
+    } else if (blocking_ && fails(event, depth)) {
       trail_.push_back(e);
+      // It has no result that could choose others.
+      if (all_chosen(depth) && (!c_.program->speculates || chosen(e))) fail();
       put(bits(depth, kDone), e);
-      if (all_chosen(depth)) fail();
       return false;
     }
     switch (event.access) {
@@ -354,6 +365,9 @@ class Search {
         }
         break;
       }
+      case Access::kState:
+        store(event, depth, is_empty(memory[event.variables[0]], table_) ? 0 : 1);
+        break;
       case Access::kWrite:
         if (query_ && query_->known[e] != kNoValue) {
           memory[event.variables[0]] = query_->known[e];
@@ -485,6 +499,7 @@ class Search {
   }
 
   bool read_matches(const LocalEvent& event, Value whole, Value wanted) const {
+    if (is_empty(whole, table_)) return false;  // the read fails
     return event.gathers ? gathers(*event.op, whole, wanted, table_) : whole == wanted;
   }
 
@@ -541,7 +556,8 @@ class Search {
               if (!any_pending(blockers_.row(e), depth)) return false;
               continue;
             }
-          } else if (!(only_reads(event.access) && event.slot < 0) &&
+          } else if ((!(only_reads(event.access) && event.slot < 0) ||
+                      (blocking_ && fails(event, depth))) &&
                      any_pending(blockers_.row(e), depth)) {
             continue;
           }
