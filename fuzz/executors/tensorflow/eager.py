@@ -76,6 +76,7 @@ class EagerProgram:
                 np.array(literal(v.init, v.shape, v.dtype, whole=test.whole)), v.dtype
             )
             for v in test.variables
+            if v.init is not None  # else it is refused
         }
 
     def _handle(self, name: str) -> Any:
