@@ -588,7 +588,7 @@ class View:
 
 def handle(node: Node) -> tuple[str, ...]:
     """The value that says which resource an op touches, if it has one."""
-    return (node.handle,) if getattr(node, "handle", "") else ()
+    return (node.handle,) if node.handle else ()
 
 
 def captures(node: Node) -> tuple[tuple[str, str], ...]:

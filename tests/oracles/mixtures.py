@@ -22,13 +22,15 @@ from litmusfuzz.corpus.model import (
     Queue,
     Run,
     Variable,
+    handles_of,
+    map_nodes,
 )
-from litmusfuzz.corpus.ops import ConstAttrs, PlaceholderAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, PlaceholderAttrs, SectionAttrs
 
 if TYPE_CHECKING:
     import random
 
-INT, BOOL = "int32", "bool"
+INT, BOOL, HANDLE = "int32", "bool", "handle"
 
 
 def mixture(rng: random.Random, name: str = "mixture") -> LitmusTest:
@@ -72,6 +74,7 @@ class Mixer:
         self.mutexes = [f"M{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
         self.queues = [f"Q{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
         self.nests = rng.choice((0.15, 0.3, 0.45))
+        self.handles = rng.random() < 0.4
         self.edges = rng.choice((0.1, 0.3, 0.6))
 
     def fresh(self, prefix: str) -> str:
@@ -100,6 +103,7 @@ class Mixer:
             self.grow(level, rng.randint(2, 6))
             graphs.append(Graph(f"g{i}", tuple(level.nodes)))
             levels.append(level)
+        graphs = self.listed(graphs)
         client = self.client(graphs, levels)
         variables = [Variable(v, INT, (), rng.choice((0, 0, 5))) for v in self.variables]
         queues = []
@@ -125,6 +129,18 @@ class Mixer:
             keys.append(key)
         return replace(test, observe=tuple(rng.sample(keys, min(len(keys), rng.randint(1, 6)))))
 
+    def listed(self, graphs: list[Graph]) -> list[Graph]:
+        """The graphs; a node with a handle lists the variables that it may stand for."""
+        handles = handles_of(graphs)
+
+        def change(node: Node) -> Node:
+            if not node.handle:
+                return node
+            chosen = tuple(v for v in self.variables if v in handles[node.handle])
+            return replace(node, resources=chosen)
+
+        return list(map_nodes(graphs, change))
+
     def client(self, graphs: list[Graph], levels: list[Level]) -> tuple[Run, ...]:
         """Runs of the graphs, with what they fetch, target and feed."""
         rng = self.rng
@@ -135,7 +151,7 @@ class Mixer:
             fed = {
                 n.name: n.attrs.dtype for n in graph.nodes if isinstance(n.attrs, PlaceholderAttrs)
             }
-            fetches = [v for v, _ in level.values if v not in fed]
+            fetches = [v for v, kind in level.values if v not in fed and kind != HANDLE]
             names = [n.name for n in graph.nodes if n.name not in fed]
             wanted: dict[str, Any] = {}
             if rng.random() < 0.7:
@@ -222,8 +238,16 @@ class Mixer:
         found = level.of(dtype)
         if found and self.rng.random() < 0.75:
             return self.rng.choice(found)
+        if dtype == HANDLE:
+            attrs = HandleAttrs(self.rng.choice(self.variables))
+            return self.add(level, Node(self.fresh("h"), "VarHandleOp", attrs=attrs), HANDLE).name
         literal = self.rng.randint(0, 1) if dtype == BOOL else self.rng.randint(1, 9)
         return self.constant(level, literal, dtype)
+
+    def kinds(self, count: int) -> list[str]:
+        """The dtypes of so many results or carried values."""
+        kinds = (INT, INT, HANDLE) if self.handles else (INT,)
+        return [self.rng.choice(kinds) for _ in range(count)]
 
     def constant(self, level: Level, literal: int, dtype: str = INT) -> str:
         """A new constant."""
@@ -241,18 +265,24 @@ class Mixer:
         resource = rng.choice(self.queues if op.startswith("Queue") else self.variables)
         takes = op in ("AssignVariableOp", "AssignAddVariableOp", "QueueEnqueueV2")
         inputs = (self.value(level, INT),) if takes else ()
-        after = self.without(self.after(level), inputs)
+        handle = ""
+        if self.handles and not op.startswith("Queue") and rng.random() < 0.6:
+            handle = self.value(level, HANDLE)
+        after = self.without(self.after(level), (*inputs, handle))
         self.spend(level, 2 if op == "AssignAddVariableOp" else 1)
         has = op in ("ReadVariableOp", "QueueDequeueV2", "QueueSizeV2")
-        self.add(
-            level, Node(self.fresh("e"), op, inputs, (resource,), after), *([INT] if has else [])
-        )
+        node = Node(self.fresh("e"), op, inputs, (resource,), after, handle=handle)
+        self.add(level, node, *([INT] if has else []))
 
     def pure(self, level: Level) -> None:
         """Add a pure op."""
         op = self.rng.choice(("Identity", "AddV2", "Equal", "Less", "Select", "NoOp"))
         if op == "NoOp":
             self.add(level, Node(self.fresh("n"), op, after=self.after(level)))
+            return
+        if op == "Identity" and self.handles and self.rng.random() < 0.5:
+            same = self.value(level, HANDLE)
+            self.add(level, Node(self.fresh("h"), op, (same,)), HANDLE)
             return
         kinds = {"Identity": (INT,), "Select": (BOOL, INT, INT)}.get(op, (INT, INT))
         inputs = tuple(self.value(level, kind) for kind in kinds)
@@ -302,36 +332,36 @@ class Mixer:
         return [(self.fresh("a"), outer, kind) for outer, kind in picked]
 
     def body(
-        self, level: Level, arguments: list[tuple[str, str]], times: int, results: int
+        self, level: Level, arguments: list[tuple[str, str]], times: int, results: list[str]
     ) -> tuple[Body, Level]:
         """Grow a body, of that many results, which runs so many times."""
         rng = self.rng
         inner = Level(level.times * times, level.depth + 1, values=list(arguments))
         self.grow(inner, rng.choice((0, 1, 1, 2, 2, 3)))
-        returned = tuple(self.value(inner, INT) for _ in range(results))
+        returned = tuple(self.value(inner, kind) for kind in results)
         return Body(tuple(inner.nodes), returned), inner
 
     def call(self, level: Level) -> None:
         """Add a call."""
         captured = self.captures(level)
-        names = tuple(self.fresh("y") for _ in range(self.rng.choice((0, 1, 1, 2))))
-        body, _ = self.body(level, [(a, k) for a, _, k in captured], 1, len(names))
+        kinds = self.kinds(self.rng.choice((0, 1, 1, 2)))
+        names = tuple(self.fresh("y") for _ in kinds)
+        body, _ = self.body(level, [(a, k) for a, _, k in captured], 1, kinds)
         after = self.without(self.after(level), tuple(o for _, o, _ in captured))
         attrs = CallAttrs(tuple((a, o) for a, o, _ in captured), body, names)
-        self.add(
-            level, Node(self.fresh("f"), "Call", after=after, attrs=attrs), *[INT] * len(names)
-        )
+        self.add(level, Node(self.fresh("f"), "Call", after=after, attrs=attrs), *kinds)
 
     def branch(self, level: Level) -> None:
         """Add a conditional."""
         predicate = self.value(level, BOOL)
         captured = self.captures(level)
-        names = tuple(self.fresh("y") for _ in range(self.rng.choice((1, 1, 2))))
+        kinds = self.kinds(self.rng.choice((1, 1, 2)))
+        names = tuple(self.fresh("y") for _ in kinds)
         arguments = [(a, k) for a, _, k in captured]
         cost = self.cost
-        then, _ = self.body(level, arguments, 1, len(names))
+        then, _ = self.body(level, arguments, 1, kinds)
         spent, self.cost = cost - self.cost, cost
-        orelse, _ = self.body(level, arguments, 1, len(names))
+        orelse, _ = self.body(level, arguments, 1, kinds)
         self.cost = min(self.cost, cost - spent)
         inputs = (predicate,)
         after = self.without(self.after(level), (*inputs, *(o for _, o, _ in captured)))
@@ -339,7 +369,7 @@ class Mixer:
         self.add(
             level,
             Node(self.fresh("b"), "If", inputs, after=after, attrs=attrs),
-            *[INT] * len(names),
+            *kinds,
         )
 
     def loop(self, level: Level) -> None:
@@ -348,9 +378,10 @@ class Mixer:
         trips = rng.choice((0, 1, 1, 2, 2, 2))
         zero = self.constant(level, 0)
         captured = self.captures(level)
-        carried = [self.fresh("i"), *(self.fresh("k") for _ in range(rng.choice((0, 1, 1, 2))))]
-        inputs = (zero, *(self.value(level, INT) for _ in carried[1:]))
-        arguments = [*((c, INT) for c in carried), *((a, k) for a, _, k in captured)]
+        kinds = [INT, *self.kinds(rng.choice((0, 1, 1, 2)))]
+        carried = [self.fresh("i"), *(self.fresh("k") for _ in kinds[1:])]
+        inputs = (zero, *(self.value(level, kind) for kind in kinds[1:]))
+        arguments = [*zip(carried, kinds, strict=True), *((a, k) for a, _, k in captured)]
 
         inner = Level(level.times * (trips + 1), level.depth + 1, values=list(arguments))
         if rng.random() < 0.35:
@@ -371,7 +402,7 @@ class Mixer:
         onward = self.add(
             inner, Node(self.fresh("x"), "AddV2", (carried[0], one), after=after), INT
         ).name
-        results = (onward, *(self.value(inner, INT) for _ in carried[1:]))
+        results = (onward, *(self.value(inner, kind) for kind in kinds[1:]))
         body = Body(tuple(inner.nodes), results)
 
         after = self.without(self.after(level), (*inputs, *(o for _, o, _ in captured)))
@@ -385,5 +416,5 @@ class Mixer:
         self.add(
             level,
             Node(self.fresh("l"), "While", inputs, after=after, attrs=attrs),
-            *[INT] * len(carried),
+            *kinds,
         )
