@@ -41,6 +41,10 @@ MAX_ELEMENTS: Final = 1 << 24
 """Elements of all concurrent copies of a test: 64 to 128 MiB."""
 
 
+_DYNAMIC: Final = 256
+"""Elements of a value whose shape is not known, as far as memory is planned."""
+
+
 class Shapes:
     """Groups of values of a test that have one shape, whatever it is.
 
@@ -216,7 +220,8 @@ def refitted(test: LitmusTest, of: Callable[[TensorType], Shape]) -> Rewriter:
 
 def elements(test: LitmusTest) -> int:
     """Elements of all values and resources of a test together."""
-    values = sum(kind.size for kind in test.types.values() if kind is not None)
+    sizes = (_DYNAMIC if kind.dynamic else kind.size for kind in test.types.values() if kind)
+    values = sum(sizes)
     return values + sum(kind.size for kind in contents(test).values())
 
 

@@ -54,6 +54,9 @@ _OPERANDS: Final = {
     ("Send", "tensor"): "input",
     ("Recv", "sent"): "input",
 }
+_AXIS: Final = frozenset({"reduction_indices", "dim", "squeeze_dims"})
+"""What raw_ops call `axis`, of the ops in `_WITH_AXIS`."""
+_WITH_AXIS: Final = frozenset({"Sum", "Prod", "Max", "Min", "All", "Any", "ExpandDims", "Squeeze"})
 MAX_LINE: Final = 88
 _RESERVED: Final = {
     *keyword.kwlist,
@@ -187,6 +190,13 @@ def _plain(value: Nested, shape: Sequence[int], dtype: str) -> object:
     return [_plain(part, shape[1:], dtype) for part in parts]
 
 
+def _argument_name(op: str, name: str) -> str:
+    """The name of an operand or attribute of a pure op in ``tf.raw_ops``."""
+    if op in _WITH_AXIS and name in _AXIS:
+        return "axis"
+    return "condition" if (op, name) == ("Where", "input") else name
+
+
 def _argument(node: Node, key: str, value: AttrValue) -> str:
     """An attribute of a pure op as ``tf.raw_ops`` takes it."""
     if (node.op, key) == ("EnsureShape", "shape") and isinstance(value, tuple):
@@ -198,6 +208,8 @@ def _argument(node: Node, key: str, value: AttrValue) -> str:
 
 def compiles(node: Node) -> bool:
     """True if XLA can compile a node; it accepts a slice with strides, and then fails."""
+    if node.definition.meaning is not None and not node.definition.meaning.compiles:
+        return False
     return not (isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1)
 
 
@@ -323,7 +335,7 @@ class _Writer:
             values = row.grouped([self.names.of(source) for source in node.inputs])
             for operand, given in zip(node.definition.operands, values, strict=True):
                 listed = f"[{', '.join(given)}]" if isinstance(given, list) else given
-                arguments.append(f"{operand}={listed}")
+                arguments.append(f"{_argument_name(node.op, operand)}={listed}")
         for operand, source in own:
             value = self.names.of(source)
             if operand in ("element", "elements"):
@@ -370,7 +382,8 @@ class _Writer:
         elif isinstance(attrs, CountAttrs):
             found.append(f"n={attrs.count}")
         elif isinstance(attrs, PureAttrs):
-            found += [f"{key}={_argument(node, key, value)}" for key, value in attrs.values]
+            for key, value in attrs.values:
+                found.append(f"{_argument_name(node.op, key)}={_argument(node, key, value)}")
         if node.definition.kind is Kind.READ:
             found.append(f"dtype=tf.{self.dtypes[node.resources[0]]}")
         elif node.definition.takes:

@@ -159,6 +159,8 @@ class PureOp:
         Else `shape` gives it, and refuses operands that do not fit.
     dtypes : tuple of str
         Those of the variables T; fewer where a kernel is missing.
+    compiles : bool
+        False if XLA has no kernel for it, or has one that fails or errs (TensorFlow 2.21).
     divisors : tuple of str
         Further operands, beside those above, whose values may make the op fail.
     """
@@ -176,6 +178,7 @@ class PureOp:
     tried: bool = True
     dtypes: tuple[str, ...] = ()
     divisors: tuple[str, ...] = ()
+    compiles: bool = True
     operands: tuple[str, ...] = field(init=False)
     types: tuple[str, ...] = field(init=False)
     repeated: tuple[str, ...] = field(init=False)

@@ -35,6 +35,7 @@ from litmusfuzz.corpus.outcome import TORN as TORN_VALUE
 from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.cli.main import main
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -191,6 +192,7 @@ def test_of_sound_tests_of_every_feature_a_script_shows_allowed_outcomes_only(
     features = frozenset().union(*(test.features for test in tests))
     assert features == FEATURE_NAMES - {"clusters"}
     tests += map(every_op, DTYPES)
+    tests += [generate("pure", 9, index) for index in range(6)]
     # To look into a full queue takes an element: a waiting enqueue would then add another.
     tests.append(litmus("Q!1; Q!2; P!3; P!4; r0=Q?", queues={"Q": 2, "P": 1}))
     tests.append(litmus("Q!1; Q!2; r0=Q? || P!3; P!4; r1=P?", queues={"Q": 1, "P": 1}))

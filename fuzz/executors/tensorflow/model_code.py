@@ -42,7 +42,9 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
     for unit in built.units:
         for node in unit.graph.nodes:
             kind = test.types[node.name]
-            if kind is None or kind.is_handle or kind.dtype == BOOL or node.definition.constant:
+            if kind is None or kind.is_handle or kind.dynamic or kind.dtype == BOOL:
+                continue
+            if node.definition.constant:
                 continue
             for prefix in prefixes[node.name]:
                 # Where each run has its own nodes, skip the nodes of other runs.

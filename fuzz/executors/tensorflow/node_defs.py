@@ -204,7 +204,10 @@ def pure(test: LitmusTest, node: Node) -> node_def_pb2.NodeDef:
     roles = row.roles(len(node.inputs))
     assert roles is not None
     dtypes = {role: test.type_of(name).dtype for role, name in zip(roles, node.inputs, strict=True)}
-    return registered(node.op, dtypes, roles, node.attrs)
+    result = registered(node.op, dtypes, roles, node.attrs)
+    if not row.compiles:
+        result.attr["_XlaCompile"].b = False
+    return result
 
 
 def registered(

@@ -34,7 +34,7 @@ def without_clusters(test: LitmusTest) -> LitmusTest:
         for name in cluster.members:
             if name not in by_name:
                 raise Refused(f"a cluster inside a body ({cluster.name})")
-            if not _compiles(by_name[name]):
+            if not _compiles(by_name[name], test):
                 raise Refused(f"XLA does not compile {by_name[name].op} in a cluster ({name})")
     return replace(test, clusters=())
 
@@ -48,17 +48,21 @@ def with_regions(test: LitmusTest, rng: random.Random) -> LitmusTest:
     found = [
         cluster
         for cluster in choose_clusters(test, options, rng)
-        if all(name in by_name and _compiles(by_name[name]) for name in cluster.members)
+        if all(name in by_name and _compiles(by_name[name], test) for name in cluster.members)
         and any(by_name[name].resources for name in cluster.members)
     ]
     kept = rng.sample(found, rng.randint(min(1, len(found)), len(found)))
     return replace(test, clusters=tuple(kept))
 
 
-def _compiles(node: Node) -> bool:
+def _compiles(node: Node, test: LitmusTest) -> bool:
     """True if XLA can compile the node (docs/tensorflow.md).
 
-    XLA can compile loops and conditionals, but not in the form that `emission` writes.
+    XLA can compile loops and conditionals, but not in the form that `emission` writes. A shape
+    must be known when it compiles, and it does not report an op that fails.
     """
+    row = node.definition.meaning
+    if row is not None and (not row.compiles or node.name in test.failing):
+        return False
     strided = isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1
     return not (strided or bodies(node)) and node.op != "ResourceGatherNd"
