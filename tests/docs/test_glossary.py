@@ -65,7 +65,8 @@ def test_an_old_word_is_found_with_its_replacement() -> None:
 
 HISTORY = ROOT / "docs" / "decisions" / "0014-names.md"
 """The page that lists the old names."""
-CHECKED = [page for page in PAGES if page != HISTORY]
+# The page of ops lists names of TensorFlow's registry.
+CHECKED = [page for page in PAGES if page not in {HISTORY, ROOT / "docs" / "ops.md"}]
 
 
 @pytest.mark.parametrize("page", CHECKED, ids=lambda page: str(page.relative_to(ROOT)))
