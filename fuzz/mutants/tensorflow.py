@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import (
+    FEATURES,
     MAX_CAPACITY,
     MAX_ITERATIONS,
     Body,
@@ -32,11 +33,22 @@ from litmusfuzz.corpus.model import (
     predecessors,
     redirected,
 )
-from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs, Kind, RowsAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import (
+    BOOL,
+    DEFINED_OPS,
+    OPS,
+    ConstAttrs,
+    HandleAttrs,
+    Kind,
+    RowsAttrs,
+    SectionAttrs,
+)
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.fuzz.executors.tensorflow.configurations import configuration
+from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings, configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.mutants import asking
+from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -939,6 +951,10 @@ class FirstHandle(TensorFlowMutant):
 class _EagerMutant(TensorFlowExecutor):
     """Eager threads that execute another program."""
 
+    support: ClassVar[Support] = Support(
+        ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - Settings(front_end="eager").refuses
+    )
+
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
         """The configuration `eager_threads`."""
@@ -958,6 +974,8 @@ class _EagerMutant(TensorFlowExecutor):
         """Prepare the program with the defect."""
         from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
 
+        for lacking in self.support.lacking(test):
+            raise Refused(lacking)
         prepared = super().prepare(test, config)
         assert isinstance(prepared, PreparedEager)
         prepared.program = self.wrong()

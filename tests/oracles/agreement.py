@@ -204,7 +204,7 @@ def otherwise_observed(test: LitmusTest, rng: random.Random) -> LitmusTest:
     ended.
     """
     types = {key: test.types[node] for key, node in test.nodes_by_key().items()}
-    keys = [key for key, kind in types.items() if kind is not None and not kind.dynamic]
+    keys = [k for k, kind in types.items() if kind and not (kind.dynamic or kind.is_handle)]
     count = rng.choice((1, rng.randint(0, len(keys)), len(keys)))
     return replace(test, observe=tuple(rng.sample(keys, min(count, len(keys)))))
 
@@ -361,7 +361,8 @@ def changed_tests(
         devices = [f"cpu:{number}" for number in rng.sample(range(4), 3)]
         on_one = tuple(replace(v, device=devices[0]) for v in test.variables)
         # Clusters are chosen after placement.
-        moved = replace(test, variables=on_one) if test.clusters else place(test, devices)
+        stays = test.clusters or "handles" in test.features
+        moved = replace(test, variables=on_one) if stays else place(test, devices)
         same("other devices", moved, allowed)
 
 
