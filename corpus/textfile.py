@@ -244,7 +244,7 @@ class _Top(_Strict, kw_only=True):
 class _Variable(_Strict, kw_only=True):
     dtype: str
     shape: list[int] = []
-    init: _Literal | None = None
+    init: _Literal | msgspec.UnsetType = msgspec.UNSET
     initialized: bool = True
     device: str = ""
 
@@ -266,7 +266,7 @@ class _Run(_Strict, kw_only=True):
     after: list[str] = []
     fetches: list[str] = []
     targets: list[str] = []
-    feeds: dict[str, _Literal] = {}
+    feeds: dict[str, Any] = {}
 
 
 class _Node(_Strict, kw_only=True):
@@ -525,7 +525,7 @@ class _Reader(Document):
 
     def variable(self, name: str, data: Any) -> Variable:
         raw: _Variable = self.convert(data, _Variable, ("variables", name))
-        init = None if raw.init is None else _freeze(raw.init)
+        init = None if raw.init is msgspec.UNSET else _freeze(raw.init)
         if raw.initialized:
             init = 0 if init is None else init
         elif init is not None:
@@ -544,7 +544,10 @@ class _Reader(Document):
 
     def run(self, name: str, data: Any) -> Run:
         raw: _Run = self.convert(data, _Run, ("client", name))
-        feeds = tuple((fed, _freeze(value)) for fed, value in raw.feeds.items())
+        feeds = tuple(
+            (fed, _freeze(self.convert(value, _Literal, ("client", name, "feeds", fed))))
+            for fed, value in raw.feeds.items()
+        )
         wanted = tuple(raw.fetches), tuple(raw.targets)
         return Run(name, raw.graph, tuple(raw.after), *wanted, feeds)
 

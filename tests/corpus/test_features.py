@@ -363,6 +363,7 @@ def test_runs_that_ask_load_and_are_byte_stable() -> None:
         ("p: [3, 4], ", "", 31, "client.a.feeds", "feeds no value to placeholder 'p'"),
         ("p: [3, 4]", "p: [3]", 31, "client.a.feeds.p", "must be 2 rows or one int"),
         ("b: 1}", "b: 2}", 31, "client.a.feeds.b", "a bool is 0 or 1"),
+        ("b: 1}", "b: yes1}", 31, "client.a.feeds.b", "expected an int or a list"),
         ("b: 1}", "b: 1, two: 3}", 31, "client.a.feeds.two", "executes no placeholder 'two'"),
         ("fetches: [r0]}", "fetches: [r0], feeds: {p: 1}}", 32, "client.c.feeds.p", "executes no"),
         ("c.r0]", "c.s]", 33, "observe.2", "run 'c' does not fetch 's', nor anything that needs"),
@@ -436,6 +437,7 @@ allowed:
     assert entry.test.initial(entry.test.variables[0]) == ()
     for old, new, line, fields in (
         ("initialized: false", "initialized: false, init: 1", 4, "variables.X.init"),
+        ("initialized: false", "init: null", 4, "variables.X.init"),
         ("observe", "clusters:\n  k: [s]\nobserve", 9, "clusters.k.0"),
         ("VarIsInitializedOp, resources: [X]", "VarIsInitializedOp", 7, "graphs.main.s.resources"),
         ("X: []}", "X: [1]}", 11, "allowed.rfc.0.X"),

@@ -74,6 +74,8 @@ class Mixer:
         self.mutexes = [f"M{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
         self.queues = [f"Q{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
         self.nests = rng.choice((0.15, 0.3, 0.45))
+        self.missing = rng.random() < 0.2
+        """True if a variable may have no initial value."""
         self.handles = rng.random() < 0.4
         self.edges = rng.choice((0.1, 0.3, 0.6))
 
@@ -105,7 +107,8 @@ class Mixer:
             levels.append(level)
         graphs = self.listed(graphs)
         client = self.client(graphs, levels)
-        variables = [Variable(v, INT, (), rng.choice((0, 0, 5))) for v in self.variables]
+        inits = (0, 0, 5, None) if self.missing else (0, 0, 5)
+        variables = [Variable(v, INT, (), rng.choice(inits)) for v in self.variables]
         queues = []
         for q in self.queues:
             size = rng.choice((1, 2, 2))
@@ -259,6 +262,8 @@ class Mixer:
         """Add an op on a variable or queue."""
         rng = self.rng
         ops = ["ReadVariableOp"] * 4 + ["AssignVariableOp"] * 4 + ["AssignAddVariableOp"] * 2
+        if self.missing:
+            ops += ["VarIsInitializedOp"] * 3
         if self.queues:
             ops += ["QueueEnqueueV2"] * 4 + ["QueueDequeueV2"] * 4 + ["QueueSizeV2"]
         op = rng.choice(ops)
@@ -270,9 +275,10 @@ class Mixer:
             handle = self.value(level, HANDLE)
         after = self.without(self.after(level), (*inputs, handle))
         self.spend(level, 2 if op == "AssignAddVariableOp" else 1)
-        has = op in ("ReadVariableOp", "QueueDequeueV2", "QueueSizeV2")
+        has = op in ("ReadVariableOp", "VarIsInitializedOp", "QueueDequeueV2", "QueueSizeV2")
         node = Node(self.fresh("e"), op, inputs, (resource,), after, handle=handle)
-        self.add(level, node, *([INT] if has else []))
+        kind = BOOL if op == "VarIsInitializedOp" else INT
+        self.add(level, node, *([kind] if has else []))
 
     def pure(self, level: Level) -> None:
         """Add a pure op."""
