@@ -6,13 +6,14 @@ with what each saw; whether a value is there, whether a body has started, and wh
 next are functions of the state, each written down from one sentence of the page. It walks all
 states, and is slow.
 
-It handles what `SUPPORTED` names, in the models ``rfc`` and ``executor``.
+It handles what `SUPPORTED` names, in the models ``rfc`` and ``executor``, and ``program`` for tests
+without critical sections.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import product, takewhile
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -88,7 +89,7 @@ class State:
 
 
 def allowed_outcomes(test: LitmusTest, model: str, states: int = 100_000) -> frozenset[Outcome]:
-    """All allowed outcomes of a test in the model ``rfc`` or ``executor``.
+    """All allowed outcomes of a test in the model of that name.
 
     Raises
     ------
@@ -436,6 +437,11 @@ class View:
         level = self.world.level(scope)
         if not self.started(scope):
             return False
+        if self.world.model == "program" and not scope.path:
+            # "the top-level nodes of a run come in program order, each wholly done before the next"
+            earlier = takewhile(lambda each: each is not node, level.values())
+            if not all(self.wholly(scope, each) for each in earlier):
+                return False
         for each in node.after:
             source = level.get(each)
             there = (

@@ -17,7 +17,7 @@ from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Digest, Entry, dumps
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.axiomatic import Axiomatic
-from litmusfuzz.oracles.model import MODELS
+from litmusfuzz.oracles.model import GUARANTEES, MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,7 +58,8 @@ def test_every_oracle_gives_the_sets_of_the_enumerator(seed: int) -> None:
     for number in range(seed, seed + 10):
         rng = random.Random(number)
         test = mixture(rng)
-        for name, model in MODELS.items():
+        program = {} if test.mutexes else {"program": GUARANTEES["program"]}
+        for name, model in {**MODELS, **program}.items():
             try:
                 expected = allowed_outcomes(test, name, STATES)
             except TooManyStates:
