@@ -126,7 +126,7 @@ COMPUTING = [
     op.name
     for op in OPS.values()
     if op.kind in (Kind.PURE, Kind.READ, Kind.WRITE, Kind.UPDATE)
-    and op.name not in {"NoOp", "Const", *DEFINED_OPS}
+    and op.name not in {"NoOp", "Const", "Placeholder", *DEFINED_OPS}
 ]
 
 

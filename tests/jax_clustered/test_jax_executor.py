@@ -24,9 +24,21 @@ from litmusfuzz.oracles.model import RFC
 TRACES = 10_000
 """No test of the corpus needs more."""
 CLUSTERED = [path for path in LITMUS if corpus_entry(path).test.clusters]
+SUPPORT = JaxClusteredExecutor.support
+TAKEN = [path for path in LITMUS if not SUPPORT.lacking(corpus_entry(path).test)]
+BEYOND = [path for path in LITMUS if path not in TAKEN]
 
 
-@for_each("path", LITMUS, every=3)
+@for_each("path", BEYOND)
+def test_a_test_beyond_the_support_is_refused_by_name(path) -> None:
+    """Before it is clustered: tests with some of these features may have no clusters."""
+    test = corpus_entry(path).test
+    with pytest.raises(Refused) as refused:
+        JaxClusteredExecutor().prepare(test, CONFIGS["plain"])
+    assert SUPPORT.lacking(test)[0] in str(refused.value)
+
+
+@for_each("path", TAKEN, every=3)
 def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> None:
     """With the test's own clusters, or else with clusters that the clusterer chooses."""
     test = JaxClusteredExecutor.clustered(corpus_entry(path).test, CONFIGS["controlled"])
@@ -67,7 +79,7 @@ def check_on_threads(config: str, paths) -> None:
 
 @pytest.mark.parametrize(
     ("config", "paths"),
-    [("plain", LITMUS), ("stealing", CLUSTERED), ("inline", CLUSTERED), ("two_devices", CLUSTERED)],
+    [("plain", TAKEN), ("stealing", CLUSTERED), ("inline", CLUSTERED), ("two_devices", CLUSTERED)],
 )
 def test_threads_show_only_allowed_outcomes(config: str, paths) -> None:
     check_on_threads(config, paths)
@@ -79,7 +91,7 @@ def test_a_gpu_shows_only_allowed_outcomes(config: str) -> None:
         JaxClusteredExecutor().check(CONFIGS[config])
     except Unavailable as missing:
         pytest.skip(str(missing))
-    check_on_threads(config, LITMUS)
+    check_on_threads(config, TAKEN)
 
 
 @pytest.mark.parametrize("name", ["SB", "IRIW"])
