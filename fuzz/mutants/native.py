@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.ops import Kind, MalformedTest
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
+from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.mutants import _mutants, asking
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.native import _executor
     from litmusfuzz.fuzz.executors.native.lowering import Program, Strictness
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.support import Support
 
 
 class PreparedMutant(PreparedTest):
@@ -85,7 +87,22 @@ class _Control(NativeMutant):
     defect = ""
 
 
-class RelaxedAtomics(NativeMutant):
+class _OverInitializedMemory(NativeMutant):
+    """A defect in the memory of variables, which have a value."""
+
+    support: ClassVar[Support] = replace(
+        NativeExecutor.support,
+        features=NativeExecutor.support.features - {"uninitialized variables"},
+    )
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Lower and load the test, if all of its variables have a value."""
+        if "uninitialized variables" in test.features:
+            raise Refused("uninitialized variables")
+        return super().prepare(test, config)
+
+
+class RelaxedAtomics(_OverInitializedMemory):
     """Reads and writes of a word are relaxed atomics, without the variable's lock.
 
     A node that waits only for a write runs next on the same thread. Killed by SB on two
@@ -97,7 +114,7 @@ class RelaxedAtomics(NativeMutant):
     defect = "relaxed atomics"
 
 
-class StoreBuffers(NativeMutant):
+class StoreBuffers(_OverInitializedMemory):
     """Each thread buffers its writes until its next update or the end of its chain.
 
     Killed by SB. Survives MP: the buffer is first in, first out.
@@ -107,7 +124,7 @@ class StoreBuffers(NativeMutant):
     defect = "store buffers"
 
 
-class StaleCache(NativeMutant):
+class StaleCache(_OverInitializedMemory):
     """Values read are cached; a write empties the cache, and an update does not.
 
     Killed by a read after an update after a read. Survives SB and MP, which have no
@@ -118,7 +135,7 @@ class StaleCache(NativeMutant):
     defect = "stale cache"
 
 
-class TornWrite(NativeMutant):
+class TornWrite(_OverInitializedMemory):
     """A write copies its elements one by one while other ops read them.
 
     Killed by a wide write that races with a write or a read. Survives scalars.
@@ -128,7 +145,7 @@ class TornWrite(NativeMutant):
     defect = "torn write"
 
 
-class InPlaceUpdate(NativeMutant):
+class InPlaceUpdate(_OverInitializedMemory):
     """An update changes a buffer that a reader shares.
 
     Killed by a wide read before an update. Survives scalars, which have no buffer.

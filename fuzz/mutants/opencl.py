@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor
+from litmusfuzz.fuzz.executors.native.lowering import NOT_ON_DEVICES
 from litmusfuzz.fuzz.mutants.native import NativeMutant, uses_opencl
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class OpenClMutant(NativeMutant):
     """The native executor on OpenCL devices with one defect."""
 
     support: ClassVar[Support] = replace(
-        NativeExecutor.support, features=NativeExecutor.support.features - {"handles"}
+        NativeExecutor.support, features=NativeExecutor.support.features - NOT_ON_DEVICES
     )
 
     @classmethod

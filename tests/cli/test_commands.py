@@ -10,7 +10,8 @@ import pytest
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, save
-from litmusfuzz.fuzz.generators import FAMILIES
+from litmusfuzz.fuzz.executors.native.executor import NativeExecutor
+from litmusfuzz.fuzz.generators import FAMILIES, families_for
 
 SB = str(Path(corpus.__file__).parent / "litmus" / "SB.yaml")
 
@@ -320,15 +321,17 @@ def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz
 
 def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz_here) -> None:
     """Each as often as its weight says: nothing is found that could change that."""
-    asked = ("run", "--executors", "native:controlled", "--tests", "30", "--count", "32")
+    weights = {name: FAMILIES[name].weight for name in families_for(NativeExecutor.support)}
+    once = {name for name, weight in weights.items() if weight == 1} - {"clusters"}
+    twice = {name for name, weight in weights.items() if weight == 2}
+    number = 2 * len(once) + 4 * len(twice)
+    asked = ("run", "--executors", "native:controlled", "--tests", str(number), "--count", "32")
     data = json.loads(
         litmusfuzz_here(
             *asked, "--seed", "3", "--time", "10m", "--model", "guaranteed", "--json"
         ).stdout
     )
     (native,) = data["by_config"]
-    once = {name for name, family in FAMILIES.items() if family.weight == 1} - {"clusters"}
-    twice = {name for name, family in FAMILIES.items() if family.weight == 2}
     assert {name: each["graphs"] for name, each in data["families"].items()} == {
         **dict.fromkeys(once, 2),
         **dict.fromkeys(twice, 4),
@@ -337,7 +340,7 @@ def test_native_runs_every_family_and_counts_the_graphs_of_each(litmusfuzz_here)
     # A mutation may have what its parent has.
     assert set(native["refused_for"]) <= {"clusters", "transfers"}
     by_family = sum(each["graphs"] for each in data["by_family"])
-    assert native["graphs"] == by_family == 30 - native["refused"]
+    assert native["graphs"] == by_family == number - native["refused"]
     assert (native["model"], native["guarantees"]) == ("executor", "executor")
     assert data["canary"][0] == data["canary"][1] > 0
     assert data["exit_code"] == 0

@@ -75,7 +75,7 @@ def test_every_outcome_is_allowed(native, path, config: str, delay_us: int) -> N
     if refusal:
         assert config == "two_processes"
         assert "in two processes" in refusal
-        assert {"loops", "conditionals", "critical sections"} & test.features
+        assert {"calls", "loops", "conditionals", "critical sections"} & test.features
     else:
         seen = prepared.run(64, Noise(transfer_delay_us_max=delay_us), seed=3)
         prepared.close()

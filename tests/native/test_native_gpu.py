@@ -37,6 +37,7 @@ from litmusfuzz.fuzz.executors.native.executor import (
     controlled_config,
     on_devices,
 )
+from litmusfuzz.fuzz.executors.native.lowering import NOT_ON_DEVICES
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.events import strictnesses
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
 
 ROOT = Path(__file__).parents[2]
-REFUSED = frozenset({"clusters", "handles"})
+REFUSED = frozenset({"clusters"}) | NOT_ON_DEVICES
 """Features that no device has."""
 LIMIT = 20_000
 """Executions for each test and strictness, as in test_native_exhaustive.py."""

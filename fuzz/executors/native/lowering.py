@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Run as GraphRun
     from litmusfuzz.fuzz.executors.protocol import EventKey
 
+NOT_ON_DEVICES: Final = frozenset({"handles", "uninitialized variables"})
+"""Features that only the host has."""
 _UNBOUNDED: Final = 1 << 20
 """Larger than the number of iterations of any loop."""
 _QUEUE_KINDS: Final = {
@@ -270,8 +272,8 @@ def lower(
     part : int, optional
         Number of the process, for two processes: the devices alternate between them.
     lanes : int
-        Lanes to add to values without lanes. Ignored for a test with queues, MatMul, or
-        lanes of its own.
+        Lanes to add to values without lanes. Ignored for a test with queues, VarIsInitializedOp,
+        MatMul, or lanes of its own.
     compiles : bool
         Accept clusters, since a backend computes on every device.
     lacks : callable
@@ -298,8 +300,10 @@ def lower(
         raise Refused(str(error)) from None
     here = devices_of(test)
     for device in here:
-        if "handles" in test.features and not device.startswith("cpu:"):
-            raise Refused("handles")  # they are numbers in the memory of the host
+        if not device.startswith("cpu:"):
+            # Handles are numbers in the memory of the host; a device has no value that is none.
+            for feature in sorted(NOT_ON_DEVICES & test.features):
+                raise Refused(feature)
         if not compiles and (lacking := lacks(device)):
             raise Refused(f"device {device} ({lacking})")
     if part is not None:
@@ -358,7 +362,9 @@ def lanes_added(test: LitmusTest, given: TensorType, lanes: int) -> int:
     lanes : int
         The requested number.
     """
-    if test.queues or test.whole or any(len(v.shape) > 1 for v in test.variables):
+    # A queue's size and a variable's state are scalars, which the core makes.
+    states = any(node.definition.kind is Kind.STATE for node in test.effects)
+    if test.queues or states or test.whole or any(len(v.shape) > 1 for v in test.variables):
         return 1
     # Among values with rows, a scalar is broadcast to each row and gets no lanes.
     rows = any(v.shape for v in test.variables) or any(t.shape for t in test.types.values() if t)
