@@ -105,8 +105,8 @@ def kind(request) -> Kind:
 def threaded(kind: Kind) -> Config:
     """Return a configuration with an engine for each device.
 
-    Threads beside out-of-order queues that nobody gates run in ``make nightly``: pocl 3.1 once
-    ended the process there, in some hundred thousand executions.
+    Threads beside out-of-order queues that nobody gates run in ``make nightly``: the process
+    ended once there, in some hundred thousand executions, and it is not known why.
     """
     if kind.opencl.out_of_order and not kind.opencl.gated and not os.environ.get(WHOLE):
         pytest.skip("runs in `make nightly`")
