@@ -49,6 +49,7 @@ from litmusfuzz.corpus.model.validation import (
     MAX_NESTING,
     MAX_NODES,
     MAX_VARIABLES,
+    check_clusterable,
     loop_bound,
 )
 from litmusfuzz.corpus.ops import Kind, MalformedTest, TensorType
@@ -85,6 +86,7 @@ __all__ = [
     "all_nodes",
     "bodies",
     "captures_of",
+    "check_clusterable",
     "check_name",
     "clusters_of",
     "enclosing",

@@ -137,7 +137,8 @@ class LitmusTest:
         validation.check_feeds(self.runs, parts, types, whole=whole)
         object.__setattr__(self, "parts", MappingProxyType(parts))
         validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
-        validation.check_clustered(self.clusters, self.runs, self.variables)
+        if self.clusters:
+            validation.check_clusterable(self.runs, self.variables)
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         object.__setattr__(self, "failing", failing)

@@ -768,19 +768,22 @@ def check_feeds(
             raise MalformedTest(f"run {run.name!r} feeds no value to placeholder {name!r}", path)
 
 
-def check_clustered(
-    clusters: tuple[Cluster, ...], runs: tuple[Run, ...], variables: tuple[Variable, ...]
-) -> None:
-    """Refuse clusters where a run fetches, or where the snapshot of a variable may fail.
+def check_clusterable(runs: tuple[Run, ...], variables: tuple[Variable, ...]) -> None:
+    """Check that a test may have clusters: no run fetches, and each variable has a value.
 
-    Which members of a cluster are executed is not defined, nor when it fails.
+    Which members of a cluster are executed is not defined, nor when its snapshot fails.
+
+    Raises
+    ------
+    MalformedTest
+        Naming the run, or the variable.
     """
     for variable in variables:
-        if clusters and variable.init is None:
+        if variable.init is None:
             message = "in a test with clusters each variable has an initial value"
             raise MalformedTest(message, ("variables", variable.name, "initialized"))
     for run in runs:
-        if clusters and run.wanted:
+        if run.wanted:
             field_name = "fetches" if run.fetches else "targets"
             message = "in a test with clusters each run executes its whole graph"
             raise MalformedTest(message, ("client", run.name, field_name))

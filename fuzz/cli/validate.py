@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from litmusfuzz.corpus.model import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest, check_clusterable
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -61,11 +61,9 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
 
     if source is not None and source in EXECUTOR_SOURCES:
         with closing(ExecutorClusters(source)) as ask:
-            reports = [
-                _by_executor(file, load_or_fail(file).test, source, ask, budget) for file in files
-            ]
+            reports = [_by_executor(file, _loaded(file), source, ask, budget) for file in files]
     elif source is None or source in CLUSTERINGS:
-        reports = [_by_function(file, load_or_fail(file).test, source, budget) for file in files]
+        reports = [_by_function(file, _loaded(file), source, budget) for file in files]
     else:
         there = ", ".join((*CLUSTERINGS, *EXECUTOR_SOURCES))
         fail(f"--clusters: no source {source!r}; there are {there}")
@@ -77,6 +75,16 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     if "unsound" in verdicts:
         sys.exit(FORBIDDEN)
     sys.exit(UNKNOWN if "unknown" in verdicts else CLEAN)
+
+
+def _loaded(file: str) -> LitmusTest:
+    """The file's test; fails unless it may have clusters, which are then sound or not."""
+    test = load_or_fail(file).test
+    try:
+        check_clusterable(test.runs, test.variables)
+    except MalformedTest as error:
+        fail(f"{file}: {error}")
+    return test
 
 
 def _by_executor(

@@ -40,7 +40,7 @@ class WrongClusterer(JaxClusteredExecutor):
     @classmethod
     def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
         """The test with the clusters that it is executed with."""
-        if test.clusters:
+        if test.clusters or test.features - cls.support.features:
             return test
         try:
             return CLUSTERING_MUTANTS[cls.name].cluster(test)

@@ -51,6 +51,16 @@ def test_tests_beyond_the_limits_are_listed_and_undecided(litmusfuzz_here) -> No
     assert few.returncode == 3
 
 
+def test_a_test_beyond_the_support_of_an_executor_that_clusters_is_left_out(
+    litmusfuzz_here,
+) -> None:
+    result = litmusfuzz_here(
+        "force", str(LITMUS / "fetches-intermediate.yaml"), "--executors", "jax"
+    )
+    assert result.stdout == "fetches-intermediate: left out on jax/plain: jax: fetches\n"
+    assert result.returncode == 3
+
+
 def test_another_outcome_than_the_orders_is_forbidden(litmusfuzz_here, tmp_path: Path) -> None:
     result = litmusfuzz_here(
         "force", str(LITMUS / "rule-fifo-1.yaml"), "--executors", "mutant/last-in-first-out"

@@ -64,6 +64,23 @@ def test_ours_are_sound(litmusfuzz_here) -> None:
     ]
 
 
+@pytest.mark.parametrize("source", ["ours", "tf"])
+@pytest.mark.parametrize(
+    ("stem", "message"),
+    [
+        ("rule-fetches-2", "client.a.targets: in a test with clusters each run executes its"),
+        ("uninitialized-stays", "variables.X.initialized: in a test with clusters each variable"),
+    ],
+)
+def test_a_test_that_may_have_no_clusters_is_a_mistake_and_not_unsound(
+    litmusfuzz_here, stem: str, message: str, source: str
+) -> None:
+    result = litmusfuzz_here("validate", str(LITMUS / f"{stem}.yaml"), "--clusters", source)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"{stem}.yaml: {message}" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_of_several_files_the_worst_decides(litmusfuzz_here) -> None:
     """A file without clusters gets ours."""
     result = litmusfuzz_here("validate", MP, BLOCKED)

@@ -31,8 +31,10 @@ BEYOND = [path for path in LITMUS if path not in TAKEN]
 
 @for_each("path", BEYOND)
 def test_a_test_beyond_the_support_is_refused_by_name(path) -> None:
-    """Before it is clustered: tests with some of these features may have no clusters."""
+    """It is not clustered either: tests with some of these features may have no clusters."""
     test = corpus_entry(path).test
+    if test.features - SUPPORT.features:
+        assert JaxClusteredExecutor.clustered(test, CONFIGS["plain"]) is test
     with pytest.raises(Refused) as refused:
         JaxClusteredExecutor().prepare(test, CONFIGS["plain"])
     assert SUPPORT.lacking(test)[0] in str(refused.value)

@@ -147,8 +147,13 @@ class JaxClusteredExecutor:
 
     @classmethod
     def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
-        """The test with its own clusters, or else with clusters that the clusterer chooses."""
-        if test.clusters or dict(config.settings)[_CLUSTERS] == "none":
+        """The test with its own clusters, or else with clusters that the clusterer chooses.
+
+        A test with a feature beyond `support`, which `prepare` refuses, stays as it is: some of
+        these features may not be beside clusters.
+        """
+        beyond = test.features - cls.support.features
+        if test.clusters or beyond or dict(config.settings)[_CLUSTERS] == "none":
             return test
         devices = devices_for(config)
         return cluster(test if len(devices) == 1 else place(test, devices))
