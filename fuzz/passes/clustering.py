@@ -48,7 +48,8 @@ class Rule(StrEnum):
 
     NOT_COMPILABLE = "not compilable"
     """A queue op, a section or a transfer; a loop or conditional whose bodies use
-    resources."""
+    resources; an op that may fail; any node of a test that can have no clusters
+    (`may_have_clusters`)."""
 
     FRAME = "frame or branch boundary"
     """The nodes are in different graphs or bodies."""
@@ -342,6 +343,8 @@ class _Level:
     ) -> None:
         graph = Graph("", tuple(nodes))
         self.nodes = graph.nodes
+        self.may_have_clusters = may_have_clusters(test)
+        self.failing = test.failing
         self.options = options
         self.known = known
         lives = {each.name: each.device for each in test.resources}
@@ -374,7 +377,7 @@ class _Level:
         name, keeps = node.name, self.keeps
         return _Group(
             nodes=1 << self.places[name],
-            compilable=compilable(node) or not keeps(Rule.NOT_COMPILABLE),
+            compilable=self.compilable(node) or not keeps(Rule.NOT_COMPILABLE),
             devices=frozenset(self.devices[name] if keeps(Rule.DEVICE) else ()),
             sections=frozenset(self.sections[name] if keeps(Rule.SECTION) else ()),
             waits=self.known[name] if keeps(Rule.DIFFERENT_WAITS) else 0,
@@ -417,7 +420,7 @@ class _Level:
     def breaks(self, rule: Rule, a: Node, b: Node) -> bool:
         """True if two nodes in one cluster would break the rule."""
         if rule is Rule.NOT_COMPILABLE:
-            return not (compilable(a) and compilable(b))
+            return not (self.compilable(a) and self.compilable(b))
         if rule is Rule.SECTION:
             return self.sections[a.name] != self.sections[b.name]
         if rule is Rule.DEVICE:
@@ -426,6 +429,14 @@ class _Level:
             return self.known[a.name] != self.known[b.name]
         pairs = ((a, b), (b, a))
         return any(self.unsafe.get(x.name, 0) >> self.places[y.name] & 1 for x, y in pairs)
+
+    def compilable(self, node: Node) -> bool:
+        """True if a node may be in a cluster of this test.
+
+        A compiler does not report an op that fails.
+        """
+        fails = self.failing and any(each.name in self.failing for each in all_nodes([node]))
+        return self.may_have_clusters and not fails and compilable(node)
 
     def too_many(self, mask: int) -> bool:
         """True if a cluster of so many nodes would break `Rule.SIZE`."""
@@ -540,6 +551,16 @@ class _Level:
             front = self.after(front) & ~found
             found |= front
         return found
+
+
+def may_have_clusters(test: LitmusTest) -> bool:
+    """True if a test with clusters may have these runs and variables.
+
+    No run may fetch or target nodes, and each variable needs an initial value: which members of a
+    cluster are executed is not defined otherwise, nor when its snapshot fails.
+    """
+    wanted = any(run.wanted for run in test.runs)
+    return not wanted and all(each.init is not None for each in test.variables)
 
 
 def compilable(node: Node) -> bool:

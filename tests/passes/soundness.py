@@ -29,7 +29,13 @@ from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, captures_of, l
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
-from litmusfuzz.fuzz.passes.clustering import Clustering, RegionRefused, Rule, cluster
+from litmusfuzz.fuzz.passes.clustering import (
+    Clustering,
+    RegionRefused,
+    Rule,
+    cluster,
+    may_have_clusters,
+)
 from litmusfuzz.fuzz.passes.safety import access, unsafe_pairs
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.translation import Soundness, validate
@@ -102,6 +108,8 @@ class Tally:
     """Counts of checks and of their results."""
 
     tests: int = 0
+    without: int = 0
+    """Tests that can have no clusters."""
     pairs: int = 0
     clusterings: Counter[str] = field(default_factory=Counter)
     """By verdict; "none" where nothing could be clustered."""
@@ -110,9 +118,15 @@ class Tally:
     problems: list[tuple[str, str]] = field(default_factory=list)
     """Failed checks, each with the test as a file."""
 
+    @property
+    def judged(self) -> int:
+        """Number of clusterings with a verdict, `unknown` included."""
+        return sum(self.clusterings[verdict] for verdict in Soundness)
+
     def add(self, other: Tally) -> None:
         """Add what another process counted."""
         self.tests += other.tests
+        self.without += other.without
         self.pairs += other.pairs
         self.clusterings += other.clusterings
         self.members += other.members
@@ -157,8 +171,7 @@ def ask(family: str, seed: int, index: int, tally: Tally) -> None:
     """Generate one test and check it."""
     test = replace(generate(family, seed, index), clusters=())
     tally.tests += 1
-    if "fetches" in test.features:
-        return  # has no clusters
+    tally.without += not may_have_clusters(test)
     for graph in test.graphs:
         for nodes, _, _ in levels(graph):
             wanted, got = pairs_by_path_search(nodes), unsafe_pairs(nodes)
@@ -229,8 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tally.add(done)
             seconds = time.monotonic() - began
             sys.stderr.write(f"\r{tally.tests}/{options.tests} tests, {seconds:.0f} s ")
-    judged = tally.clusterings - Counter(none=tally.clusterings["none"])
-    share = judged[Soundness.UNKNOWN] / max(1, judged.total())
+    share = tally.clusterings[Soundness.UNKNOWN] / max(1, tally.judged)
     sys.stderr.write("\n")
     sys.stdout.write(
         f"{tally.tests} tests, {tally.pairs} unsafe pairs, {len(tally.problems)} problems\n"

@@ -108,6 +108,31 @@ clusters:
     assert [each.members for each in found] == [("a", "c")]
 
 
+@pytest.mark.parametrize(
+    "name", ["fetches-transitive", "uninitialized-ordered", "uninitialized-stays"]
+)
+def test_where_a_run_fetches_or_a_variable_has_no_value_nothing_is_clustered(name: str) -> None:
+    test = corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+    assert cluster(test, Clustering(least=1)) == test
+    node = next(node.name for node in test.graphs[0].nodes if node.op == "AssignVariableOp")
+    with pytest.raises(RegionRefused, match=f"region {node}: {node}: not compilable"):
+        cluster(test, Clustering(regions=((node,),)))
+
+
+def test_an_op_that_may_fail_is_in_no_cluster() -> None:
+    test = written("""
+graphs:
+  main:
+    r: {op: ReadVariableOp, resources: [X]}
+    s: {op: ReadVariableOp, resources: [Y]}
+    d: {op: FloorDiv, inputs: [r, s]}
+    n: {op: Neg, inputs: [r]}
+    w: {op: AssignVariableOp, resources: [Z], inputs: [n]}
+""")
+    assert test.failing == {"d"}
+    assert members(cluster(test)) == [{"r", "n", "w"}]
+
+
 def test_a_cluster_has_one_device() -> None:
     test = litmus("X=1; Y=1; Z=1")
     here = {"X": "cpu:0", "Y": "cpu:0", "Z": "cpu:1"}

@@ -23,11 +23,11 @@ def test_the_analysis_agrees_and_permitted_clusters_are_sound(family: str) -> No
     for index in range(TESTS):
         ask(family, SEED, index, tally)
     assert tally.problems == []
-    assert tally.clusterings[Soundness.SOUND] >= TESTS // 2
-    judged = tally.clusterings.total() - tally.clusterings["none"]
+    clusterable = TESTS - tally.without
+    assert tally.clusterings[Soundness.SOUND] >= clusterable // 2
     # Of so few, one large test has more than its share: it is clustered in several ways.
-    assert tally.clusterings[Soundness.UNKNOWN] <= max(6, soundness.UNKNOWN_MAX * judged)
-    assert any(members >= 2 for members in tally.members)
+    assert tally.clusterings[Soundness.UNKNOWN] <= max(6, soundness.UNKNOWN_MAX * tally.judged)
+    assert any(members >= 2 for members in tally.members) or not clusterable
 
 
 @pytest.mark.parametrize("rule", [Rule.UNSAFE_PAIR, Rule.DIFFERENT_WAITS])
