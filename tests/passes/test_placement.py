@@ -75,18 +75,27 @@ def test_placement_changes_no_allowed_set(path) -> None:
     allowed = explorer.allowed_outcomes(test, RFC)
     assert allowed.complete
     anywhere = random.Random(path.stem)
-    placements = [place(test, TWO)]
+    # Handles are refused on several devices.
+    devices = TWO[:1] if "handles" in test.features else TWO
+    placements = [place(test, devices)]
     # These say themselves where everything is, and clusters what belongs together.
-    if not {"transfers", "clusters"} & test.features:
+    if not {"transfers", "clusters", "handles"} & test.features:
         placements.append(somehow(test, anywhere))
     for placed in placements:
         for graph in placed.graphs:
             check_only_transfers_cross(graph.nodes, {})
-        assert place(placed, TWO) == placed
+        assert place(placed, devices) == placed
         assert loads(dumps(Entry(placed))).test == placed
         found = explorer.allowed_outcomes(placed, RFC)
         assert found.complete
         assert set(found.witnesses) == set(allowed.witnesses)
+
+
+def test_handles_on_several_devices_are_refused() -> None:
+    test = corpus_entry(next(p for p in LITMUS if p.stem == "handle-chosen-by-a-race")).test
+    assert len(test.variables) > 1
+    with pytest.raises(CannotPlace, match="handles on several devices"):
+        place(test, TWO)
 
 
 def test_a_value_is_sent_once_to_a_device_and_control_edges_share_the_transfer() -> None:
