@@ -25,9 +25,11 @@ from litmusfuzz.corpus.model import (
     FreshNames,
     Graph,
     LitmusTest,
+    MalformedTest,
     Node,
     all_nodes,
     bodies,
+    check_clusterable,
     clusters_of,
     levels,
     steps,
@@ -554,13 +556,12 @@ class _Level:
 
 
 def may_have_clusters(test: LitmusTest) -> bool:
-    """True if a test with clusters may have these runs and variables.
-
-    No run may fetch or target nodes, and each variable needs an initial value: which members of a
-    cluster are executed is not defined otherwise, nor when its snapshot fails.
-    """
-    wanted = any(run.wanted for run in test.runs)
-    return not wanted and all(each.init is not None for each in test.variables)
+    """True if `check_clusterable` takes the test's runs and variables."""
+    try:
+        check_clusterable(test.runs, test.variables)
+    except MalformedTest:
+        return False
+    return True
 
 
 def compilable(node: Node) -> bool:
