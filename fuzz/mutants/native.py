@@ -95,11 +95,21 @@ class _OverInitializedMemory(NativeMutant):
         features=NativeExecutor.support.features - {"uninitialized variables"},
     )
 
+    @classmethod
+    def control(cls) -> type[NativeExecutor]:
+        """The same core with no defect switched on, and the same support."""
+        return _ControlOverInitializedMemory
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower and load the test, if all of its variables have a value."""
         if "uninitialized variables" in test.features:
             raise Refused("uninitialized variables")
         return super().prepare(test, config)
+
+
+class _ControlOverInitializedMemory(_OverInitializedMemory):
+    name = "control"
+    defect = ""
 
 
 class RelaxedAtomics(_OverInitializedMemory):

@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -391,3 +391,13 @@ def test_a_daemon_of_another_worker_is_spared(worker: Worker) -> None:
         assert gone(found)
         assert daemon.is_running()
     assert gone([daemon])
+
+
+def test_only_a_variable_that_may_have_no_value_may_have_none_in_a_reply() -> None:
+    absent = replace(SB, variables=tuple(replace(each, init=None) for each in SB.variables))
+    request = msgspec.structs.replace(RUN, test=plain_of(absent), count=1)
+    row = messages.Row({"r0": [0], "r1": [0], "X": [], "Y": [1]}, 1)
+    reply = messages.Reply(rows=[row])
+    reply_check.check(request, absent, reply)
+    with pytest.raises(messages.BadReply, match="the value of 'X' has 0 numbers, not 1"):
+        reply_check.check(msgspec.structs.replace(RUN, count=1), SB, reply)

@@ -199,13 +199,19 @@ def test_some_can_block_and_some_cannot(family: str) -> None:
 
 
 def test_an_op_seldom_fails() -> None:
-    """Only after a queue was closed, as nothing is specified then."""
+    """Only after a queue was closed, or where a variable has no value at first.
+
+    Nothing is specified then. In one family it is the point that a read may find no value.
+    """
     for family in STRUCTURED:
+        if family == "uninitialized":
+            continue
         failing = 0
         for test, found in zip(generated(family), allowed(family), strict=True):
             if Status.FAILED in {outcome.status for outcome in found.witnesses}:
                 failing += 1
-                assert any(node.op == "QueueCloseV2" for node in nodes(test))
+                closes = any(node.op == "QueueCloseV2" for node in nodes(test))
+                assert closes or "uninitialized variables" in test.features
         assert failing <= 6
 
 
