@@ -32,6 +32,8 @@ LAYERS: Final = {
         *("fuzz.executors", "fuzz.support", "fuzz.engines", "fuzz.passes"),
         "corpus",
     },
+    # From programs that people wrote to their report.
+    "fuzz.programs": {"fuzz.programs", "oracles", "reports", "corpus"},
     # A mutant in Python interprets a test by the oracles' arithmetic.
     "fuzz.mutants": {
         *("fuzz.mutants", "fuzz.executors", "fuzz.support", "fuzz.engines", "fuzz.passes"),
@@ -140,7 +142,8 @@ def test_frameworks_are_imported_by_their_own_executor_only(module: str) -> None
     frameworks = {name.split(".")[0] for name in all_imported(SOURCES[module])}
     frameworks &= {"tensorflow", "jax", "jaxlib"}
     assert not frameworks - {"tensorflow"} or module.startswith("fuzz.executors.jax_clustered.")
-    assert not frameworks - {"jax", "jaxlib"} or module.startswith("fuzz.executors.tensorflow.")
+    of_tensorflow = ("fuzz.executors.tensorflow.", "fuzz.programs.tensorflow.")
+    assert not frameworks - {"jax", "jaxlib"} or module.startswith(of_tensorflow)
 
 
 def test_every_module_is_reached_from_a_command_a_test_or_an_entry_point() -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 import click
 
 from litmusfuzz.fuzz.cli.bench import bench
+from litmusfuzz.fuzz.cli.check import check
 from litmusfuzz.fuzz.cli.cmin import cmin
 from litmusfuzz.fuzz.cli.common import CLEAN, UNKNOWN, USAGE, complain, harmless
 from litmusfuzz.fuzz.cli.compare import compare
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 GROUPS: dict[str, tuple[click.Command, ...]] = {
     "Ask what is allowed": (oracle, list_, show, validate),
+    "Ask what a program can do": (check,),
     "Find violations": (run, nightly, status, reproduce),
     "Work with findings": (replay, minimize, cmin, promote, known),
     "Check an executor": (force, device, selftest, bench, doctor),

@@ -1,0 +1,120 @@
+"""`litmusfuzz check`: races of a program that somebody wrote for TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from litmusfuzz.fuzz.cli.common import fail, json_option, print_report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+UNKNOWN_OPS = {"everything": True, "nothing": False, "undecided": None}
+
+
+@click.command(epilog="Example: litmusfuzz check steps:train_step --concurrent train_step")
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="NAME=FETCH,...",
+    help="A run of a graph: its name, and the operations that the client fetches.",
+)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="TYPE",
+    help="Type of an example input, in the order of the arguments: float32[8,4] or int32.",
+)
+@click.option(
+    "--concurrent",
+    multiple=True,
+    metavar="RUN,...",
+    help="Runs that may be concurrent; one name alone is beside itself; `none` for each run alone.",
+)
+@click.option(
+    "--unknown-ops",
+    type=click.Choice(list(UNKNOWN_OPS)),
+    default="undecided",
+    help="What an op that LitmusFuzz does not know may touch.",
+)
+@click.option("--sarif", "sarif_file", default=None, metavar="FILE", help="Write a SARIF log.")
+@json_option
+def check(
+    targets: tuple[str, ...],
+    runs: tuple[str, ...],
+    inputs: tuple[str, ...],
+    concurrent: tuple[str, ...],
+    unknown_ops: str,
+    sarif_file: str | None,
+    as_json: bool,
+) -> None:
+    """Find the races of a TensorFlow program.
+
+    TARGET is the file of a GraphDef or FunctionDef, binary or text, the folder of a SavedModel,
+    or MODULE:NAME: a tf.function, a Keras model or a tf.Graph of a Python module. Files are read
+    as data; a module is imported, and so executed. Several functions may be named.
+
+    Of several runs, each is checked alone and beside the others; those of a SavedModel or a
+    Keras model also beside themselves. Exits 1 if there is an anomaly, 3 if an op of which nothing
+    is known leaves it undecided.
+    """
+    from litmusfuzz.fuzz.programs.checking import check as check_program
+    from litmusfuzz.fuzz.programs.checking import concurrent_runs
+    from litmusfuzz.fuzz.programs.program import ProgramError
+
+    try:
+        program = _read(targets, inputs, _runs(runs))
+        names = {each.name: each for each in program.entries}
+        pairs = concurrent_runs(program, concurrent, names)
+        report, _ = check_program(program, pairs, unknown=UNKNOWN_OPS[unknown_ops])
+    except ProgramError as error:
+        fail(str(error))
+    if sarif_file is not None:
+        log = report.sarif(shlex.join(["litmusfuzz", *sys.argv[1:]]))
+        Path(sarif_file).write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+    print_report(report, as_json=as_json)
+    sys.exit(report.exit_code)
+
+
+def _runs(given: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in given:
+        name, equals, fetches = text.partition("=")
+        listed = [each.strip() for each in fetches.split(",") if each.strip()]
+        if not equals or not name.isidentifier() or not listed:
+            fail(f"--run: cannot read {text!r:.80}; write --run NAME=FETCH,FETCH")
+        if name in found:
+            fail(f"--run: {name} stands twice")
+        found[name] = listed
+    return found
+
+
+def _read(targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequence[str]]) -> Any:
+    import os
+
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    paths = [Path(target) for target in targets]
+    if any(path.exists() for path in paths):
+        if len(targets) > 1:
+            fail("several targets have to be functions, MODULE:NAME")
+        if inputs:
+            fail("--input: is for functions and Keras models of a module")
+        from litmusfuzz.fuzz.programs.tensorflow.reading import read_file
+
+        return read_file(targets[0], runs)
+    from litmusfuzz.fuzz.programs.tensorflow.modules import MODULE, read_modules
+
+    for target in targets:
+        if not MODULE.fullmatch(target):
+            fail(f"{target}: no such file, and it is not MODULE:NAME")
+    return read_modules(targets, inputs, runs).program

@@ -1,0 +1,603 @@
+"""Anomalies: results that depend on the order of accesses that nothing orders.
+
+Two accesses *conflict* if they touch one resource, one of them changes it, and their order can be
+seen. Conflicting accesses that nothing orders are classified pair by pair; pairs on the same
+variables, between the same runs, are one anomaly.
+
+- *lost update*: a value is read, changed and written back, and what another access writes in
+  between is lost. An update whose read and write other accesses may separate is one by itself.
+- *torn snapshot*: values of several variables are used together, and another access may change
+  some of them between the reads.
+- *stale read*: a read may come before or after a write.
+- *order only*: which of two writes stays, or which of two takes gets what, is open.
+
+Updates that commute are benign by themselves: who reads between them has a pair of its own with
+each. Two writes of one constant are benign. So is a read that nobody sees.
+
+References
+----------
+semantics.md, section 3. Berenson et al., "A Critique of ANSI SQL Isolation Levels", SIGMOD 1995:
+lost update, read skew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.programs.effects import Access
+from litmusfuzz.fuzz.programs.expansion import ANYTHING, expanded
+from litmusfuzz.fuzz.programs.order import bits, exclusive, order_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from litmusfuzz.fuzz.programs.expansion import Expanded, Instance
+    from litmusfuzz.fuzz.programs.order import Order
+    from litmusfuzz.fuzz.programs.program import Program
+
+MAX_PAIRS: Final = 20_000
+"""Pairs on one variable that are classified once some anomaly is known on it."""
+
+
+class AnomalyKind(Enum):
+    """Kinds of anomalies, the gravest first."""
+
+    LOST_UPDATE = "lost update"
+    TORN_SNAPSHOT = "torn snapshot"
+    STALE_READ = "stale read"
+    ORDER_ONLY = "order only"
+    UNDECIDED = "undecided"
+    """An op of which nothing is known may touch the same resource."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Site:
+    """An access of one of the concurrent runs: the run's place, and the access's number."""
+
+    side: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """Races on the same variables, between the same runs.
+
+    Parameters
+    ----------
+    kind : AnomalyKind
+    runs : tuple of str
+        One run, or two that are concurrent.
+    variables : tuple of str
+    sites : tuple of Site
+        One race of it, as an example, in the order of `orders[0]`.
+    orders : tuple of tuple of int
+        Two orders of `sites` that edges permit, by position, with different results.
+    pairs : int
+        Number of pairs of accesses that nothing orders.
+    conditions : tuple of str
+        Predicates that have to be so that it can happen.
+    note : str
+        What the order would rest on, or why there is none; "" mostly.
+    """
+
+    kind: AnomalyKind
+    runs: tuple[str, ...]
+    variables: tuple[str, ...]
+    sites: tuple[Site, ...]
+    orders: tuple[tuple[int, ...], tuple[int, ...]]
+    pairs: int
+    conditions: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzed:
+    """A run, expanded and ordered.
+
+    Parameters
+    ----------
+    run : Expanded
+    order : Order
+    seen : int
+        Accesses whose result somebody sees.
+    mutexes : tuple of frozenset of str
+        For each access: the mutexes that are locked around it.
+    """
+
+    run: Expanded
+    order: Order
+    seen: int
+    mutexes: tuple[frozenset[str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Benign:
+    """Pairs that nothing orders, and that change nothing; `why` says so."""
+
+    runs: tuple[str, ...]
+    variable: str
+    why: str
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One run alone, or two that are concurrent, with all that was found.
+
+    Parameters
+    ----------
+    sides : tuple of Analyzed
+    anomalies : tuple of Anomaly
+    benign : tuple of Benign
+    """
+
+    sides: tuple[Analyzed, ...]
+    anomalies: tuple[Anomaly, ...] = ()
+    benign: tuple[Benign, ...] = ()
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Names of the runs."""
+        return tuple(each.run.name for each in self.sides)
+
+    def access(self, site: Site) -> Instance:
+        """The access at a site."""
+        return self.sides[site.side].run.accesses[site.number]
+
+
+def analyzed(program: Program) -> dict[str, Analyzed]:
+    """All runs of a program, expanded and ordered.
+
+    Raises
+    ------
+    ProgramError
+        If a run cannot be expanded.
+    """
+    found = {}
+    for entry in program.entries:
+        run = expanded(program, entry)
+        order = order_of(run)
+        seen = 0
+        for _, mask in order.seen:
+            seen |= mask
+        for access, mask in zip(run.accesses, order.values, strict=True):
+            if access.writes or not access.effect.known:
+                seen |= mask
+        found[entry.name] = Analyzed(run, order, seen, _mutexes(run, order))
+    return found
+
+
+def _mutexes(run: Expanded, order: Order) -> tuple[frozenset[str], ...]:
+    """For each access: the mutexes that are locked around it."""
+    around: list[set[str]] = [set() for _ in run.accesses]
+    for lock, inside in order.lock_ends.items():
+        for number in bits(inside):
+            if order.ordered(lock, number):
+                around[number].add(run.accesses[lock].resource.name)
+    return tuple(map(frozenset, around))
+
+
+def scenarios(
+    runs: Mapping[str, Analyzed], concurrent: Iterable[tuple[str, str]], *, unknown: bool | None
+) -> Iterator[Scenario]:
+    """Each run alone, then the concurrent ones, with their anomalies.
+
+    Parameters
+    ----------
+    runs : mapping
+    concurrent : iterable of (str, str)
+    unknown : bool or None
+        Whether an op of which nothing is known touches everything; None for: undecided.
+    """
+    for each in runs.values():
+        yield _Search((each,), unknown).scenario()
+    for first, second in concurrent:
+        yield _Search((runs[first], runs[second]), unknown).scenario()
+
+
+@dataclass(slots=True)
+class _Found:
+    """Pairs of one kind on one variable, between the same operations."""
+
+    sites: tuple[Site, ...]
+    orders: tuple[tuple[int, ...], tuple[int, ...]]
+    pairs: int = 0
+    note: str = ""
+
+
+_Key = tuple[AnomalyKind, object]
+
+
+@dataclass(slots=True)
+class _Search:
+    """Finds the anomalies of one scenario."""
+
+    sides: tuple[Analyzed, ...]
+    unknown: bool | None
+    found: dict[str, dict[_Key, _Found]] = field(default_factory=lambda: defaultdict(dict))
+    benign: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    stale: dict[Site, Site] = field(default_factory=dict)
+    """For each read that may be stale: a write beside it."""
+    checked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def scenario(self) -> Scenario:
+        """Search, and group what was found."""
+        by_resource = [_by_resource(side, self.unknown) for side in self.sides]
+        for name in by_resource[0]:
+            if name in by_resource[-1]:
+                groups = [_Group(side, each[name]) for side, each in zip(self.sides, by_resource, strict=True)]
+                self.resource(name, groups)
+        anomalies = self.grouped()
+        names = tuple(side.run.name for side in self.sides)
+        benign = tuple(
+            Benign(names, variable, why, pairs) for (variable, why), pairs in self.benign.items()
+        )
+        return Scenario(self.sides, tuple(anomalies), benign)
+
+    # --- pairs ---------------------------------------------------------------------------
+
+    def resource(self, name: str, groups: Sequence[_Group]) -> None:
+        """Classify the pairs on one resource."""
+        first, second = groups[0], groups[-1]
+        alone = len(self.sides) == 1
+        if not alone and first.local:
+            return
+        for number in bits(second.mask):
+            other = first.mask
+            if alone:
+                other &= ((1 << number) - 1) & ~self.sides[0].order.before[number]
+            other = self.without_benign(name, first, second, number, other)
+            for before in bits(other):
+                if self.found.get(name) and self.checked[name] > MAX_PAIRS:
+                    return
+                self.checked[name] += 1
+                self.pair(name, Site(0, before), Site(len(self.sides) - 1, number))
+
+    def without_benign(
+        self, name: str, first: _Group, second: _Group, number: int, mask: int
+    ) -> int:
+        """The accesses that conflict with one, of a set of those that nothing orders."""
+        side = self.sides[-1]
+        access = side.run.accesses[number]
+        if not access.effect.known:
+            return mask
+        if not access.writes:
+            if not side.seen >> number & 1:
+                self.note_benign(name, "a read that nobody sees", mask & first.writes)
+                return mask & first.unknown
+            return mask & (first.writes | first.unknown)
+        unseen = mask & first.unseen
+        self.note_benign(name, "a read that nobody sees", unseen)
+        mask &= ~unseen
+        if access.constant:
+            same = mask & first.constants.get(access.constant, 0)
+            self.note_benign(name, "writes of the same constant", same)
+            mask &= ~same
+        group = access.effect.group
+        if group and not access.effect.split and not access.effect.shows:
+            same = mask & first.commuting.get(group, 0)
+            self.note_benign(name, "updates that commute", same)
+            mask &= ~same
+        return mask
+
+    def note_benign(self, name: str, why: str, mask: int) -> None:
+        """Count pairs that change nothing."""
+        if mask:
+            self.benign[name, why] += mask.bit_count()
+
+    def pair(self, name: str, first: Site, second: Site) -> None:
+        """Classify a pair that nothing orders."""
+        one, two = self.access(first), self.access(second)
+        if first.side == second.side and exclusive(one.guards, two.guards):
+            return
+        if self.mutexes(first) & self.mutexes(second):
+            self.benign[name, "both in sections of one mutex"] += 1
+            return
+        if not (one.effect.known and two.effect.known):
+            if self.unknown is not False:
+                kind = AnomalyKind.STALE_READ if self.unknown else AnomalyKind.UNDECIDED
+                known = one if one.effect.known else two
+                if self.unknown and (known.writes or not known.effect.known):
+                    kind = AnomalyKind.ORDER_ONLY
+                self.add(name, kind, (first, second), ((0, 1), (1, 0)))
+            return
+        if one.writes and two.writes:
+            self.writes(name, first, second)
+        elif one.writes:
+            self.read_and_write(name, second, first)
+        else:
+            self.read_and_write(name, first, second)
+
+    def writes(self, name: str, first: Site, second: Site) -> None:
+        """Classify two accesses that both write."""
+        for mine, other in ((first, second), (second, first)):
+            for read in self.own_reads(mine):
+                if self.between(read, other, mine):
+                    self.add(
+                        name, AnomalyKind.LOST_UPDATE, (read, other, mine), ((0, 1, 2), (0, 2, 1))
+                    )
+                    return
+        one, two = self.access(first), self.access(second)
+        for access, mine, other in ((one, first, second), (two, second, first)):
+            if access.effect.split and access.effect.access is Access.UPDATE:
+                note = ""
+                if access.compiled >= 0:
+                    note = "only because XLA compiles the function around it"
+                self.add(name, AnomalyKind.LOST_UPDATE, (mine, other), ((0, 1), (1, 0)), note)
+                return
+        if not self.overwritten(first, second):
+            self.add(name, AnomalyKind.ORDER_ONLY, (first, second), ((0, 1), (1, 0)))
+
+    def read_and_write(self, name: str, read: Site, write: Site) -> None:
+        """Classify a read and a write."""
+        for back in self.write_backs(read):
+            if self.between(read, write, back):
+                self.add(
+                    name, AnomalyKind.LOST_UPDATE, (read, write, back), ((0, 1, 2), (0, 2, 1))
+                )
+                return
+        self.stale.setdefault(read, write)
+        self.add(name, AnomalyKind.STALE_READ, (read, write), ((0, 1), (1, 0)))
+
+    def own_reads(self, write: Site) -> list[Site]:
+        """Reads of a variable that an assignment of it depends on."""
+        side, access = self.sides[write.side], self.access(write)
+        if access.effect.access is not Access.WRITE:
+            return []
+        return [
+            Site(write.side, number)
+            for number in bits(side.order.values[write.number])
+            if side.run.accesses[number].resource == access.resource
+        ]
+
+    def write_backs(self, read: Site) -> list[Site]:
+        """Assignments of a variable that depend on a read of it."""
+        side, access = self.sides[read.side], self.access(read)
+        return [
+            Site(read.side, number)
+            for number, other in enumerate(side.run.accesses)
+            if other.resource == access.resource
+            and other.effect.access is Access.WRITE
+            and side.order.values[number] >> read.number & 1
+        ]
+
+    def between(self, read: Site, other: Site, write: Site) -> bool:
+        """True if an access may come between a read and what is written back, and also not."""
+        if other.side != read.side:
+            return True
+        if other in (read, write):
+            return False
+        order = self.sides[read.side].order
+        early = order.ordered(other.number, read.number)
+        late = order.ordered(write.number, other.number)
+        forced = order.ordered(read.number, other.number)
+        forced = forced and order.ordered(other.number, write.number)
+        guards = self.access(other).guards
+        apart = exclusive(guards, self.access(write).guards)
+        apart = apart or exclusive(guards, self.access(read).guards)
+        return not (early or late or forced or apart)
+
+    def overwritten(self, first: Site, second: Site) -> bool:
+        """True if nobody can see which of two writes came last."""
+        if first.side != second.side:
+            return False
+        side = self.sides[first.side]
+        order, accesses = side.order, side.run.accesses
+        name = self.access(first).resource
+        both = self.access(first).guards & self.access(second).guards
+        mine = [n for n, access in enumerate(accesses) if access.resource == name]
+        for last in mine:
+            covers = accesses[last].effect.access is Access.WRITE and accesses[last].guards <= both
+            covers = covers and order.ordered(first.number, last)
+            if covers and order.ordered(second.number, last):
+                if all(
+                    order.ordered(last, n)
+                    or (order.ordered(n, first.number) and order.ordered(n, second.number))
+                    for n in mine
+                    if n != last and accesses[n].reads
+                ):
+                    self.benign[name.name, "overwritten before anybody reads"] += 1
+                    return True
+        return False
+
+    # --- groups --------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        kind: AnomalyKind,
+        sites: tuple[Site, ...],
+        orders: tuple[tuple[int, ...], tuple[int, ...]],
+        note: str = "",
+    ) -> None:
+        """Note one race."""
+        accesses = [self.access(site) for site in sites]
+        places: object = None
+        if len(self.sides) == 1:
+            places = frozenset((access.location, access.op) for access in accesses)
+        key = (kind, (frozenset(access.op for access in accesses), places))
+        found = self.found[name].get(key)
+        if found is None:
+            handles = {access.handle for access in accesses}
+            automatic = all(access.automatic for access in accesses)
+            if len(self.sides) == 1 and automatic and len(handles) > 1 and not note:
+                note = "documentation only: two handles of one variable, which `tf.function` does not order"
+            found = self.found[name][key] = _Found(sites, orders, 0, note)
+        found.pairs += 1
+
+    def grouped(self) -> list[Anomaly]:
+        """Anomalies: on each variable the gravest kind, alike ones together."""
+        torn = self.torn()
+        covered = {name for names, _ in torn for name in names}
+        groups: dict[object, list[tuple[str, _Found]]] = defaultdict(list)
+        rank = list(AnomalyKind)
+        for name, by_key in self.found.items():
+            gravest = min((kind for kind, _ in by_key), key=rank.index)
+            if name in covered and gravest is not AnomalyKind.LOST_UPDATE:
+                continue
+            total = sum(each.pairs for each in by_key.values())
+            for key, each in by_key.items():
+                if key[0] is gravest:
+                    each.pairs = total
+                    groups[key].append((name, each))
+                    break
+        anomalies = [
+            self.anomaly(key[0], [name for name, _ in each], each[0][1], sum(f.pairs for _, f in each))  # type: ignore[index]
+            for key, each in groups.items()
+        ]
+        for names, sites in torn:
+            pairs = sum(f.pairs for name in names for f in self.found[name].values())
+            example = _Found(sites, ((0, 2, 3, 1), (0, 1, 2, 3)))
+            if sites[2] == sites[3]:
+                example = _Found(sites[:3], ((0, 2, 1), (0, 1, 2)))
+            anomalies.append(self.anomaly(AnomalyKind.TORN_SNAPSHOT, names, example, pairs))
+        return sorted(anomalies, key=lambda each: rank.index(each.kind))
+
+    def anomaly(
+        self, kind: AnomalyKind, names: Sequence[str], example: _Found, pairs: int
+    ) -> Anomaly:
+        """One anomaly, with an example."""
+        conditions: dict[str, None] = {}
+        for site in example.sites:
+            labels = self.sides[site.side].run.labels
+            for predicate, way in sorted(self.access(site).guards):
+                conditions[f"{labels[predicate]} is {bool(way)}".lower()] = None
+        runs = tuple(side.run.name for side in self.sides)
+        return Anomaly(
+            kind,
+            runs,
+            tuple(sorted(names)),
+            example.sites,
+            example.orders,
+            pairs,
+            tuple(conditions),
+            example.note,
+        )
+
+    def torn(self) -> list[tuple[tuple[str, ...], tuple[Site, Site, Site, Site]]]:
+        """Torn snapshots: the variables, then two reads and the writes beside them."""
+        found = []
+        taken: set[Site] = set()
+        for number, side in enumerate(self.sides):
+            reads = [read for read in self.stale if read.side == number]
+            mask = sum(1 << read.number for read in reads)
+            places = [mask & seen for _, seen in _places(side)]
+            for joined in _merged(places):
+                sites = [Site(number, n) for n in bits(joined)]
+                names = {self.access(site).resource.name for site in sites}
+                pair = self.torn_pair(sites) if len(names) > 1 else None
+                if pair is not None and not taken & {*sites}:
+                    taken |= {*sites}
+                    found.append((tuple(sorted(names)), pair))
+        unique: dict[tuple[str, ...], tuple[Site, Site, Site, Site]] = {}
+        for names, pair in found:
+            unique.setdefault(names, pair)
+        return list(unique.items())
+
+    def torn_pair(self, reads: Sequence[Site]) -> tuple[Site, Site, Site, Site] | None:
+        """Two of the reads, with writes that may come between them."""
+        first = reads[0]
+        for second in reads[1:]:
+            one, two = self.access(first), self.access(second)
+            if one.resource == two.resource or (one.compiled >= 0 and one.compiled == two.compiled):
+                continue
+            for early, late in ((first, second), (second, first)):
+                order = self.sides[early.side].order
+                if not order.ordered(late.number, early.number):
+                    return early, late, self.stale[early], self.stale[late]
+        return None
+
+    def access(self, site: Site) -> Instance:
+        """The access at a site."""
+        return self.sides[site.side].run.accesses[site.number]
+
+    def mutexes(self, site: Site) -> frozenset[str]:
+        """The mutexes locked around an access."""
+        return self.sides[site.side].mutexes[site.number]
+
+
+def _places(side: Analyzed) -> Iterator[tuple[str, int]]:
+    """Places where values are used together, each with the accesses that they come from."""
+    results = 0
+    for what, mask in side.order.seen:
+        if what == "results":
+            results |= mask
+        else:
+            yield what, mask
+    yield "results", results
+    for access, mask in zip(side.run.accesses, side.order.values, strict=True):
+        if access.writes:
+            yield access.name, mask
+
+
+def _merged(masks: Iterable[int]) -> list[int]:
+    """Sets joined where they overlap."""
+    joined: list[int] = []
+    for mask in masks:
+        if not mask:
+            continue
+        apart = []
+        for each in joined:
+            if each & mask:
+                mask |= each
+            else:
+                apart.append(each)
+        joined = [*apart, mask]
+    return joined
+
+
+def _by_resource(side: Analyzed, unknown: bool | None) -> dict[str, int]:
+    """Accesses by resource; those of unknown ops are of every resource."""
+    found: dict[str, int] = defaultdict(int)
+    anything = 0
+    for number, access in enumerate(side.run.accesses):
+        if access.effect.access in (Access.LOCK, Access.UNLOCK):
+            continue
+        if access.resource is ANYTHING:
+            anything |= 1 << number
+        else:
+            found[access.resource.name] |= 1 << number
+    if unknown is not False and anything:
+        for name in found:
+            found[name] |= anything
+        found[ANYTHING.name] = anything
+    return found
+
+
+class _Group:
+    """Accesses of one run to one resource, by what they do.
+
+    Attributes
+    ----------
+    mask, writes, unknown, unseen : int
+        All; those that write; those of which nothing is known; reads that nobody sees.
+    commuting : dict
+        Updates by the group in which they commute.
+    constants : dict
+        Writes of a constant, by its digest.
+    local : bool
+        True if each run makes the resource for itself.
+    """
+
+    def __init__(self, side: Analyzed, mask: int) -> None:
+        self.mask = mask
+        self.writes = self.unknown = self.unseen = 0
+        self.commuting: dict[str, int] = defaultdict(int)
+        self.constants: dict[bytes, int] = defaultdict(int)
+        self.local = False
+        for number in bits(mask):
+            access = side.run.accesses[number]
+            self.local = self.local or access.resource.local
+            if not access.effect.known:
+                self.unknown |= 1 << number
+            elif access.writes:
+                self.writes |= 1 << number
+                if access.constant:
+                    self.constants[access.constant] |= 1 << number
+                if access.effect.group and not access.effect.split and not access.effect.shows:
+                    self.commuting[access.effect.group] |= 1 << number
+            elif not side.seen >> number & 1:
+                self.unseen |= 1 << number

@@ -1,0 +1,203 @@
+"""From a program to its report: all scenarios, their anomalies, repairs and evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.programs.anomalies import Analyzed, AnomalyKind, analyzed, scenarios
+from litmusfuzz.fuzz.programs.effects import Access
+from litmusfuzz.fuzz.programs.order import bits, exclusive, path
+from litmusfuzz.reports.checked import (
+    CheckReport,
+    ReportedAccess,
+    ReportedAnomaly,
+    ReportedBenign,
+    ReportedPath,
+    ReportedRun,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario, Site
+    from litmusfuzz.fuzz.programs.program import Program
+
+MAX_PATHS: Final = 1_000
+"""Paths of evidence in a report, at most."""
+
+
+def check(
+    program: Program,
+    concurrent: Sequence[tuple[str, str]],
+    *,
+    unknown: bool | None = None,
+) -> tuple[CheckReport, list[tuple[Scenario, Anomaly]]]:
+    """The report of a program, and its anomalies in the order of the report.
+
+    Parameters
+    ----------
+    program : Program
+    concurrent : sequence of (str, str)
+        Names of runs that may be concurrent.
+    unknown : bool or None
+        Whether an op of which nothing is known touches everything; None for: undecided.
+
+    Raises
+    ------
+    ProgramError
+        If a run cannot be expanded.
+    """
+    runs = analyzed(program)
+    anomalies: list[ReportedAnomaly] = []
+    sources: list[tuple[Scenario, Anomaly]] = []
+    benign: list[ReportedBenign] = []
+    evidence: list[ReportedPath] = []
+    for scenario in scenarios(runs, concurrent, unknown=unknown):
+        for each in scenario.anomalies:
+            anomalies.append(_reported(scenario, each))
+            sources.append((scenario, each))
+        benign += (
+            ReportedBenign(each.runs, each.variable, each.why, each.pairs)
+            for each in scenario.benign
+        )
+        if len(scenario.sides) == 1 and not scenario.anomalies:
+            for path_ in _evidence(scenario.sides[0]):
+                if len(evidence) == MAX_PATHS:
+                    break
+                evidence.append(path_)
+    ops = {op: None for each in runs.values() for op in each.run.unknown}
+    reported = [_run(name, each) for name, each in runs.items()]
+    report = CheckReport(
+        program.name,
+        tuple(reported),
+        tuple(concurrent),
+        tuple(anomalies),
+        tuple(benign),
+        tuple(evidence),
+        tuple(ops) if unknown is None else (),
+        program.notes,
+    )
+    return report, sources
+
+
+def _run(name: str, each: Analyzed) -> ReportedRun:
+    resources = {access.resource.name for access in each.run.accesses}
+    return ReportedRun(name, len(each.run.labels), len(each.run.accesses), len(resources))
+
+
+def _reported(scenario: Scenario, anomaly: Anomaly) -> ReportedAnomaly:
+    accesses = tuple(_access(scenario, site) for site in anomaly.sites)
+    return ReportedAnomaly(
+        anomaly.kind.value,
+        anomaly.runs,
+        anomaly.variables,
+        accesses,
+        anomaly.orders,
+        anomaly.pairs,
+        anomaly.conditions,
+        tuple(_repairs(scenario, anomaly, accesses)),
+        anomaly.note,
+    )
+
+
+def _access(scenario: Scenario, site: Site) -> ReportedAccess:
+    access = scenario.access(site)
+    words = {Access.READ: "reads", Access.WRITE: "writes", Access.UPDATE: "updates"}
+    what = words.get(access.effect.access or Access.LOCK, "may touch")
+    return ReportedAccess(
+        scenario.sides[site.side].run.name,
+        what,
+        access.op,
+        access.name,
+        access.resource.name,
+        access.location.file if access.location else "",
+        access.location.line if access.location else 0,
+    )
+
+
+def _repairs(
+    scenario: Scenario, anomaly: Anomaly, accesses: Sequence[ReportedAccess]
+) -> Iterator[str]:
+    """Edges, or other means, that would exclude it."""
+    if anomaly.kind is AnomalyKind.UNDECIDED:
+        yield "say with --unknown-ops whether such an op touches everything or nothing"
+        return
+    first, *_, last = anomaly.orders[0]
+    if len(scenario.sides) > 1:
+        if anomaly.kind is AnomalyKind.TORN_SNAPSHOT:
+            yield "take the values while the other run does not run, or both in one CriticalSection"
+        else:
+            yield "do not start these runs together, or put the accesses into one CriticalSection"
+        return
+    names = [f"{each.operation} ({each.where})" if each.file else each.operation for each in accesses]
+    if anomaly.note.startswith("documentation"):
+        yield f"use one handle, or: {_edge(names[first], names[last])}"
+    elif len(anomaly.sites) == 3 and anomaly.kind is AnomalyKind.LOST_UPDATE:
+        _, other, back = anomaly.sites
+        order = scenario.sides[0].order
+        if not order.ordered(other.number, back.number):
+            yield _edge(names[2], names[1])
+        else:
+            yield _edge(names[1], names[0])
+    elif anomaly.kind is AnomalyKind.TORN_SNAPSHOT:
+        reads = " and ".join(names[:2])
+        yield f"both reads before the writes, or both after them: {_edge(names[2], reads)}"
+    else:
+        early, late = sorted(anomaly.sites)[0], sorted(anomaly.sites)[-1]
+        places = {site: place for place, site in enumerate(anomaly.sites)}
+        yield _edge(names[places[early]], names[places[late]])
+
+
+def _edge(first: str, second: str) -> str:
+    return f"with tf.control_dependencies([{first}]) around {second}"
+
+
+def _evidence(side: Analyzed) -> Iterator[ReportedPath]:
+    """Paths of edges between conflicting accesses that have none of their kind in between."""
+    run, order = side.run, side.order
+    by_resource: dict[str, int] = {}
+    for number, access in enumerate(run.accesses):
+        name = access.resource.name
+        by_resource[name] = by_resource.get(name, 0) | 1 << number
+    for name, mask in by_resource.items():
+        writes = sum(1 << n for n in bits(mask) if run.accesses[n].writes)
+        for number in bits(mask):
+            access = run.accesses[number]
+            near = order.before[number] & (mask if access.writes else writes)
+            for other in bits(near):
+                if near & ~order.before[other] & ~(1 << other) and any(
+                    order.ordered(other, between) for between in bits(near)
+                ):
+                    continue
+                one = run.accesses[other]
+                if one.node == access.node or exclusive(one.guards, access.guards):
+                    continue
+                steps = path(run, one.node, access.node)
+                edges = [
+                    f"{'-> ' if kind == 'data' else '=> ' if kind else ''}{run.labels[node]}"
+                    for node, kind in steps
+                ]
+                yield ReportedPath(run.name, name, one.name, access.name, tuple(edges))
+
+
+def concurrent_runs(
+    program: Program, given: Sequence[str], names: Mapping[str, object]
+) -> list[tuple[str, str]]:
+    """Pairs of runs from what the user named; those of the program if that is nothing."""
+    from litmusfuzz.fuzz.programs.program import ProgramError
+
+    if not given:
+        return list(program.concurrent)
+    found = []
+    for text in given:
+        if text == "none":
+            continue
+        parts = [part.strip() for part in text.split(",")]
+        for part in parts:
+            if part not in names:
+                known = ", ".join(names)
+                raise ProgramError(f"--concurrent: no run {part!r:.80}; there are {known}")
+        if len(parts) == 1:
+            parts *= 2
+        found += [(a, b) for i, a in enumerate(parts) for b in parts[i + 1 :]]
+    return list(dict.fromkeys(found))

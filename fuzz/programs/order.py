@@ -1,0 +1,164 @@
+"""Order of a run's accesses: what edges force, by sets of bits.
+
+Each node of the expanded run has the set of accesses that come before it, as the bits of an int.
+A node's set is dropped once all nodes after it have theirs, so that a graph of 100,000 nodes takes
+memory for its widest part only.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from litmusfuzz.fuzz.programs.expansion import Expanded, Guards
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Relations between the accesses of one run; each set is the bits of an int.
+
+    Parameters
+    ----------
+    before : tuple of int
+        For each access: those that come before it, whenever both run.
+    values : tuple of int
+        For each access: those whose result it is given, directly or through pure ops.
+    seen : tuple of (str, int)
+        For each place at which somebody sees a value: the accesses that it comes from.
+    lock_ends : mapping
+        For each access that locks a mutex: the accesses before the lock's last use.
+    """
+
+    before: tuple[int, ...]
+    values: tuple[int, ...]
+    seen: tuple[tuple[str, int], ...]
+    lock_ends: dict[int, int]
+
+    def ordered(self, first: int, second: int) -> bool:
+        """True if edges force the first access to come before the second."""
+        return bool(self.before[second] >> first & 1)
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Positions of the ones, in order."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def exclusive(first: Guards, second: Guards) -> bool:
+    """True if no execution runs both: they are in different branches of one predicate."""
+    if not first or not second:
+        return False
+    taken = dict(first)
+    return any(taken.get(predicate, side) != side for predicate, side in second)
+
+
+def order_of(run: Expanded) -> Order:
+    """Relations between the accesses of a run."""
+    count = len(run.labels)
+    own: dict[int, int] = {}
+    shows: dict[int, int] = {}
+    for number, access in enumerate(run.accesses):
+        own[access.node] = own.get(access.node, 0) | 1 << number
+        if access.effect.shows or not access.effect.known:
+            shows[access.node] = shows.get(access.node, 0) | 1 << number
+    users = [0] * count
+    for node in range(count):
+        for source in _sources(run, node):
+            users[source] += 1
+    ends = {node for nodes in run.locks.values() for node in nodes}
+    kept = {*own, *(node for node, _ in run.sinks), *ends}
+    before: dict[int, int] = {}
+    values: dict[int, int] = {}
+    guarded: dict[tuple[int, int], int] = {}
+    by_node = sorted(own)
+    at = 0
+    for node in range(count):
+        past = flow = 0
+        for source in run.data[node]:
+            past |= before[source] | own.get(source, 0)
+            flow |= values[source] | shows.get(source, 0)
+        for source in run.control[node]:
+            past |= before[source] | own.get(source, 0)
+        if node in run.choices:
+            common = -1
+            for source, guards in run.choices[node]:
+                flow |= values[source] | shows.get(source, 0)
+                never = 0  # accesses that do not run if this way is taken
+                for predicate, side in guards:
+                    for (other, way), mask in guarded.items():
+                        if other == predicate and way != side:
+                            never |= mask
+                common &= before[source] | own.get(source, 0) | never
+            if common >= 0:
+                past |= common
+        before[node], values[node] = past, flow
+        if at < len(by_node) and by_node[at] == node:
+            for guard in run.guards[node]:
+                guarded[guard] = guarded.get(guard, 0) | own[node]
+            at += 1
+        for source in _sources(run, node):
+            users[source] -= 1
+            if not users[source] and source not in kept:
+                del before[source], values[source]
+        if not users[node] and node not in kept:
+            del before[node], values[node]
+    seen = [
+        (what, values[node] | shows.get(node, 0)) for node, what in dict.fromkeys(run.sinks)
+    ]
+    return Order(
+        tuple(before[access.node] for access in run.accesses),
+        tuple(values[access.node] for access in run.accesses),
+        tuple(seen),
+        {
+            lock: _common([before[node] for node in nodes]) if nodes else 0
+            for lock, nodes in run.locks.items()
+        },
+    )
+
+
+def _common(masks: list[int]) -> int:
+    joined = 0
+    for mask in masks:
+        joined |= mask
+    return joined
+
+
+def _sources(run: Expanded, node: int) -> tuple[int, ...]:
+    choices = run.choices.get(node)
+    chosen = tuple(source for source, _ in choices) if choices else ()
+    return (*run.data[node], *run.control[node], *chosen)
+
+
+def path(run: Expanded, first: int, second: int) -> list[tuple[int, str]]:
+    """A shortest path of edges between two nodes, sources first.
+
+    Returns
+    -------
+    list of (int, str)
+        Nodes, each with the kind of the edge into it: "data" or "control"; "" for the first.
+    """
+    found: dict[int, tuple[int, str]] = {second: (-1, "")}
+    todo = deque([second])
+    while todo and first not in found:
+        node = todo.popleft()
+        chosen = [source for source, _ in run.choices.get(node, ())]
+        for sources, kind in ((run.data[node], "data"), (run.control[node], "control"), (chosen, "data")):
+            for source in sources:
+                if source >= first and source not in found:
+                    found[source] = (node, kind)
+                    todo.append(source)
+    if first not in found:
+        return []
+    steps = [(first, "")]
+    node = first
+    while node != second:
+        node, kind = found[node]
+        steps.append((node, kind))
+    return steps

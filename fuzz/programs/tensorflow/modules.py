@@ -1,0 +1,277 @@
+"""Programs from a user's module: a `tf.function`, a Keras model, or a `tf.Graph`.
+
+The module is imported, and so executed; a `tf.function` is traced. Nothing is run beyond that.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from litmusfuzz.fuzz.programs.program import (
+    Entry,
+    Function,
+    Location,
+    Program,
+    ProgramError,
+    Resource,
+)
+from litmusfuzz.fuzz.programs.tensorflow import models, reading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MODULE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
+_INPUT: Final = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<shape>[\d?,\s]*)\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A program from a module, and what it was made from.
+
+    Parameters
+    ----------
+    program : Program
+    functions : mapping
+        By run: the concrete function; none for a run of a `tf.Graph`.
+    graph : tf.Graph or None
+    """
+
+    program: Program
+    functions: Mapping[str, Any]
+    graph: Any = None
+
+
+def read_modules(
+    targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequence[str]]
+) -> Live:
+    """A program from attributes of modules, each ``module:name``.
+
+    Parameters
+    ----------
+    targets : sequence of str
+        Several have to be functions; each is a run.
+    inputs : sequence of str
+        Types of the example inputs, as in ``float32[8,4]``.
+    runs : mapping
+        Fetches by run, for a `tf.Graph`.
+
+    Raises
+    ------
+    ProgramError
+        If there is no such attribute, or it is nothing that can be checked.
+    """
+    import tensorflow as tf
+
+    found = [(target, _attribute(target)) for target in targets]
+    specs = [_spec(tf, each) for each in inputs]
+    modules = ", ".join(dict.fromkeys(target.partition(":")[0] for target in targets))
+    note = f"imported {modules}, which executes it"
+    name = " ".join(targets)
+    if len(found) == 1:
+        value = found[0][1]
+        if isinstance(value, tf.Graph):
+            return _graph(name, value, runs, note)
+        if isinstance(value, tf.keras.Model):
+            if runs:
+                raise ProgramError("--run: is for graphs; a Keras model has its entry points")
+            functions = models.entry_points(value, specs)
+            both = [(a, b) for i, a in enumerate(functions) for b in list(functions)[i:]]
+            return _functions(name, functions, both, note)
+    if runs:
+        raise ProgramError("--run: is for graphs; a function is a run by itself")
+    functions = {}
+    for target, value in found:
+        short = target.partition(":")[2]
+        if short in functions:
+            short = target
+        functions[short] = _concrete(tf, target, value, specs)
+    names = list(functions)
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    return _functions(name, functions, pairs, note)
+
+
+def _attribute(target: str) -> Any:
+    match = MODULE.fullmatch(target)
+    assert match is not None, target
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        value: Any = importlib.import_module(match["module"])
+    except ImportError as error:
+        if error.name and match["module"].startswith(error.name):
+            raise ProgramError(f"{target}: no module {error.name} here or on the path") from None
+        raise ProgramError(f"{target}: cannot import {match['module']}: {error}") from None
+    except Exception as error:  # noqa: BLE001 - the user's module, which may raise anything
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ProgramError(f"{target}: importing {match['module']} failed: {text}") from None
+    for part in match["name"].split("."):
+        if not hasattr(value, part):
+            raise ProgramError(f"{target}: {match['module']} has no {match['name']}")
+        value = getattr(value, part)
+    return value
+
+
+def _spec(tf: Any, text: str) -> Any:
+    match = _INPUT.fullmatch(text.strip())
+    if match is None or not hasattr(tf, match["dtype"]):
+        raise ProgramError(f"--input: cannot read {text!r:.80}; write float32[8,4] or int32")
+    shape = [None if n.strip() == "?" else int(n) for n in (match["shape"] or "").split(",") if n.strip()]
+    return tf.TensorSpec(shape, getattr(tf, match["dtype"]))
+
+
+def _concrete(tf: Any, target: str, value: Any, specs: Sequence[Any]) -> Any:
+    """The concrete function of a `tf.function` for inputs of these types."""
+    if hasattr(value, "function_def") and hasattr(value, "captured_inputs"):
+        return value
+    if not hasattr(value, "get_concrete_function"):
+        if isinstance(value, (tf.Graph, tf.keras.Model)):
+            raise ProgramError(f"{target}: check it alone; several targets have to be functions")
+        kind = type(value).__name__
+        raise ProgramError(f"{target}: is {kind}, and no tf.function, tf.Graph or Keras model")
+    wants = getattr(value, "input_signature", None)
+    given = () if wants is not None else _fitting(value, specs)
+    try:
+        return value.get_concrete_function(*given)
+    except TypeError as error:
+        text = str(error).splitlines()[0]
+        raise ProgramError(f"{target}: needs example inputs, --input float32[8,4]: {text}") from None
+    except Exception as error:  # noqa: BLE001 - the user's function, which may raise anything
+        text = (str(error).splitlines() or [""])[0]
+        raise ProgramError(f"{target}: tracing failed: {type(error).__name__}: {text}") from None
+
+
+def _fitting(value: Any, specs: Sequence[Any]) -> Sequence[Any]:
+    """As many of the example inputs as the function takes."""
+    import inspect
+
+    try:
+        parameters = inspect.signature(value.python_function).parameters.values()
+    except (AttributeError, TypeError, ValueError):
+        return specs
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return specs
+    return specs[: len(parameters)]
+
+
+def _graph(name: str, graph: Any, runs: Mapping[str, Sequence[str]], note: str) -> Live:
+    program = reading.graph_program(name, graph.as_graph_def(), runs)
+    sources: dict[tuple[str, str], Location] = {}
+    _locate(graph, "", sources)
+    return Live(replace(program, sources=sources, notes=(note,)), {}, graph)
+
+
+def _functions(
+    name: str, concrete: Mapping[str, Any], pairs: Sequence[tuple[str, str]], note: str
+) -> Live:
+    """A program whose runs are concrete functions."""
+    functions: dict[str, Function] = {}
+    sources: dict[tuple[str, str], Location] = {}
+    entries = []
+    names: dict[int, Resource] = {}
+    for run, function in concrete.items():
+        definition = function.function_def
+        own = definition.signature.name
+        functions[own] = replace(reading.from_function_def(definition), automatic=True)
+        library = function.graph.as_graph_def().library
+        for each in library.function:
+            if each.signature.name not in functions:
+                functions[each.signature.name] = reading.from_function_def(each)
+        _locate(function.graph, own, sources)
+        entries.append(Entry(run, own, (), _resources(function, names)))
+    return Live(
+        Program(name, Function("", ()), functions, tuple(entries), sources, tuple(pairs), (note,)),
+        dict(concrete),
+    )
+
+
+def _resources(function: Any, names: dict[int, Resource]) -> dict[str, Resource]:
+    """The resource of each captured handle, and of each argument that is a handle.
+
+    A handle that two functions capture is one resource, and so is one that a function captures
+    twice.
+    """
+    import tensorflow as tf
+
+    variables = {id(each.handle): each for each in function.graph.variables}
+    arguments = [each.name for each in function.function_def.signature.input_arg]
+    types = [each.type for each in function.function_def.signature.input_arg]
+    captured = function.captured_inputs
+    found: dict[str, Resource] = {}
+    taken = {each.name for each in names.values()}
+    first = len(arguments) - len(captured)
+    for place, argument in enumerate(arguments):
+        if types[place] != reading.RESOURCE:
+            continue
+        if place < first:
+            found[argument] = Resource(f"argument {argument}")
+            continue
+        handle = captured[place - first]
+        key = _identity(handle)
+        if key not in names:
+            variable = variables.get(id(handle))
+            resource = Resource(argument, _kind(handle))
+            if variable is not None:
+                shape = variable.shape
+                known = tuple(shape.as_list()) if shape.is_fully_defined() else None
+                label = getattr(variable, "path", None) or variable.name
+                label = label.removesuffix(":0")
+                resource = Resource(label, "variable", dtype=variable.dtype.name, shape=known)
+            number, plain = 1, resource.name
+            while resource.name in taken:
+                number += 1
+                resource = replace(resource, name=f"{plain}#{number}")
+            taken.add(resource.name)
+            names[key] = resource
+        found[argument] = names[key]
+    del tf
+    return found
+
+
+def _identity(handle: Any) -> int:
+    """Identity of the resource behind an eager handle: its container and name, else the tensor's."""
+    try:
+        value = handle.numpy() if False else handle
+        text = str(value)
+    except Exception:  # noqa: BLE001 - a handle that cannot be shown is only itself
+        text = ""
+    match = re.search(r'ResourceHandle\(name="([^"]*)", device="([^"]*)", container="([^"]*)"', text)
+    return hash(match.groups()) if match else id(handle)
+
+
+def _kind(handle: Any) -> str:
+    text = str(handle)
+    for word, kind in (("Table", "table"), ("Iterator", "iterator"), ("Mutex", "mutex")):
+        if word in text:
+            return kind
+    return "queue" if "Queue" in text else "variable"
+
+
+_SITE: Final = re.compile(r"[/\\](site-packages|dist-packages)[/\\](tensorflow|keras|tf_keras)[/\\]")
+
+
+def _locate(graph: Any, name: str, sources: dict[tuple[str, str], Location]) -> None:
+    """Note where the user's source made each operation of a graph and of its functions."""
+    here = os.getcwd() + os.sep
+    todo = [(name, graph)]
+    done = {name}
+    while todo:
+        owner, each = todo.pop()
+        for operation in each.get_operations():
+            location = None
+            for frame in operation.traceback or ():
+                if not _SITE.search(frame.filename) and frame.filename.startswith(here):
+                    location = Location(frame.filename.removeprefix(here), frame.lineno)
+            if location is not None:
+                sources[owner, operation.name] = location
+        for inner, function in getattr(each, "_functions", {}).items():
+            own = inner.decode() if isinstance(inner, bytes) else inner
+            if own not in done and getattr(function, "graph", None) is not None:
+                done.add(own)
+                todo.append((own, function.graph))

@@ -1,0 +1,285 @@
+"""Report of `litmusfuzz check`: the anomalies of a program, or the edges that exclude them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from litmusfuzz.reports.tables import counted, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_RULES: Final = {
+    "lost update": "What one access writes can be lost, because another writes back an older value",
+    "torn snapshot": "Values that are used together can belong to different states",
+    "stale read": "A read may come before or after a write",
+    "order only": "The order of two accesses is open, and changes a result",
+    "undecided": "An op of which nothing is known may touch the same resource",
+}
+_EVIDENCE: Final = 12
+"""Lines of evidence in the text; JSON has all."""
+_NAMES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedAccess:
+    """An access of a race: the run, what it does, its op, its operation, and its source."""
+
+    run: str
+    access: str
+    op: str
+    operation: str
+    variable: str
+    file: str = ""
+    line: int = 0
+
+    @property
+    def where(self) -> str:
+        """File and line, or the operation."""
+        return f"{self.file}:{self.line}" if self.file else self.operation
+
+    def text(self, *, several: bool) -> str:
+        """The access in one line."""
+        run = f"{self.run}: " if several else ""
+        source = f"  ({self.file}:{self.line})" if self.file else ""
+        return f"{run}{self.access} {self.variable}  {self.op} {self.operation}{source}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedAnomaly:
+    """One anomaly.
+
+    Parameters
+    ----------
+    kind : str
+    runs : tuple of str
+        One run, or two that are concurrent.
+    variables : tuple of str
+    accesses : tuple of ReportedAccess
+        Those of one race, as an example.
+    orders : tuple of tuple of int
+        Two orders of `accesses`, by position, that edges permit.
+    outcomes : tuple of mapping
+        What each order yields, where the oracle decides it.
+    pairs : int
+    conditions : tuple of str
+    repairs : tuple of str
+    note : str
+    shown : tuple of str
+        Results on TensorFlow, one for each order; empty if it was not asked for.
+    """
+
+    kind: str
+    runs: tuple[str, ...]
+    variables: tuple[str, ...]
+    accesses: tuple[ReportedAccess, ...]
+    orders: tuple[tuple[int, ...], ...]
+    pairs: int
+    conditions: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()
+    note: str = ""
+    outcomes: tuple[Mapping[str, Any], ...] = ()
+    shown: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The kind, the variables and the runs, in one line."""
+        names = ", ".join(self.variables[:_NAMES])
+        more = len(self.variables) - _NAMES
+        if more > 0:
+            names += f" and {more} more"
+        if len(self.runs) == 1:
+            return f"{self.kind} of {names} in {self.runs[0]}"
+        first, second = self.runs
+        beside = "beside itself" if first == second else f"beside {second}"
+        return f"{self.kind} of {names}: {first} {beside}"
+
+    def lines(self) -> list[str]:
+        """The anomaly as text."""
+        several = len(self.runs) > 1
+        lines = [self.title]
+        for number, access in enumerate(self.accesses, 1):
+            lines.append(f"  {number}  {access.text(several=several)}")
+        for place, order in enumerate(self.orders):
+            text = " then ".join(str(n + 1) for n in order)
+            result = "by order alone"
+            if place < len(self.outcomes):
+                values = self.outcomes[place].items()
+                result = " ".join(f"{name}={value}" for name, value in values) or "no value"
+            lines.append(f"  order {text}: {result}")
+        for place, text in enumerate(self.shown):
+            lines.append(f"  on TensorFlow, order {place + 1}: {text}")
+        if self.conditions:
+            lines.append(f"  if {' and '.join(self.conditions)}")
+        if self.note:
+            lines.append(f"  note: {self.note}")
+        lines += (f"  repair: {each}" for each in self.repairs)
+        if self.pairs > 1:
+            lines.append(f"  {counted(self.pairs, 'pair')} of accesses in all")
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedBenign:
+    """Pairs of accesses that nothing orders, and why that changes nothing."""
+
+    runs: tuple[str, ...]
+    variable: str
+    why: str
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedPath:
+    """Edges that order two accesses of a run, which would race without them."""
+
+    run: str
+    variable: str
+    first: str
+    second: str
+    edges: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRun:
+    """A run: nodes once expanded, accesses, variables."""
+
+    name: str
+    nodes: int
+    accesses: int
+    variables: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What `litmusfuzz check` found in a program.
+
+    Parameters
+    ----------
+    program : str
+    runs : tuple of ReportedRun
+    concurrent : tuple of (str, str)
+    anomalies : tuple of ReportedAnomaly
+    benign : tuple of ReportedBenign
+    evidence : tuple of ReportedPath
+        Of the runs without an anomaly inside.
+    unknown : tuple of str
+        Ops of which nothing is known.
+    notes : tuple of str
+    """
+
+    program: str
+    runs: tuple[ReportedRun, ...]
+    concurrent: tuple[tuple[str, str], ...]
+    anomalies: tuple[ReportedAnomaly, ...]
+    benign: tuple[ReportedBenign, ...]
+    evidence: tuple[ReportedPath, ...]
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """1 with an anomaly, 3 if something is undecided, else 0."""
+        if any(each.kind != "undecided" for each in self.anomalies):
+            return 1
+        return 3 if self.anomalies else 0
+
+    def text(self) -> str:
+        """All of it, as text."""
+        lines = [f"note: {each}" for each in self.notes]
+        for run in self.runs:
+            lines.append(
+                f"{run.name}: {counted(run.accesses, 'access').replace('accesss', 'accesses')} "
+                f"to {counted(run.variables, 'resource')}, {counted(run.nodes, 'node')}"
+            )
+        if self.unknown:
+            names = ", ".join(self.unknown)
+            lines.append(f"unknown ops: {names}; see --unknown-ops")
+        for each in self.anomalies:
+            lines += ["", *each.lines()]
+        lines.append("")
+        decided = [each for each in self.anomalies if each.kind != "undecided"]
+        open_ = len(self.anomalies) - len(decided)
+        summary = counted(len(decided), "anomaly").replace("anomalys", "anomalies")
+        if open_:
+            summary += f", {open_} undecided"
+        if not self.anomalies:
+            summary = "no race"
+        lines.append(f"{summary}: {self._scope()}")
+        lines += self._rests()
+        return "\n".join(lines)
+
+    def _scope(self) -> str:
+        """What was compared with what."""
+        alone = ", ".join(run.name for run in self.runs)
+        pairs = ", ".join(f"{a} beside {'itself' if a == b else b}" for a, b in self.concurrent)
+        return f"in {alone}" + (f"; {pairs}" if pairs else "")
+
+    def _rests(self) -> list[str]:
+        lines = []
+        reasons: dict[tuple[str, str], int] = {}
+        for each in self.benign:
+            key = each.why, " beside ".join(each.runs)
+            reasons[key] = reasons.get(key, 0) + each.pairs
+        for (why, runs), pairs in reasons.items():
+            lines.append(f"benign: {counted(pairs, 'pair')} in {runs}: {why}")
+        if self.evidence:
+            lines.append("ordered by these edges:")
+            for path in self.evidence[:_EVIDENCE]:
+                lines.append(f"  {path.run}: {path.variable}: {' '.join(path.edges)}")
+            more = len(self.evidence) - _EVIDENCE
+            if more > 0:
+                lines.append(f"  and {counted(more, 'more path')}; --json has all")
+        return lines
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with everything that `text` has, and all evidence."""
+        return {"exit_code": self.exit_code, **asdict(self)}
+
+    def sarif(self, command: str) -> dict[str, Any]:
+        """A SARIF 2.1.0 log, for code scanning and editors."""
+        kinds = list(_RULES)
+        rules = [
+            {"id": kind.replace(" ", "-"), "shortDescription": {"text": f"{words}."}}
+            for kind, words in _RULES.items()
+        ]
+        driver = {"name": "LitmusFuzz", "version": version("litmusfuzz"), "rules": rules}
+        invocation = {
+            "commandLine": command,
+            "exitCode": self.exit_code,
+            "executionSuccessful": True,
+        }
+        results = []
+        for each in self.anomalies:
+            places = [_place(access) for access in each.accesses]
+            results.append(
+                {
+                    "ruleId": each.kind.replace(" ", "-"),
+                    "ruleIndex": kinds.index(each.kind),
+                    "level": "warning" if each.kind == "undecided" else "error",
+                    "message": {"text": printable("\n".join(each.lines()))},
+                    "locations": places[:1],
+                    "relatedLocations": places[1:],
+                }
+            )
+        return {
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{"tool": {"driver": driver}, "invocations": [invocation], "results": results}],
+        }
+
+
+def _place(access: ReportedAccess) -> dict[str, Any]:
+    place: dict[str, Any] = {
+        "logicalLocations": [{"fullyQualifiedName": f"{access.run}/{access.operation}"}],
+        "message": {"text": printable(f"{access.access} {access.variable}")},
+    }
+    if access.file:
+        place["physicalLocation"] = {
+            "artifactLocation": {"uri": quote(access.file)},
+            "region": {"startLine": access.line},
+        }
+    return place
