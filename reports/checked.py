@@ -227,7 +227,7 @@ class CheckReport:
         for (why, runs), pairs in reasons.items():
             lines.append(f"benign: {counted(pairs, 'pair')} in {runs}: {why}")
         if self.evidence:
-            lines.append("ordered by these edges:")
+            lines.append("ordered by these edges (-> data, => control):")
             for path in self.evidence[:_EVIDENCE]:
                 lines.append(f"  {path.run}: {path.variable}: {' '.join(path.edges)}")
             more = len(self.evidence) - _EVIDENCE

@@ -102,6 +102,7 @@ def _read(targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequ
     import os
 
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     paths = [Path(target) for target in targets]
     if any(path.exists() for path in paths):

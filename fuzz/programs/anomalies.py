@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.programs.effects import Access
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.programs.order import Order
     from litmusfuzz.fuzz.programs.program import Program
 
+_READS: Final = 40
+"""Reads used together of which each two are looked at for a torn snapshot."""
 MAX_PAIRS: Final = 20_000
 """Pairs on one variable that are classified once some anomaly is known on it."""
 
@@ -103,14 +106,18 @@ class Analyzed:
     order : Order
     seen : int
         Accesses whose result somebody sees.
-    mutexes : tuple of frozenset of str
-        For each access: the mutexes that are locked around it.
+    locks : tuple of frozenset of int
+        For each access: the sections around it, by the access that locks the mutex.
     """
 
     run: Expanded
     order: Order
     seen: int
-    mutexes: tuple[frozenset[str], ...]
+    locks: tuple[frozenset[int], ...]
+
+    def mutex(self, lock: int) -> str:
+        """Name of the mutex that an access locks."""
+        return self.run.accesses[lock].resource.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +173,17 @@ def analyzed(program: Program) -> dict[str, Analyzed]:
         for access, mask in zip(run.accesses, order.values, strict=True):
             if access.writes or not access.effect.known:
                 seen |= mask
-        found[entry.name] = Analyzed(run, order, seen, _mutexes(run, order))
+        found[entry.name] = Analyzed(run, order, seen, _locks(run, order))
     return found
 
 
-def _mutexes(run: Expanded, order: Order) -> tuple[frozenset[str], ...]:
-    """For each access: the mutexes that are locked around it."""
-    around: list[set[str]] = [set() for _ in run.accesses]
+def _locks(run: Expanded, order: Order) -> tuple[frozenset[int], ...]:
+    """For each access: the sections around it."""
+    around: list[set[int]] = [set() for _ in run.accesses]
     for lock, inside in order.lock_ends.items():
         for number in bits(inside):
             if order.ordered(lock, number):
-                around[number].add(run.accesses[lock].resource.name)
+                around[number].add(lock)
     return tuple(map(frozenset, around))
 
 
@@ -208,7 +215,7 @@ class _Found:
     note: str = ""
 
 
-_Key = tuple[AnomalyKind, object]
+_Key = tuple[AnomalyKind, frozenset[str], object]
 
 
 @dataclass(slots=True)
@@ -219,16 +226,19 @@ class _Search:
     unknown: bool | None
     found: dict[str, dict[_Key, _Found]] = field(default_factory=lambda: defaultdict(dict))
     benign: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
-    stale: dict[Site, Site] = field(default_factory=dict)
-    """For each read that may be stale: a write beside it."""
+    stale: dict[Site, list[Site]] = field(default_factory=lambda: defaultdict(list))
+    """For each read: writes that it may come before or after."""
     checked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def scenario(self) -> Scenario:
         """Search, and group what was found."""
-        by_resource = [_by_resource(side, self.unknown) for side in self.sides]
+        by_resource = [_by_resource(side, unknown=self.unknown) for side in self.sides]
         for name in by_resource[0]:
             if name in by_resource[-1]:
-                groups = [_Group(side, each[name]) for side, each in zip(self.sides, by_resource, strict=True)]
+                groups = [
+                    _Group(side, each[name])
+                    for side, each in zip(self.sides, by_resource, strict=True)
+                ]
                 self.resource(name, groups)
         anomalies = self.grouped()
         names = tuple(side.run.name for side in self.sides)
@@ -293,9 +303,6 @@ class _Search:
         one, two = self.access(first), self.access(second)
         if first.side == second.side and exclusive(one.guards, two.guards):
             return
-        if self.mutexes(first) & self.mutexes(second):
-            self.benign[name, "both in sections of one mutex"] += 1
-            return
         if not (one.effect.known and two.effect.known):
             if self.unknown is not False:
                 kind = AnomalyKind.STALE_READ if self.unknown else AnomalyKind.UNDECIDED
@@ -315,11 +322,14 @@ class _Search:
         """Classify two accesses that both write."""
         for mine, other in ((first, second), (second, first)):
             for read in self.own_reads(mine):
-                if self.between(read, other, mine):
+                if self.between(read, other, mine) and not self.excluded((read, mine), (other,)):
                     self.add(
                         name, AnomalyKind.LOST_UPDATE, (read, other, mine), ((0, 1, 2), (0, 2, 1))
                     )
                     return
+        if self.excluded((first,), (second,)):
+            self.benign[name, "both in sections of one mutex"] += 1
+            return
         one, two = self.access(first), self.access(second)
         for access, mine, other in ((one, first, second), (two, second, first)):
             if access.effect.split and access.effect.access is Access.UPDATE:
@@ -334,12 +344,13 @@ class _Search:
     def read_and_write(self, name: str, read: Site, write: Site) -> None:
         """Classify a read and a write."""
         for back in self.write_backs(read):
-            if self.between(read, write, back):
-                self.add(
-                    name, AnomalyKind.LOST_UPDATE, (read, write, back), ((0, 1, 2), (0, 2, 1))
-                )
+            if self.between(read, write, back) and not self.excluded((read, back), (write,)):
+                self.add(name, AnomalyKind.LOST_UPDATE, (read, write, back), ((0, 1, 2), (0, 2, 1)))
                 return
-        self.stale.setdefault(read, write)
+        self.stale[read].append(write)
+        if self.excluded((read,), (write,)):
+            self.benign[name, "both in sections of one mutex"] += 1
+            return
         self.add(name, AnomalyKind.STALE_READ, (read, write), ((0, 1), (1, 0)))
 
     def own_reads(self, write: Site) -> list[Site]:
@@ -392,15 +403,15 @@ class _Search:
         for last in mine:
             covers = accesses[last].effect.access is Access.WRITE and accesses[last].guards <= both
             covers = covers and order.ordered(first.number, last)
-            if covers and order.ordered(second.number, last):
-                if all(
-                    order.ordered(last, n)
-                    or (order.ordered(n, first.number) and order.ordered(n, second.number))
-                    for n in mine
-                    if n != last and accesses[n].reads
-                ):
-                    self.benign[name.name, "overwritten before anybody reads"] += 1
-                    return True
+            covers = covers and order.ordered(second.number, last)
+            if covers and all(
+                order.ordered(last, n)
+                or (order.ordered(n, first.number) and order.ordered(n, second.number))
+                for n in mine
+                if n != last and accesses[n].reads
+            ):
+                self.benign[name.name, "overwritten before anybody reads"] += 1
+                return True
         return False
 
     # --- groups --------------------------------------------------------------------------
@@ -418,13 +429,15 @@ class _Search:
         places: object = None
         if len(self.sides) == 1:
             places = frozenset((access.location, access.op) for access in accesses)
-        key = (kind, (frozenset(access.op for access in accesses), places))
+        key = (kind, frozenset(access.op for access in accesses), places)
         found = self.found[name].get(key)
         if found is None:
             handles = {access.handle for access in accesses}
             automatic = all(access.automatic for access in accesses)
             if len(self.sides) == 1 and automatic and len(handles) > 1 and not note:
-                note = "documentation only: two handles of one variable, which `tf.function` does not order"
+                note = (
+                    "documentation only: `tf.function` does not order two handles of one variable"
+                )
             found = self.found[name][key] = _Found(sites, orders, 0, note)
         found.pairs += 1
 
@@ -432,10 +445,10 @@ class _Search:
         """Anomalies: on each variable the gravest kind, alike ones together."""
         torn = self.torn()
         covered = {name for names, _ in torn for name in names}
-        groups: dict[object, list[tuple[str, _Found]]] = defaultdict(list)
+        groups: dict[_Key, list[tuple[str, _Found]]] = defaultdict(list)
         rank = list(AnomalyKind)
         for name, by_key in self.found.items():
-            gravest = min((kind for kind, _ in by_key), key=rank.index)
+            gravest = min((key[0] for key in by_key), key=rank.index)
             if name in covered and gravest is not AnomalyKind.LOST_UPDATE:
                 continue
             total = sum(each.pairs for each in by_key.values())
@@ -444,16 +457,17 @@ class _Search:
                     each.pairs = total
                     groups[key].append((name, each))
                     break
-        anomalies = [
-            self.anomaly(key[0], [name for name, _ in each], each[0][1], sum(f.pairs for _, f in each))  # type: ignore[index]
-            for key, each in groups.items()
-        ]
-        for names, sites in torn:
-            pairs = sum(f.pairs for name in names for f in self.found[name].values())
+        anomalies = []
+        for (kind, _, _), alike in groups.items():
+            names = [name for name, _ in alike]
+            pairs = sum(found.pairs for _, found in alike)
+            anomalies.append(self.anomaly(kind, names, alike[0][1], pairs))
+        for variables, sites in torn:
+            pairs = sum(f.pairs for name in variables for f in self.found.get(name, {}).values())
             example = _Found(sites, ((0, 2, 3, 1), (0, 1, 2, 3)))
             if sites[2] == sites[3]:
                 example = _Found(sites[:3], ((0, 2, 1), (0, 1, 2)))
-            anomalies.append(self.anomaly(AnomalyKind.TORN_SNAPSHOT, names, example, pairs))
+            anomalies.append(self.anomaly(AnomalyKind.TORN_SNAPSHOT, variables, example, pairs))
         return sorted(anomalies, key=lambda each: rank.index(each.kind))
 
     def anomaly(
@@ -479,44 +493,75 @@ class _Search:
 
     def torn(self) -> list[tuple[tuple[str, ...], tuple[Site, Site, Site, Site]]]:
         """Torn snapshots: the variables, then two reads and the writes beside them."""
-        found = []
-        taken: set[Site] = set()
+        groups: list[tuple[set[str], tuple[Site, Site, Site, Site]]] = []
         for number, side in enumerate(self.sides):
             reads = [read for read in self.stale if read.side == number]
             mask = sum(1 << read.number for read in reads)
-            places = [mask & seen for _, seen in _places(side)]
-            for joined in _merged(places):
+            for joined in _merged(mask & seen for _, seen in _places(side)):
                 sites = [Site(number, n) for n in bits(joined)]
                 names = {self.access(site).resource.name for site in sites}
                 pair = self.torn_pair(sites) if len(names) > 1 else None
-                if pair is not None and not taken & {*sites}:
-                    taken |= {*sites}
-                    found.append((tuple(sorted(names)), pair))
-        unique: dict[tuple[str, ...], tuple[Site, Site, Site, Site]] = {}
-        for names, pair in found:
-            unique.setdefault(names, pair)
-        return list(unique.items())
+                if pair is None:
+                    continue
+                for each in [each for each in groups if each[0] & names]:
+                    groups.remove(each)
+                    names |= each[0]
+                    pair = each[1]
+                groups.append((names, pair))
+        lost = {
+            name
+            for name, by_key in self.found.items()
+            if any(kind is AnomalyKind.LOST_UPDATE for kind, _, _ in by_key)
+        }
+        return [(tuple(sorted(names)), pair) for names, pair in groups if names - lost]
 
     def torn_pair(self, reads: Sequence[Site]) -> tuple[Site, Site, Site, Site] | None:
         """Two of the reads, with writes that may come between them."""
-        first = reads[0]
-        for second in reads[1:]:
+        for first, second in combinations(reads[:_READS], 2):
             one, two = self.access(first), self.access(second)
             if one.resource == two.resource or (one.compiled >= 0 and one.compiled == two.compiled):
                 continue
             for early, late in ((first, second), (second, first)):
-                order = self.sides[early.side].order
-                if not order.ordered(late.number, early.number):
-                    return early, late, self.stale[early], self.stale[late]
+                if self.sides[early.side].order.ordered(late.number, early.number):
+                    continue
+                writes = self.stale[early], self.stale[late]
+                apart = [self.not_together((early, late), *both) for both in (writes, writes[::-1])]
+                if apart[0] and writes[1]:
+                    return early, late, apart[0][0], self.beside(apart[0][0], writes[1])
+                if apart[1] and writes[0]:
+                    return early, late, self.beside(apart[1][0], writes[0]), apart[1][0]
         return None
+
+    def not_together(
+        self, reads: tuple[Site, Site], some: Sequence[Site], others: Sequence[Site]
+    ) -> list[Site]:
+        """Writes without one of the others in a section that excludes both reads."""
+        return [
+            each
+            for each in some
+            if not any(
+                each.side == other.side and self.excluded(reads, (each, other)) for other in others
+            )
+        ]
+
+    def beside(self, write: Site, others: Sequence[Site]) -> Site:
+        """One of the other writes, if possible of the same run."""
+        return next((each for each in others if each.side == write.side), others[0])
 
     def access(self, site: Site) -> Instance:
         """The access at a site."""
         return self.sides[site.side].run.accesses[site.number]
 
-    def mutexes(self, site: Site) -> frozenset[str]:
-        """The mutexes locked around an access."""
-        return self.sides[site.side].mutexes[site.number]
+    def excluded(self, some: tuple[Site, ...], others: tuple[Site, ...]) -> bool:
+        """True if some are in one section, the others in another, and both of one mutex."""
+        mine, theirs = self.sections(some), self.sections(others)
+        return bool(mine and theirs and mine.keys() & theirs.keys())
+
+    def sections(self, sites: tuple[Site, ...]) -> dict[str, int]:
+        """Mutexes of the sections that hold all these accesses of one run."""
+        side = self.sides[sites[0].side]
+        common = frozenset.intersection(*(side.locks[site.number] for site in sites))
+        return {side.mutex(lock): lock for lock in common}
 
 
 def _places(side: Analyzed) -> Iterator[tuple[str, int]]:
@@ -549,7 +594,7 @@ def _merged(masks: Iterable[int]) -> list[int]:
     return joined
 
 
-def _by_resource(side: Analyzed, unknown: bool | None) -> dict[str, int]:
+def _by_resource(side: Analyzed, *, unknown: bool | None) -> dict[str, int]:
     """Accesses by resource; those of unknown ops are of every resource."""
     found: dict[str, int] = defaultdict(int)
     anything = 0

@@ -129,7 +129,9 @@ def _repairs(
         else:
             yield "do not start these runs together, or put the accesses into one CriticalSection"
         return
-    names = [f"{each.operation} ({each.where})" if each.file else each.operation for each in accesses]
+    names = [
+        f"{each.operation} ({each.where})" if each.file else each.operation for each in accesses
+    ]
     if anomaly.note.startswith("documentation"):
         yield f"use one handle, or: {_edge(names[first], names[last])}"
     elif len(anomaly.sites) == 3 and anomaly.kind is AnomalyKind.LOST_UPDATE:
@@ -164,11 +166,9 @@ def _evidence(side: Analyzed) -> Iterator[ReportedPath]:
         for number in bits(mask):
             access = run.accesses[number]
             near = order.before[number] & (mask if access.writes else writes)
+            for other in reversed(list(bits(near))):
+                near &= ~order.before[other]
             for other in bits(near):
-                if near & ~order.before[other] & ~(1 << other) and any(
-                    order.ordered(other, between) for between in bits(near)
-                ):
-                    continue
                 one = run.accesses[other]
                 if one.node == access.node or exclusive(one.guards, access.guards):
                     continue

@@ -54,6 +54,11 @@ class Effect:
     shows: bool = False
     known: bool = True
 
+    @property
+    def writes(self) -> bool:
+        """True if it changes the contents."""
+        return self.access is not None and self.access.writes
+
 
 NONE: Final = Effect()
 UNKNOWN: Final = Effect(known=False)

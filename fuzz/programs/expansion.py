@@ -109,7 +109,7 @@ class Instance:
     @property
     def writes(self) -> bool:
         """True if it changes the contents."""
-        return self.effect.access is not None and self.effect.access.writes
+        return self.effect.writes
 
 
 @dataclass(slots=True)
@@ -378,7 +378,10 @@ class _Expander:
         if entry.function:
             function = self.facts.function(entry.function)
             arguments = [self.argument(name) for name in function.arguments]
-            results, _ = self.body(_Context(function), arguments)
+            compiled = -1
+            if function.compiled:
+                compiled = self.node("compiled", (each.node for each in arguments))
+            results, _ = self.body(_Context(function, "", compiled, compiled=compiled), arguments)
         else:
             function = _needed(self.program, entry)
             values = self.operations(_Context(function), {})
@@ -446,9 +449,7 @@ class _Expander:
         exits = self.node(f"{context.path}end", (), dict.fromkeys(ends), context.guards)
         return results, exits
 
-    def operations(
-        self, context: _Context, given: dict[str, Value]
-    ) -> _Values:
+    def operations(self, context: _Context, given: dict[str, Value]) -> _Values:
         """Add the operations of a graph or function; the value of each output that is used."""
         operations, switches = self.facts.sorted(context.function)
         values = _Values(given)
@@ -551,8 +552,8 @@ class _Adder:
         each = self.each
         node = self.new(inputs, after)
         if each.op in HANDLES and not any(value.handles for value in inputs):
-            handle = (self.resource(), node)
-            self.done(node, Value(node, (handle,), each.op in REFERENCES))
+            provided = (self.resource(), node)
+            self.done(node, Value(node, (provided,), each.op in REFERENCES))
             return
         if each.op == "Identity" and inputs:
             self.expander.alias[node] = self.expander.alias.get(inputs[0].node, inputs[0].node)
@@ -597,7 +598,7 @@ class _Adder:
             for resource, handle in value.handles if not value.reference else ():
                 if effect is not NONE and (effect.access or not effect.known):
                     lock = self.access(node, resource, effect, handle)
-        self.done(node, Value(node, (), False, lock if each.op == "MutexLock" else -1))
+        self.done(node, Value(node, lock=lock if each.op == "MutexLock" else -1))
 
     def dereference(self, node: int, inputs: Iterable[Value]) -> None:
         """Add the reads of references that are given."""
@@ -695,7 +696,8 @@ class _Adder:
 
     def call(self, inputs: Sequence[Value], after: Sequence[int]) -> None:
         """Add a function where it is called."""
-        compiled = self.each.compiled and self.context.compiled < 0
+        function = self.expander.facts.function(self.each.bodies[0])
+        compiled = (self.each.compiled or function.compiled) and self.context.compiled < 0
         entry = self.new(inputs if compiled else (), after, f"{self.label}/begin")
         context = self.inside(self.each.bodies[0], "", entry, NO_GUARDS)
         if compiled:

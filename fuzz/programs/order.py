@@ -109,9 +109,7 @@ def order_of(run: Expanded) -> Order:
                 del before[source], values[source]
         if not users[node] and node not in kept:
             del before[node], values[node]
-    seen = [
-        (what, values[node] | shows.get(node, 0)) for node, what in dict.fromkeys(run.sinks)
-    ]
+    seen = [(what, values[node] | shows.get(node, 0)) for node, what in dict.fromkeys(run.sinks)]
     return Order(
         tuple(before[access.node] for access in run.accesses),
         tuple(values[access.node] for access in run.accesses),
@@ -149,7 +147,11 @@ def path(run: Expanded, first: int, second: int) -> list[tuple[int, str]]:
     while todo and first not in found:
         node = todo.popleft()
         chosen = [source for source, _ in run.choices.get(node, ())]
-        for sources, kind in ((run.data[node], "data"), (run.control[node], "control"), (chosen, "data")):
+        for sources, kind in (
+            (run.data[node], "data"),
+            (run.control[node], "control"),
+            (chosen, "data"),
+        ):
             for source in sources:
                 if source >= first and source not in found:
                     found[source] = (node, kind)

@@ -81,6 +81,8 @@ class Function:
     ----------
     automatic : bool
         True if `tf.function` traced it, which adds automatic control dependencies.
+    compiled : bool
+        True if XLA compiles it.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Function:
     arguments: tuple[str, ...] = ()
     results: tuple[Output, ...] = ()
     automatic: bool = False
+    compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,10 @@ def matches(printed: Sequence[str], expected: Sequence[str]) -> bool:
 RUNNING = [page for page in PAGES if any(block.runs for block in blocks(page))]
 
 
-LONG = {f"docs/{name}.md" for name in ("campaigns", "engines", "force", "nightly", "tensorflow")}
+LONG = {
+    f"docs/{name}.md"
+    for name in ("campaigns", "check", "engines", "force", "nightly", "tensorflow")
+}
 """Their commands run for more than five seconds, and have tests of their own: `make nightly`."""
 IN_TIME = [page for page in RUNNING if os.environ.get(WHOLE) or name_of(page) not in LONG]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from litmusfuzz.fuzz.programs.program import ProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 ENTRY_POINTS = ("train", "eval", "predict", "save", "reset_metrics")
 
@@ -43,19 +43,21 @@ def entry_points(model: Any, specs: Sequence[Any]) -> dict[str, Any]:
         found["eval"] = _traced(tf, "test_step", model.test_step, data)
     found["predict"] = _traced(tf, "predict_step", model.predict_step, (inputs,))
 
-    @tf.function
     def save() -> list[Any]:
         return [tf.identity(_value(each)) for each in _variables(model)]
 
-    found["save"] = save.get_concrete_function()
+    found["save"] = tf.function(save).get_concrete_function()
     if compiled and any(metric.variables for metric in model.metrics):
-
-        @tf.function
-        def reset_metrics() -> None:
-            model.reset_metrics()
-
-        found["reset_metrics"] = reset_metrics.get_concrete_function()
+        found["reset_metrics"] = tf.function(_reset(model)).get_concrete_function()
     return found
+
+
+def _reset(model: Any) -> Callable[[], None]:
+    def reset_metrics() -> None:
+        for metric in model.metrics:
+            metric.reset_state()
+
+    return reset_metrics
 
 
 def _types(tf: Any, model: Any, specs: Sequence[Any]) -> tuple[Any, Any]:
@@ -66,7 +68,9 @@ def _types(tf: Any, model: Any, specs: Sequence[Any]) -> tuple[Any, Any]:
         inputs.append(given.pop(0) if given else tf.TensorSpec(shape, each.dtype))
     if not inputs:
         if not given:
-            raise ProgramError("the model does not say what its inputs are: give --input float32[8,4]")
+            raise ProgramError(
+                "the model does not say what its inputs are: give --input float32[8,4]"
+            )
         inputs = [given.pop(0)]
     targets = given
     if not targets:
@@ -78,7 +82,9 @@ def _types(tf: Any, model: Any, specs: Sequence[Any]) -> tuple[Any, Any]:
             else:
                 targets.append(tf.TensorSpec(shape, each.dtype))
     if not targets:
-        raise ProgramError("the targets are not known: give them after the inputs, --input float32[8,1]")
+        raise ProgramError(
+            "the targets are not known: give them after the inputs, --input float32[8,1]"
+        )
     return _joined(inputs), _joined(targets)
 
 
@@ -113,5 +119,6 @@ def _variables(model: Any) -> list[Any]:
 
 
 def _value(variable: Any) -> Any:
-    inner = getattr(variable, "value", variable)
-    return inner.read_value() if hasattr(inner, "read_value") else inner
+    """The variable's value, of Keras or of TensorFlow."""
+    value = variable.value
+    return value() if callable(value) else value

@@ -122,7 +122,9 @@ def _spec(tf: Any, text: str) -> Any:
     match = _INPUT.fullmatch(text.strip())
     if match is None or not hasattr(tf, match["dtype"]):
         raise ProgramError(f"--input: cannot read {text!r:.80}; write float32[8,4] or int32")
-    shape = [None if n.strip() == "?" else int(n) for n in (match["shape"] or "").split(",") if n.strip()]
+    shape = [
+        None if n.strip() == "?" else int(n) for n in (match["shape"] or "").split(",") if n.strip()
+    ]
     return tf.TensorSpec(shape, getattr(tf, match["dtype"]))
 
 
@@ -141,7 +143,9 @@ def _concrete(tf: Any, target: str, value: Any, specs: Sequence[Any]) -> Any:
         return value.get_concrete_function(*given)
     except TypeError as error:
         text = str(error).splitlines()[0]
-        raise ProgramError(f"{target}: needs example inputs, --input float32[8,4]: {text}") from None
+        raise ProgramError(
+            f"{target}: needs example inputs, --input float32[8,4]: {text}"
+        ) from None
     except Exception as error:  # noqa: BLE001 - the user's function, which may raise anything
         text = (str(error).splitlines() or [""])[0]
         raise ProgramError(f"{target}: tracing failed: {type(error).__name__}: {text}") from None
@@ -174,7 +178,7 @@ def _functions(
     functions: dict[str, Function] = {}
     sources: dict[tuple[str, str], Location] = {}
     entries = []
-    names: dict[int, Resource] = {}
+    names: dict[object, Resource] = {}
     for run, function in concrete.items():
         definition = function.function_def
         own = definition.signature.name
@@ -191,14 +195,12 @@ def _functions(
     )
 
 
-def _resources(function: Any, names: dict[int, Resource]) -> dict[str, Resource]:
+def _resources(function: Any, names: dict[object, Resource]) -> dict[str, Resource]:
     """The resource of each captured handle, and of each argument that is a handle.
 
     A handle that two functions capture is one resource, and so is one that a function captures
     twice.
     """
-    import tensorflow as tf
-
     variables = {id(each.handle): each for each in function.graph.variables}
     arguments = [each.name for each in function.function_def.signature.input_arg]
     types = [each.type for each in function.function_def.signature.input_arg]
@@ -216,7 +218,7 @@ def _resources(function: Any, names: dict[int, Resource]) -> dict[str, Resource]
         key = _identity(handle)
         if key not in names:
             variable = variables.get(id(handle))
-            resource = Resource(argument, _kind(handle))
+            resource = Resource(_handle_name(handle, argument), _kind(handle))
             if variable is not None:
                 shape = variable.shape
                 known = tuple(shape.as_list()) if shape.is_fully_defined() else None
@@ -230,19 +232,22 @@ def _resources(function: Any, names: dict[int, Resource]) -> dict[str, Resource]
             taken.add(resource.name)
             names[key] = resource
         found[argument] = names[key]
-    del tf
     return found
 
 
-def _identity(handle: Any) -> int:
-    """Identity of the resource behind an eager handle: its container and name, else the tensor's."""
-    try:
-        value = handle.numpy() if False else handle
-        text = str(value)
-    except Exception:  # noqa: BLE001 - a handle that cannot be shown is only itself
-        text = ""
-    match = re.search(r'ResourceHandle\(name="([^"]*)", device="([^"]*)", container="([^"]*)"', text)
-    return hash(match.groups()) if match else id(handle)
+_HANDLE: Final = re.compile(r'ResourceHandle\(name="([^"]*)", device="[^"]*", container="([^"]*)"')
+
+
+def _identity(handle: Any) -> object:
+    """Identity of the resource behind an eager handle: its container and name."""
+    match = _HANDLE.search(str(handle))
+    return match.groups() if match else id(handle)
+
+
+def _handle_name(handle: Any, argument: str) -> str:
+    """The resource's name, as the handle has it; the argument's if there is none."""
+    match = _HANDLE.search(str(handle))
+    return re.sub(r"[/_]\d+$", "", match[1]) if match and match[1] else argument
 
 
 def _kind(handle: Any) -> str:
@@ -253,7 +258,7 @@ def _kind(handle: Any) -> str:
     return "queue" if "Queue" in text else "variable"
 
 
-_SITE: Final = re.compile(r"[/\\](site-packages|dist-packages)[/\\](tensorflow|keras|tf_keras)[/\\]")
+_LIBRARIES: Final = re.compile(r"[/\\](site|dist)-packages[/\\]")
 
 
 def _locate(graph: Any, name: str, sources: dict[tuple[str, str], Location]) -> None:
@@ -266,7 +271,7 @@ def _locate(graph: Any, name: str, sources: dict[tuple[str, str], Location]) -> 
         for operation in each.get_operations():
             location = None
             for frame in operation.traceback or ():
-                if not _SITE.search(frame.filename) and frame.filename.startswith(here):
+                if not _LIBRARIES.search(frame.filename) and frame.filename.startswith(here):
                     location = Location(frame.filename.removeprefix(here), frame.lineno)
             if location is not None:
                 sources[owner, operation.name] = location

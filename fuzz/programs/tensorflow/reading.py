@@ -70,7 +70,9 @@ def read_file(path: str, runs: Mapping[str, Sequence[str]]) -> Program:
         graph = graph_pb2.GraphDef()
         graph.library.function.append(function)
         return graph_program(path, graph, runs or {"run": [function.signature.name]})
-    raise ProgramError(f"{path}: is no GraphDef, FunctionDef or SavedModel, neither binary nor text")
+    raise ProgramError(
+        f"{path}: is no GraphDef, FunctionDef or SavedModel, neither binary nor text"
+    )
 
 
 def _parsed(data: bytes, kind: Any) -> Any:
@@ -166,7 +168,12 @@ def from_function_def(definition: Any) -> Function:
     )
     operations = tuple(_operation(node, in_function=True) for node in definition.node_def)
     return Function(
-        signature.name, operations, arguments, results, automatic=bool(definition.control_ret)
+        signature.name,
+        operations,
+        arguments,
+        results,
+        automatic=bool(definition.control_ret),
+        compiled=_true(definition.attr, "_XlaMustCompile"),
     )
 
 

@@ -1,0 +1,136 @@
+"""Races planted in programs that are as users write them: all are reported, no repaired one is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from litmusfuzz.fuzz.programs.checking import check, concurrent_runs
+from litmusfuzz.fuzz.programs.tensorflow.modules import read_modules
+
+FOLDER = Path(__file__).parent / "planted"
+STEP = {"step": ["step"]}
+
+GRAPHS = {
+    "two_assigns": ("step", {("order only", "x")}),
+    "loss": ("step loss", {("stale read", "weight")}),
+    "average": ("step", {("stale read", "weight")}),
+    "early_read": ("step", {("stale read", "weight")}),
+    "metric": ("step mean", {("torn snapshot", "count total")}),
+    "swap": ("step", {("stale read", "a b")}),
+    "schedule": ("step", {("stale read", "number")}),
+    "summary": ("step norm", {("stale read", "weight")}),
+    "statistics": ("step normalized", {("stale read", "mean")}),
+    "zero": ("step", {("stale read", "gradient")}),
+    "target": ("step", {("stale read", "online")}),
+    "reference": ("step twice", {("stale read", "weight")}),
+    "branch": ("step seen", {("stale read", "x")}),
+    "functional_branch": ("step seen", {("stale read", "x")}),
+    "hoisted": ("step seen", {("stale read", "x")}),
+    "iterations": ("step", {("lost update", "x")}),
+    "functional_loop": ("step seen", {("stale read", "x")}),
+    "calls": ("step", {("lost update", "x")}),
+    "handles": ("step seen", {("stale read", "x")}),
+}
+"""By name: what is fetched, and the anomalies of the racy graph, each with its variables."""
+
+FUNCTIONS = {
+    "step": ("step_racy", "step_racy", {("stale read", "weight")}),
+    "count": ("count_racy", "count_racy", {("lost update", "counter")}),
+    "mean": ("record_racy", "mean_racy", {("torn snapshot", "seen total")}),
+    "reset": (
+        "record_racy",
+        "reset_racy",
+        {("order only", "seen total")},
+    ),
+    "follow": ("descend_racy", "follow_racy", {("stale read", "online")}),
+    "predict": ("fit_racy", "predict_racy", {("torn snapshot", "bias kernel")}),
+    "one section": (
+        "fit_repaired",
+        "predict_without_section",
+        {("torn snapshot", "bias kernel")},
+    ),
+    "two sections": (
+        "fit_repaired",
+        "predict_in_two_sections",
+        {("torn snapshot", "bias kernel")},
+    ),
+    "accumulation": ("accumulate_racy", "apply_racy", {("stale read", "gradients")}),
+    "rate": ("tune_racy", "lower_racy", {("stale read", "rate")}),
+    "best": ("best_racy", "best_racy", {("lost update", "best")}),
+    "words": ("learn_racy", "look_up_racy", {("stale read", "table")}),
+    "embedding": ("embed_racy", "embed_racy", {("lost update", "embedding")}),
+    "compiled": ("compiled_racy", "compiled_racy", {("lost update", "compiled")}),
+    "loop": ("many_steps_racy", "snapshot_racy", {("torn snapshot", "first second")}),
+    "nested": ("nested_racy", "double", {("lost update", "shared")}),
+}
+REPAIRED = (
+    ("step_repaired", "step_repaired"),
+    ("count_repaired", "count_repaired"),
+    ("record_repaired", "mean_repaired"),
+    ("record_repaired", "reset_repaired"),
+    ("descend_repaired",),
+    ("fit_repaired", "predict_repaired"),
+    ("accumulate_repaired", "apply_repaired"),
+    ("tune_repaired", "lower_racy"),
+    ("best_repaired", "best_repaired"),
+    ("look_up_repaired",),
+    ("embed_repaired", "embed_repaired"),
+    ("compiled_repaired", "compiled_repaired"),
+    ("many_steps_repaired", "snapshot_repaired"),
+    ("nested_repaired", "double"),
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.chdir(FOLDER)
+
+
+def anomalies_of(targets: list[str], runs: dict[str, list[str]]) -> set[tuple[str, str]]:
+    """Kind and variables of each anomaly; one target given twice runs beside itself."""
+    program = read_modules(list(dict.fromkeys(targets)), [], runs).program
+    names = {each.name: each for each in program.entries}
+    own = [] if runs else [",".join(target.partition(":")[2] for target in targets)]
+    pairs = concurrent_runs(program, own if len(targets) > 1 else [], names)
+    report, _ = check(program, pairs)
+    for each in report.anomalies:
+        assert all(access.file.endswith(".py") for access in each.accesses), each
+    return {(each.kind, " ".join(each.variables)) for each in report.anomalies}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_race_of_a_graph_is_reported_and_its_repair_is_not(name: str) -> None:
+    fetches, expected = GRAPHS[name]
+    runs = {"step": fetches.split()}
+    assert anomalies_of([f"sessions:{name}_racy"], runs) == expected
+    assert anomalies_of([f"sessions:{name}_repaired"], runs) == set()
+
+
+def test_two_runs_of_a_graph() -> None:
+    runs = {"train": ["train"], "copy": ["copy"]}
+    expected = {("torn snapshot", "bias kernel")}
+    assert anomalies_of(["sessions:two_runs_racy"], runs) == expected
+    assert anomalies_of(["sessions:two_runs_repaired"], runs) == set()
+
+
+def test_branches_of_one_predicate_never_meet() -> None:
+    assert anomalies_of(["sessions:both_branches_repaired"], STEP) == set()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_race_of_two_functions_is_reported(name: str) -> None:
+    first, second, expected = FUNCTIONS[name]
+    assert anomalies_of([f"side_by_side:{first}", f"side_by_side:{second}"], {}) == expected
+
+
+@pytest.mark.parametrize("names", REPAIRED, ids=" ".join)
+def test_no_race_of_repaired_functions_is_reported(names: tuple[str, ...]) -> None:
+    assert anomalies_of([f"side_by_side:{name}" for name in names], {}) == set()
+
+
+def test_the_programs_were_imported_from_the_tests() -> None:
+    assert Path(str(sys.modules["sessions"].__file__)).parent == FOLDER
