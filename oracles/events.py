@@ -47,7 +47,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import CLUSTER, HandleAttrs, Kind, MalformedTest, SectionAttrs
 from litmusfuzz.oracles.errors import NoProgramOrder, OpFails, TestTooLarge
-from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.oracles.model import FRONT_ENDS, Axiom
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -332,6 +332,10 @@ class Strictness:
     late: bool = False
 
 
+_STRICTEST: Final = Strictness(parallel=1, gathers=True, late=True)
+"""One thing at a time."""
+
+
 def strictnesses(
     test: LitmusTest, model: Model, *, every: bool = False
 ) -> Iterator[dict[str, Strictness]]:
@@ -420,7 +424,7 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
         graph = Graph("", nodes)
         if Axiom.PROGRAM_ORDER in model.axioms:
             graph = in_program_order(graph)
-        if top and Axiom.IN_TURN in model.axioms:
+        if _in_turn(model, top=top):
             graph = one_by_one(graph)
         late = set(late)
         for kind, step in steps(graph, clusters_of(nodes, test.clusters)):
@@ -484,7 +488,7 @@ def unfold(
     semantics.md, section 2 (the column "events") and section 3; RFC, rules 1
     to 4 and "Resource Update Operations".
     """
-    if test.clusters and {Axiom.PROGRAM_ORDER, Axiom.IN_TURN} & model.axioms:
+    if test.clusters and FRONT_ENDS & model.axioms:
         name = test.clusters[0].name
         raise NoProgramOrder(f"clusters.{name}: no program has clusters (model {model.name})")
     unfolder = _Unfolder(test, model, strictness or {})
@@ -497,7 +501,9 @@ def unfold(
         graph = test.graph_of(run) if Axiom.FETCHES in model.axioms else graphs[run.graph]
         # RFC, rule 3: a run's source comes after the sinks of the runs before it.
         source: tuple[int, ...] = ()
-        if Axiom.RUNS in model.axioms:
+        if Axiom.SEQUENCE in model.axioms:
+            source = tuple(ended.values())
+        elif Axiom.RUNS in model.axioms:
             source = tuple(ended[name] for name in run.after)
         first = unfolder.mark()
         frame = _Frame(run.name if len(runs) > 1 else "", source)
@@ -596,6 +602,12 @@ class _Unfolder:
         others = self.silent[silent:silents]
         return self.token(Join((done, *others))) if others else done
 
+    def strictness_of(self, node: Node) -> Strictness:
+        """Return how strict the executor is with a loop, conditional or call."""
+        if Axiom.SEQUENCE in self.model.axioms:
+            return _STRICTEST
+        return self.strictness.get(node.name, Strictness())
+
     def fed(self, run: Run, graph: Graph) -> dict[str, int]:
         """Add the values that a run feeds; return their tokens by placeholder."""
         return {
@@ -669,7 +681,7 @@ class _Unfolder:
         """
         if Axiom.PROGRAM_ORDER in self.model.axioms:
             graph = in_program_order(graph)
-        in_turn = top and Axiom.IN_TURN in self.model.axioms
+        in_turn = _in_turn(self.model, top=top)
         if in_turn:
             graph = one_by_one(graph)
         self.spend(len(scope) + len(graph.nodes))
@@ -809,7 +821,7 @@ class _Unfolder:
         frame: _Frame,
     ) -> dict[str, int]:
         """Add both branches of a conditional; the branch not taken is dead."""
-        strict = self.strictness.get(node.name, Strictness())
+        strict = self.strictness_of(node)
         scope = {inner: values[outer] for inner, outer in attrs.captures}
         if strict.gathers:
             waits += (predicate, *scope.values())
@@ -839,7 +851,7 @@ class _Unfolder:
         frame: _Frame,
     ) -> dict[str, int]:
         """Add the instances of a call's body; the call itself is ready when all are done."""
-        strict = self.strictness.get(node.name, Strictness())
+        strict = self.strictness_of(node)
         scope = {inner: values[outer] for inner, outer in attrs.captures}
         if strict.gathers:
             waits += tuple(scope.values())
@@ -871,7 +883,7 @@ class _Unfolder:
         frame: _Frame,
     ) -> dict[str, int]:
         """Add a loop's iterations, up to its bound."""
-        strict = self.strictness.get(node.name, Strictness())
+        strict = self.strictness_of(node)
         parallel = strict.parallel
         if parallel is None and has_window(self.test, node, self.model):
             parallel = attrs.parallel_iterations
@@ -1104,6 +1116,11 @@ def needed_nodes(test: LitmusTest) -> frozenset[str]:
         if more <= needed:
             return frozenset(needed)
         needed |= more
+
+
+def _in_turn(model: Model, *, top: bool) -> bool:
+    """Return True if the nodes of a graph (`top`) or of a body come one after another."""
+    return Axiom.SEQUENCE in model.axioms or (top and Axiom.IN_TURN in model.axioms)
 
 
 def one_by_one(graph: Graph) -> Graph:

@@ -81,6 +81,11 @@ class Axiom(StrEnum):
     """Eager execution, which is synchronous: the nodes of a run's graph come in the order of
     the file, each wholly done before the next. Inside of a node with a body it orders nothing."""
 
+    SEQUENCE = "one thing at a time"
+    """A program of one thread: the nodes of every graph and body come in the order of the file,
+    each wholly done before the next, iterations one after another, and runs in the order of the
+    file. A test has a single outcome then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -90,17 +95,21 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-_FRONT_ENDS: Final = frozenset({Axiom.PROGRAM_ORDER, Axiom.IN_TURN})
-EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE} - _FRONT_ENDS)
+FRONT_ENDS: Final = frozenset({Axiom.PROGRAM_ORDER, Axiom.IN_TURN, Axiom.SEQUENCE})
+"""Axioms of front ends, which add order to a graph."""
+EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE} - FRONT_ENDS)
 ACD: Final = Model("acd", EXECUTOR.axioms | {Axiom.PROGRAM_ORDER})
 PROGRAM: Final = Model("program", EXECUTOR.axioms | {Axiom.IN_TURN})
+SEQUENTIAL: Final = Model("sequential", PROGRAM.axioms | {Axiom.SEQUENCE})
 RFC: Final = Model(
     "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
 )
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
 """The models of semantics.md, weakest first: a corpus file has an allowed set for each."""
 
-GUARANTEES: Final = MappingProxyType({**MODELS, ACD.name: ACD, PROGRAM.name: PROGRAM})
+GUARANTEES: Final = MappingProxyType(
+    {**MODELS, **{model.name: model for model in (ACD, PROGRAM, SEQUENTIAL)}}
+)
 """Every model that an executor can guarantee."""
 
 

@@ -287,7 +287,8 @@ class _ColouredGraph:
     ) -> None:
         self.test = test
         self.kept = frozenset(names)
-        self.in_file_order = order
+        self.one_thread = Axiom.SEQUENCE in model.axioms
+        self.in_file_order = order or self.one_thread
         self.rewriter = Rewriter.of(test)
         self.values = _Values(test)
         self.number: dict[tuple[str, object], int] = {}
@@ -300,11 +301,15 @@ class _ColouredGraph:
         self._resources()
         in_order = Axiom.PROGRAM_ORDER in model.axioms
         clustered = {name for cluster in test.clusters for name in cluster.members}
-        for graph in test.graphs:
-            here = self._vertex("graph", graph.name)
+        for place, graph in enumerate(test.graphs):
+            here = self._vertex("graph", graph.name, *self._turn(place))
             turn = one_by_one(graph) if Axiom.IN_TURN in model.axioms else None
             self._level(graph, here, "in", in_order=in_order, clustered=clustered, turn=turn)
         self._client()
+
+    def _turn(self, place: int) -> tuple[str, ...]:
+        """The colour of a graph or run by its place in the file, which matters in one thread."""
+        return (f"{place:04}",) if self.one_thread else ()
 
     def _resources(self) -> None:
         test = self.test
@@ -421,8 +426,8 @@ class _ColouredGraph:
             here = self._vertex("cluster", cluster.name)
             for position, name in enumerate(cluster.members):
                 self._edge(f"member {position}", here, self.number["value", name])
-        for run in self.rewriter.client:
-            here = self._vertex("run", run.name)
+        for place, run in enumerate(self.rewriter.client):
+            here = self._vertex("run", run.name, *self._turn(place))
             self._edge("of", here, self.number["graph", run.graph])
             for name in run.after:
                 self._edge("after", here, self.number["run", name])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
-from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.oracles.model import FRONT_ENDS
 from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
 from litmusfuzz.reports.events import Compared, Generated, NotRun
 
@@ -485,7 +485,7 @@ class Dispatcher:
             oracle = explorer_or_none(test, model, self.settings.budget)
             if oracle is None:
                 message = f"seed {self.settings.seed}, test {index}: a value of 2**24"
-                ordered = {Axiom.PROGRAM_ORDER, Axiom.IN_TURN} & model.axioms
+                ordered = FRONT_ENDS & model.axioms
                 assert ordered, message
                 continue
             oracles[model.name] = CachingOracle(oracle)
