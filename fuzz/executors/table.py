@@ -40,6 +40,7 @@ EXECUTORS: Final = MappingProxyType(
         "tf": "litmusfuzz.fuzz.executors.tensorflow.executor:TensorFlowExecutor",
         "native": "litmusfuzz.fuzz.executors.native.executor:NativeExecutor",
         "jax": "litmusfuzz.fuzz.executors.jax_clustered.executor:JaxClusteredExecutor",
+        "jax_refs": "litmusfuzz.fuzz.executors.jax_refs.executor:JaxRefsExecutor",
         CANARY: "litmusfuzz.fuzz.mutants.canary:Canary",
         "mutant/stale-reads": "litmusfuzz.fuzz.mutants.stale_reads:StaleReads",
         "mutant/torn-scatter": "litmusfuzz.fuzz.mutants.scatter:TornScatter",

@@ -1,0 +1,463 @@
+"""Litmus ops, loops, conditionals and calls as JAX code over references.
+
+Values of the model are JAX arrays, variables are references, bodies are Python functions. Integers
+wrap around; floats hold integers below 2**24, so that the order of additions does not matter.
+
+Importing this module configures JAX, which must happen before the first array.
+
+References
+----------
+docs/jax-references.md; semantics.md, section 2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from litmusfuzz.corpus.ops import MomentumAttrs
+from litmusfuzz.fuzz.executors.traced.inputs import rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from litmusfuzz.corpus.model import Node
+    from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+    from litmusfuzz.fuzz.executors.traced.walk import BodyCode, LoopCode
+
+# int64 and float64 are dtypes of the model.
+jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
+# Virtual CPU devices, for programs on several.
+jax.config.update("jax_num_cpu_devices", val=4)  # type: ignore[no-untyped-call]
+# Failures are grouped by the place in JAX that raised them.
+jax.config.update("jax_traceback_filtering", val="off")  # type: ignore[no-untyped-call]
+
+Array = Any
+Ref = Any
+
+_PURE: dict[str, Callable[..., Array]] = {
+    "Identity": lambda x: x,
+    "Neg": jnp.negative,
+    "Relu": lambda x: jnp.maximum(x, jnp.zeros((), x.dtype)),
+    "AddV2": jnp.add,
+    "Sub": jnp.subtract,
+    "Mul": jnp.multiply,
+    "Maximum": jnp.maximum,
+    "Minimum": jnp.minimum,
+    "Less": jnp.less,
+    "Equal": jnp.equal,
+    "Select": lambda c, t, e: jnp.where(_spread(c, t), t, e),
+    "ReluGrad": lambda g, f: jnp.where(f > 0, g, jnp.zeros_like(g)),
+    # By default a GPU multiplies float32 with fewer bits.
+    "MatMul": lambda a, b: jnp.matmul(a, b, precision=lax.Precision.HIGHEST),
+}
+PURE_OPS = frozenset(_PURE)
+
+_COMBINE: dict[str, Callable[[Array, Array], Array]] = {
+    "Add": jnp.add,
+    "Sub": jnp.subtract,
+    "Mul": jnp.multiply,
+    "Min": jnp.minimum,
+    "Max": jnp.maximum,
+}
+
+
+def _spread(condition: Array, like: Array) -> Array:
+    """A scalar condition, or one with rows, for values that may have lanes."""
+    return condition if condition.ndim in (0, like.ndim) else condition[..., None]
+
+
+class Lowering:
+    """JAX as a traced system (`traced.walk.System`), as the settings have programs written.
+
+    Parameters
+    ----------
+    settings : Settings
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    # --- ops -----------------------------------------------------------------------------
+
+    def pure(self, node: Node, operands: Sequence[Array]) -> Array:
+        """The result of a pure op with operands."""
+        return _PURE[node.op](*operands)
+
+    def read(self, node: Node, reference: Ref, rows: Array | None) -> Array:
+        """Read a reference: whole, or rows of it."""
+        if rows is not None:
+            return self.rows(node, reference, rows)
+        how = self.settings.reads
+        if how == "get":
+            return jax.ref.get(reference)
+        if reference.ndim and how == "pieces":
+            return jnp.concatenate([reference[:1], reference[1:]])
+        if reference.ndim and how == "view":
+            return reference.at[...][...]
+        return reference[...]
+
+    def rows(self, node: Node, reference: Ref, rows: Array) -> Array:
+        """Rows of a reference, as the settings name them."""
+        numbers = rows_of(node)
+        assert numbers is not None
+        how = self.settings.indices
+        if how == "scalar":
+            return jnp.stack([reference[rows[i]] for i in range(len(numbers))])
+        if how == "slice" and (found := _as_slice(numbers)):
+            return reference[found]
+        return reference[self.index(numbers, rows, reference.shape[0], read=True)]
+
+    def index(
+        self, numbers: Sequence[int], rows: Array, size: int, *, read: bool, which: slice = slice(None)
+    ) -> Any:
+        """An index for rows: an array of the traced values, or one that JAX knows."""
+        how = self.settings.indices
+        numbers = tuple(numbers)[which]
+        if how == "static":
+            return np.array(numbers, np.int32)
+        picked = rows[which]
+        if how == "negative":
+            return picked - size
+        if how == "beyond" and read:
+            # A read takes the last row for those beyond it.
+            return jnp.where(picked == size - 1, picked + 2, picked)
+        return picked
+
+    def write(self, node: Node, reference: Ref, value: Array) -> None:
+        """Write the whole of a reference."""
+        del node
+        how = self.settings.writes
+        if how == "set":
+            jax.ref.set(reference, ..., value)
+        elif how == "swap":
+            jax.ref.swap(reference, ..., value)
+        elif how == "pieces" and reference.ndim:
+            reference[1:] = value[1:]
+            reference[:1] = value[:1]
+        else:
+            reference[...] = value
+
+    def update(
+        self, node: Node, references: Sequence[Ref], operands: Sequence[Array], rows: Array | None
+    ) -> None:
+        """Change references: read them and write what they then hold."""
+        if isinstance(node.attrs, MomentumAttrs):
+            changed = _momentum(node, *references, *operands)
+            for reference, value in zip(references, changed, strict=True):
+                self.write(node, reference, value)
+            return
+        (reference,) = references
+        if rows is not None:
+            self.scatter(node, reference, operands[0], rows)
+        elif node.op == "AssignAddVariableOp":
+            self.add(reference, ..., operands[0])
+        elif node.op == "AssignSubVariableOp":
+            self.add(reference, ..., -operands[0])
+        else:
+            assert node.op == "ResourceApplyGradientDescent", node.op
+            alpha, delta = operands
+            self.add(reference, ..., -(alpha * delta))
+
+    def add(self, reference: Ref, index: Any, value: Array) -> None:
+        """Add to a part of a reference, whose rows are distinct."""
+        how = self.settings.updates
+        if how == "addupdate":
+            jax.ref.addupdate(reference, index, jnp.broadcast_to(value, _shape(reference, index)))
+        elif how == "swap":
+            was = jax.ref.swap(reference, index, jnp.zeros(_shape(reference, index), value.dtype))
+            reference[index] = was + value
+        else:
+            reference[index] = reference[index] + value
+
+    def scatter(self, node: Node, reference: Ref, updates: Array, rows: Array) -> None:
+        """Update rows of a reference, one after another where a row repeats.
+
+        Which of two values for one row stays, and whether two additions to one row in one op both
+        count, the page does not say.
+        """
+        numbers = rows_of(node)
+        assert numbers is not None
+        size = reference.shape[0]
+        one_by_one = self.settings.indices == "scalar"
+        kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
+        for which in _distinct(numbers, one_by_one=one_by_one):
+            part: Any = slice(which.start, which.stop)
+            given = updates[part] if updates.ndim else updates
+            if one_by_one:
+                index: Any = rows[which.start]
+                given = given[0] if updates.ndim else given
+            elif self.settings.indices == "slice" and (found := _as_slice(numbers[part])):
+                index = found
+            else:
+                index = self.index(numbers, rows, size, read=False, which=part)
+                if self.settings.indices == "beyond":
+                    # A write beyond the end is dropped.
+                    shape = (len(which), *reference.shape[1:])
+                    given = jnp.broadcast_to(given, shape)
+                    index = jnp.concatenate([index, index[:1] + size])
+                    given = jnp.concatenate([given, given[:1] + 1])
+            if kind in ("Update", node.op):
+                self.store(reference, index, given)
+            elif kind in ("Add", "Sub"):
+                self.add(reference, index, given if kind == "Add" else -given)
+            else:
+                self.store(reference, index, _COMBINE[kind](reference[index], given))
+
+    def store(self, reference: Ref, index: Any, value: Array) -> None:
+        """Write a part of a reference."""
+        value = jnp.broadcast_to(value, _shape(reference, index))
+        how = self.settings.writes
+        if how == "set":
+            jax.ref.set(reference, index, value)
+        elif how == "swap":
+            jax.ref.swap(reference, index, value)
+        else:
+            reference[index] = value
+
+    # --- control flow -----------------------------------------------------------------------
+
+    def _called(self, code: BodyCode) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A body as a function, and its references as its last arguments, if it takes any so."""
+        if self.settings.bodies == "closure" or not code.references:
+            return (lambda *given: code.run(given, code.references)), ()
+        names = tuple(code.references)
+
+        def function(*given: Any) -> Any:
+            own = dict(zip(names, given[len(given) - len(names) :], strict=True))
+            return code.run(given[: len(given) - len(names)], own)
+
+        return function, tuple(code.references.values())
+
+    def branch(
+        self, predicate: Array, then: BodyCode, orelse: BodyCode, captured: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """`lax.cond`, or `lax.switch`."""
+        if self.settings.bodies == "closure":
+            taken, other = self._called(then)[0], self._called(orelse)[0]
+            operands: tuple[Any, ...] = tuple(captured)
+        else:  # both take the references of both
+            shared = {**then.references, **orelse.references}
+            names = tuple(shared)
+            taken, other = (
+                lambda *given, code=code: code.run(
+                    given[: len(captured)],
+                    dict(zip(names, given[len(captured) :], strict=True)),
+                )
+                for code in (then, orelse)
+            )
+            operands = (*captured, *shared.values())
+        chosen = _first_lane(predicate)
+        if self.settings.conditionals == "switch":
+            return lax.switch(chosen.astype(jnp.int32), [other, taken], *operands)
+        return lax.cond(chosen, taken, other, *operands)
+
+    def loop(
+        self, code: LoopCode, carried: Sequence[Array], captured: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """A loop in the form of the settings."""
+        how = self.settings.loops
+        if how == "while":
+            return self._while(code, tuple(carried), captured)
+        if how == "python":
+            return self._python(code, tuple(carried), captured)
+        return self._counted(code, tuple(carried), captured)
+
+    def _tests(self, code: LoopCode, carried: Sequence[Array], captured: Sequence[Array]) -> Array:
+        (more,) = code.condition.run((*carried, *captured), code.condition.references)
+        return _first_lane(more)
+
+    def _while(
+        self, code: LoopCode, carried: tuple[Array, ...], captured: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """`lax.while_loop`.
+
+        A condition that writes is computed before the loop and at the end of each iteration:
+        that of a `lax.while_loop` is a function without effects.
+        """
+
+        def step(going: tuple[Array, ...]) -> tuple[Array, ...]:
+            return code.body.run((*going, *captured), code.body.references)
+
+        if not code.condition.writes:
+            return lax.while_loop(
+                lambda going: self._tests(code, going, captured), step, carried
+            )
+
+        def tested(going: tuple[Array, ...]) -> tuple[Array, ...]:
+            return (self._tests(code, going, captured), *going)
+
+        found: tuple[Array, ...] = lax.while_loop(
+            lambda going: going[0], lambda going: tested(step(going[1:])), tested(carried)
+        )
+        return found[1:]
+
+    def _counted(
+        self, code: LoopCode, carried: tuple[Array, ...], captured: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """`lax.fori_loop` or `lax.scan`, over as many iterations as there can be.
+
+        Where data decides how many there are, an iteration happens if the condition was true in all
+        before it.
+        """
+        if code.counted and not code.condition.references:
+            step, first = self._step(code, captured), carried
+        else:
+            step, first = self._guarded(code, captured), (jnp.bool_(1), *carried)
+        if self.settings.loops == "fori":
+            last = lax.fori_loop(
+                0, code.bound, lambda _, going: step(going), first, unroll=self._unroll
+            )
+        else:
+            last, _ = lax.scan(
+                lambda going, _: (step(going), None),
+                first,
+                jnp.arange(code.bound),
+                reverse=self.settings.reverse,
+                unroll=self.settings.unroll,
+            )
+        if first is carried:
+            return tuple(last)
+        going, *values = last
+        if code.condition.writes:  # the condition, once more
+            self._if(going, lambda: (self._tests(code, values, captured), ())[1], lambda: ())
+        return tuple(values)
+
+    @property
+    def _unroll(self) -> int | None:
+        return self.settings.unroll if self.settings.unroll > 1 else None
+
+    def _step(
+        self, code: LoopCode, captured: Sequence[Array]
+    ) -> Callable[[tuple[Array, ...]], tuple[Array, ...]]:
+        return lambda going: code.body.run((*going, *captured), code.body.references)
+
+    def _guarded(
+        self, code: LoopCode, captured: Sequence[Array]
+    ) -> Callable[[tuple[Array, ...]], tuple[Array, ...]]:
+        """An iteration that happens only if those before it did, and the condition is true."""
+        step = self._step(code, captured)
+
+        def iteration(going: tuple[Array, ...]) -> tuple[Array, ...]:
+            was, *values = going
+
+            def tested() -> tuple[Array, ...]:
+                more = self._tests(code, values, captured)
+                inner = self._if(more, lambda: step(tuple(values)), lambda: tuple(values))
+                return (more, *inner)
+
+            return self._if(was, tested, lambda: (was, *values))
+
+        return iteration
+
+    def _if(
+        self,
+        predicate: Array,
+        then: Callable[[], tuple[Array, ...]],
+        orelse: Callable[[], tuple[Array, ...]],
+    ) -> tuple[Array, ...]:
+        if self.settings.conditionals == "switch":
+            return lax.switch(predicate.astype(jnp.int32), [orelse, then])
+        return lax.cond(predicate, then, orelse)
+
+    def _python(
+        self, code: LoopCode, carried: tuple[Array, ...], captured: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """A loop of Python's; under a trace it is unrolled."""
+        step, guarded = self._step(code, captured), self._guarded(code, captured)
+        if code.counted and not code.condition.references:
+            for _ in range(code.bound):
+                carried = step(carried)
+            return carried
+        going: Array = jnp.bool_(1)
+        for _ in range(code.bound + 1):
+            going, *values = guarded((going, *carried))
+            carried = tuple(values)
+        return carried
+
+    def call(self, node: Node, code: BodyCode, given: Sequence[Array]) -> tuple[Array, ...]:
+        """Call a function: inlined, in a `jit`, or with a transformation around it."""
+        del node
+        how = self.settings.calls
+        function, references = self._called(code)
+        if how == "inline" or (how != "jit" and code.references):
+            return function(*given, *references)
+        return _AROUND[how](function)(*given, *references)
+
+
+def _custom_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a rule of its own for its derivative, which is that of the function."""
+    made = jax.custom_jvp(function)
+
+    @made.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        return jax.jvp(function, primals, tangents)
+
+    return made
+
+
+def _custom_vjp(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a rule of its own for its gradient, which is that of the function."""
+    made = jax.custom_vjp(function)
+    made.defvjp(
+        lambda *given: (function(*given), given),
+        lambda given, seen: jax.vjp(function, *given)[1](seen),
+    )
+    return made
+
+
+_AROUND: Mapping[str, Callable[..., Callable[..., Any]]] = {
+    "jit": jax.jit,
+    "checkpoint": jax.checkpoint,
+    "custom_jvp": _custom_jvp,
+    "custom_vjp": _custom_vjp,
+}
+
+
+def _first_lane(predicate: Array) -> Array:
+    return predicate.reshape(-1)[0] if predicate.ndim else predicate
+
+
+def _shape(reference: Ref, index: Any) -> tuple[int, ...]:
+    """The shape of a part of a reference."""
+    if index is ...:
+        return tuple(reference.shape)
+    if isinstance(index, slice):
+        return (len(range(*index.indices(reference.shape[0]))), *reference.shape[1:])
+    return (*np.shape(index), *reference.shape[1:])
+
+
+def _as_slice(numbers: Sequence[int]) -> slice | None:
+    """The rows as a slice, if they are one."""
+    first, *others = numbers
+    step = others[0] - first if others else 1
+    if step < 1 or list(numbers) != list(range(first, numbers[-1] + 1, step)):
+        return None
+    return slice(first, numbers[-1] + 1, step if step > 1 else None)
+
+
+def _distinct(numbers: Sequence[int], *, one_by_one: bool) -> Iterator[range]:
+    """Consecutive parts of the rows, in each of which no row repeats."""
+    start = 0
+    for place, row in enumerate(numbers):
+        if place > start and (one_by_one or row in numbers[start:place]):
+            yield range(start, place)
+            start = place
+    yield range(start, len(numbers))
+
+
+def _momentum(
+    node: Node, var_ref: Ref, accum_ref: Ref, lr: Array, grad: Array, momentum: Array
+) -> tuple[Array, Array]:
+    assert isinstance(node.attrs, MomentumAttrs)
+    nesterov = node.attrs.use_nesterov
+    var, accum = var_ref[...], accum_ref[...]
+    if node.op == "ResourceApplyKerasMomentum":
+        accum = accum * momentum - lr * grad
+        return var + (accum * momentum - lr * grad if nesterov else accum), accum
+    accum = accum * momentum + grad
+    return var - (grad * lr + accum * momentum * lr if nesterov else accum * lr), accum

@@ -1,0 +1,236 @@
+"""A test as functions over references, transformed as the settings say.
+
+The *program* takes references and constants and executes all runs of the test, in the order of the
+file; its results are the observed values. Around it come batching, then compilation.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import export
+
+from litmusfuzz.fuzz.executors.traced.inputs import (
+    constants_of,
+    contents_of,
+    fed_to,
+    key_of,
+    observed_of,
+)
+from litmusfuzz.fuzz.executors.traced.walk import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from litmusfuzz.corpus.model import LitmusTest, Node, Run
+    from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
+    from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+
+Array = Any
+Ref = Any
+Arrays = dict[str, Array]
+Refs = dict[str, Ref]
+
+_PIECE: Final = 3
+"""Nodes of a piece of a run that has a `jit` of its own."""
+COPIES: Final = 3
+"""Copies of a program under `jax.vmap`."""
+
+
+class Program:
+    """One test as a function that takes arrays and returns the values of an outcome.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    settings : Settings
+    lowering : Lowering
+    """
+
+    def __init__(self, test: LitmusTest, settings: Settings, lowering: Lowering) -> None:
+        self.test = test
+        self.settings = settings
+        self.lowering = lowering
+        self.contents: Arrays = dict(contents_of(test))
+        self.given: dict[str, Arrays] = {run.name: dict(fed_to(test, run)) for run in test.runs}
+        self.given[""] = dict(constants_of(test))
+        self._jitted: dict[str, Callable[..., Any]] = {}
+        self._refs: Refs = {}
+
+    # --- one execution ----------------------------------------------------------------------
+
+    def execute(self, place: int) -> Arrays:
+        """Execute the program once; the values of an outcome, by key.
+
+        Parameters
+        ----------
+        place : int
+            Of the copy that has the test's own contents, of the copies of a batch.
+        """
+        contents, given = self.contents, self.given
+        if self.settings.batch:
+            contents = self._copies(contents, place)
+        if self.settings.batch == "vmap_all":
+            given = jax.tree.map(lambda each: np.stack([each] * COPIES), given)
+        given = jax.tree.map(jnp.asarray, given)
+        arrays = {name: jnp.asarray(each) for name, each in contents.items()}
+        if self.settings.references == "inside":
+            values = self._whole(arrays, given)
+        else:
+            refs = self._references(arrays)
+            values = dict(self._whole(*self._packed(refs), given))
+            values |= {name: self._final(ref) for name, ref in refs.items()}
+        found = {name: np.asarray(value) for name, value in values.items()}
+        if self.settings.batch:
+            found = {name: np.take(v, place, self._axis) for name, v in found.items()}
+        return found
+
+    def _references(self, contents: Arrays) -> Refs:
+        """References with these contents; those that the program closes over stay the same."""
+        if self.settings.references == "closure" and self._refs:
+            for name, ref in self._refs.items():
+                ref[...] = contents[name]
+        else:
+            self._refs = {name: jax.new_ref(each) for name, each in contents.items()}
+        return self._refs
+
+    def _final(self, ref: Ref) -> Array:
+        if self.settings.final == "freeze" and self.settings.references != "closure":
+            return jax.ref.freeze(ref)
+        return ref[...]
+
+    # --- batches ----------------------------------------------------------------------------
+
+    @property
+    def _axis(self) -> int:
+        return -1 if self.settings.batch == "vmap_last" else 0
+
+    def _copies(self, contents: Mapping[str, Any], place: int) -> dict[str, Any]:
+        """The contents of all copies: the test's own at that place, others elsewhere."""
+        return {
+            name: np.stack(
+                [each + np.array((n - place) % COPIES, each.dtype) for n in range(COPIES)],
+                self._axis,
+            )
+            for name, each in contents.items()
+        }
+
+    def _batched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function over all copies. What it is given is theirs in common, or one for each."""
+        if not self.settings.batch:
+            return function
+        references = len(self._packed(self.contents))
+        given = 0 if self.settings.batch == "vmap_all" else None
+        axes = (*([self._axis] * references), given)
+        return jax.vmap(function, in_axes=axes, out_axes=self._axis)
+
+    # --- the program ------------------------------------------------------------------------
+
+    @cached_property
+    def _whole(self) -> Callable[..., Any]:
+        """The program, with all transformations around it."""
+        return self._compiled(self._batched(self._function()))
+
+    def _function(self) -> Callable[..., Any]:
+        """The program as a function of references or contents, and of what it is given."""
+        if self.settings.references != "inside":
+            return lambda *arguments: self._runs(*self._unpacked(arguments))
+
+        def inside(contents: Arrays, given: dict[str, Arrays]) -> Arrays:
+            refs = {name: jax.new_ref(value) for name, value in contents.items()}
+            values = self._runs(refs, given)
+            return values | {name: self._final(ref) for name, ref in refs.items()}
+
+        return inside
+
+    def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        how = self.settings.compiled
+        if not how:
+            return function
+        jitted: Any = jax.jit(function, donate_argnums=(0,) if self.settings.donate else ())
+        if how == "jit":
+            return jitted
+        made: list[Callable[..., Any]] = []
+
+        def called(*arguments: Any) -> Any:
+            if not made and how == "aot":
+                made.append(jitted.lower(*arguments).compile())
+            elif not made:
+                serialized = export.export(jitted)(*arguments).serialize()
+                made.append(export.deserialize(serialized).call)
+            return made[0](*arguments)
+
+        return called
+
+    def _packed(self, refs: Mapping[str, Ref]) -> tuple[Any, ...]:
+        """References, or contents, as the first arguments of a function."""
+        how = self.settings.references
+        if how == "closure":
+            return ()
+        return tuple(refs.values()) if how == "argument" else (dict(refs),)
+
+    def _unpacked(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        """References by name, then the other arguments, of those that `_packed` made."""
+        how = self.settings.references
+        if how == "closure":
+            return self._refs, *arguments
+        if how == "argument":
+            count = len(self.contents)
+            refs = dict(zip(self.contents, arguments[:count], strict=True))
+            return refs, *arguments[count:]
+        return tuple(arguments)
+
+    def _runs(self, refs: Refs, given: dict[str, Arrays]) -> Arrays:
+        """Execute all runs; the observed values by key."""
+        found: Arrays = {}
+        for run in self.test.runs:
+            nodes = self.test.graph_of(run).nodes
+            fed, observed = given[run.name], observed_of(self.test, run)
+            values: Arrays = dict(fed)
+            for number, piece in enumerate(self._pieces(nodes)):
+                later = {name for each in nodes[piece.stop :] for name in each.references}
+                wanted = [
+                    key for n in nodes[piece] for key in n.keys if key in later or key in observed
+                ]
+                values |= self._part(
+                    f"{run.name} {number}", nodes[piece], wanted, refs, given[""], values
+                )
+            found |= {key_of(self.test, run, name): values[name] for name in observed}
+        return found
+
+    def _pieces(self, nodes: Sequence[Node]) -> Iterator[slice]:
+        """Parts of a run that are executed as one."""
+        length = _PIECE if self.settings.parts == "pieces" else max(1, len(nodes))
+        for start in range(0, len(nodes), length):
+            yield slice(start, min(start + length, len(nodes)))
+
+    def _part(
+        self,
+        name: str,
+        nodes: Sequence[Node],
+        wanted: Sequence[str],
+        refs: Refs,
+        constants: Arrays,
+        values: Arrays,
+    ) -> Arrays:
+        """Execute nodes of a run; the values that others want."""
+
+        def function(*arguments: Any) -> Arrays:
+            own, constants, values = self._unpacked(arguments)
+            walk = Walk(self.test, self.lowering, constants)
+            made = walk.nodes(nodes, dict(values), dict(own))
+            return {name: made[name] for name in wanted if name in made}
+
+        inside = self.settings.references == "inside"
+        packed = (refs,) if inside else self._packed(refs)
+        if not self.settings.parts:
+            return function(*packed, constants, values)
+        if name not in self._jitted:
+            jitted = jax.jit(function)
+            nested = self.settings.parts == "nested"
+            self._jitted[name] = jax.jit(lambda *all_: jitted(*all_)) if nested else jitted
+        return self._jitted[name](*packed, constants, values)

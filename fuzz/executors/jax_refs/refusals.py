@@ -1,0 +1,20 @@
+"""The messages with which JAX refuses a program over references, reviewed.
+
+Each is a rule of its documentation, or says that something is not implemented. Any other exception
+from inside JAX is a failure of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from litmusfuzz.fuzz.executors.traced.failures import Refusal
+
+REFUSALS: Final = (
+    Refusal(
+        r"Reverse-mode differentiation does not work for lax\.while_loop",
+        "lax.while_loop has no reverse mode",
+    ),
+    Refusal(r"slice must have a step >= 1", "a reference takes no negative step"),
+    Refusal(r"Out of bound indexer", "an index beyond the end that is known while tracing"),
+)

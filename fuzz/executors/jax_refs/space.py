@@ -1,0 +1,202 @@
+"""The configuration space of `jax_refs`: how a program is written, and how JAX transforms it.
+
+The values of the first settings are ways to write the same program, those of the others are
+transformations of it. None of them changes the outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
+from litmusfuzz.fuzz.executors.protocol import Config
+from litmusfuzz.oracles.model import SEQUENTIAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.executors.configuration_space import Point
+
+_VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
+    {
+        "compiled": ("", "jit", "aot", "export"),
+        "parts": ("", "runs", "pieces", "nested"),
+        "references": ("argument", "pytree", "closure", "inside"),
+        "final": ("read", "freeze"),
+        "loops": ("while", "fori", "scan", "python"),
+        "unroll": (1, 2),
+        "reverse": (False, True),
+        "conditionals": ("cond", "switch"),
+        "bodies": ("closure", "argument"),
+        "calls": ("inline", "jit", "checkpoint", "custom_jvp", "custom_vjp"),
+        "reads": ("index", "get", "pieces", "view"),
+        "writes": ("index", "set", "swap", "pieces"),
+        "updates": ("read_write", "addupdate", "swap"),
+        "indices": ("array", "static", "negative", "beyond", "scalar", "slice"),
+        "batch": ("", "vmap", "vmap_last", "vmap_all"),
+        "donate": (False, True),
+        "x64": (True, False),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A point of the space.
+
+    Parameters
+    ----------
+    compiled : str
+        The whole program, all runs of the test, under ``jit``; compiled ahead of time (``aot``);
+        exported, serialized, and called (``export``); or "" for eager execution.
+    parts : str
+        Each run (``runs``), or each piece of a run (``pieces``), in a `jit` of its own; or each
+        run in a `jit` within a `jit` (``nested``).
+    references : str
+        How a run gets its references: as arguments, in a pytree, by closure; or ``inside``: the
+        program takes arrays, and creates the references.
+    final : str
+        How final contents are taken: ``read``, or ``freeze``.
+    loops : str
+        ``while`` (`lax.while_loop`), ``fori`` (`lax.fori_loop`), ``scan`` (`lax.scan`); or
+        ``python``: Python's loop, which a trace unrolls.
+    unroll : int
+        Of `lax.scan` and `lax.fori_loop`.
+    reverse : bool
+        Of `lax.scan`.
+    conditionals : str
+        `lax.cond` or `lax.switch`.
+    bodies : str
+        How bodies get references: by closure, or as arguments.
+    calls : str
+        How functions are called. Functions without references only can be given to
+        `jax.checkpoint`, `jax.custom_jvp` and `jax.custom_vjp`; others are inlined then.
+    reads, writes, updates : str
+        How references are read, written and updated.
+    indices : str
+        How rows are named.
+    batch : str
+        The program under `jax.vmap`, over copies with other contents.
+    donate : bool
+        Donate the arrays that the program takes.
+    x64 : bool
+        `jax_enable_x64`.
+    """
+
+    compiled: str = ""
+    parts: str = ""
+    references: str = "argument"
+    final: str = "read"
+    loops: str = "while"
+    unroll: int = 1
+    reverse: bool = False
+    conditionals: str = "cond"
+    bodies: str = "closure"
+    calls: str = "inline"
+    reads: str = "index"
+    writes: str = "index"
+    updates: str = "read_write"
+    indices: str = "array"
+    batch: str = ""
+    donate: bool = False
+    x64: bool = True
+
+    @classmethod
+    def of(cls, config: Config) -> Settings:
+        """The settings of a configuration; what a file does not name is plain."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in config.settings if name in known})  # type: ignore[arg-type]
+
+
+def _other(setting: str, *values: Setting) -> tuple[str, tuple[Setting, ...]]:
+    """The values of a setting except for these."""
+    return setting, tuple(each for each in _VALUES[setting] if each not in values)
+
+
+def _exclusions() -> Iterator[Exclusion]:
+    inside = ("references", ("inside",))
+    outside = _other("references", "inside")
+    closed = ("references", ("closure",))
+    yield Exclusion(("compiled", ("export",)), outside, "JAX exports no function of references")
+    yield Exclusion(("final", ("freeze",)), ("references", ("pytree",)), "arguments cover it")
+    yield Exclusion(
+        ("reverse", (True,)), _other("loops", "scan"), "only `lax.scan` runs backwards"
+    )
+    yield Exclusion(
+        ("unroll", (2,)), ("loops", ("while", "python")), "these loops are not unrolled by JAX"
+    )
+    yield Exclusion(_other("batch", ""), closed, "the page forbids it")
+    yield Exclusion(("donate", (True,)), outside, "references are always donated")
+    yield Exclusion(("donate", (True,)), ("compiled", ("", "export")), "only `jit` donates")
+    yield Exclusion(inside, ("parts", ("pieces",)), "arguments cover it")
+
+
+SPACE: Final = ConfigurationSpace(
+    values=_VALUES,
+    exclusions=tuple(_exclusions()),
+    words=MappingProxyType(
+        {
+            ("compiled", "jit"): "under `jit`",
+            ("compiled", "aot"): "compiled ahead of time",
+            ("compiled", "export"): "exported",
+            ("references", "inside"): "with references created inside",
+            ("references", "closure"): "with references closed over",
+            ("loops", "scan"): "in `lax.scan`",
+            ("loops", "fori"): "in `lax.fori_loop`",
+            ("batch", "vmap"): "under `vmap`",
+        }
+    ),
+    plain_words="in eager JAX",
+)
+assert SPACE.plain == asdict(Settings()), "the plain point is that of the defaults"
+
+_PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
+    {
+        "eager": {},
+        "jit": {"compiled": "jit"},
+        "scan": {"compiled": "jit", "loops": "scan"},
+        "fori": {"compiled": "jit", "loops": "fori"},
+        "unrolled": {"compiled": "jit", "loops": "scan", "unroll": 2},
+        "switch": {"compiled": "jit", "conditionals": "switch", "bodies": "argument"},
+        "pieces": {"parts": "pieces"},
+        "nested": {"compiled": "jit", "parts": "nested", "references": "pytree", "calls": "jit"},
+        "closure": {"compiled": "jit", "references": "closure"},
+        "inside": {"compiled": "jit", "references": "inside", "final": "freeze"},
+        "swap": {"compiled": "jit", "writes": "swap", "updates": "swap", "reads": "get"},
+        "addupdate": {"compiled": "jit", "updates": "addupdate", "indices": "negative"},
+        "aot": {"compiled": "aot"},
+        "export": {"compiled": "export", "references": "inside"},
+        "vmap": {"compiled": "jit", "batch": "vmap"},
+        "x32": {"compiled": "jit", "x64": False},
+    }
+)
+
+
+def _named(name: str, point: Mapping[str, Setting]) -> Config:
+    return Config(name, SEQUENTIAL.name, tuple(point.items()))
+
+
+CONFIGURATIONS: Final = tuple(
+    _named(name, {**SPACE.plain, **changes}) for name, changes in _PRESETS.items()
+)
+
+
+def configuration_at(point: Mapping[str, Setting]) -> Config:
+    """The configuration with these settings: a preset, or else named by them."""
+    whole = {**SPACE.plain, **point}
+    for each in CONFIGURATIONS:
+        if dict(each.settings) == whole:
+            return each
+    return _named(SPACE.name(whole), whole)
+
+
+def point_of(config: Config) -> Point | None:
+    """The point of a configuration; None if the space does not have it."""
+    point = {**SPACE.plain, **dict(config.settings)}
+    if point.keys() != SPACE.values.keys():
+        return None
+    known = all(point[setting] in values for setting, values in SPACE.values.items())
+    return point if known else None

@@ -1,0 +1,77 @@
+"""The arrays that a program over references takes, and what its outcome is made of.
+
+Constants and indices are arguments, not parts of the program: tests of one structure are compiled
+once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs, SliceAttrs, TensorType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from litmusfuzz.corpus.model import LitmusTest, Node, Run
+
+    Array = npt.NDArray[np.generic]
+
+
+def array_of(test: LitmusTest, ints: Iterable[int], given: TensorType) -> Array:
+    """A model value as an array of that type, each int repeated in all lanes."""
+    del test
+    lane = np.array(tuple(ints), given.dtype)
+    return np.repeat(lane, given.size // lane.size).reshape(given.shape)
+
+
+def contents_of(test: LitmusTest) -> dict[str, Array]:
+    """The initial contents of each variable that has a value."""
+    return {
+        v.name: array_of(test, test.initial(v), v.type) for v in test.variables if v.init is not None
+    }
+
+
+def rows_of(node: Node) -> tuple[int, ...] | None:
+    """The rows that a sparse op reads or updates; None for another op."""
+    if isinstance(node.attrs, RowsAttrs):
+        return node.attrs.indices
+    return tuple(node.attrs.rows) if isinstance(node.attrs, SliceAttrs) else None
+
+
+def constants_of(test: LitmusTest) -> dict[str, Array]:
+    """By node: the value of a constant, or the rows of a sparse op, shape ``(n,)``, int32."""
+    found: dict[str, Array] = {}
+    for node in test.nodes:
+        if isinstance(node.attrs, ConstAttrs):
+            given = TensorType(node.attrs.dtype, node.attrs.shape)
+            found[node.name] = array_of(test, test.constant(node), given)
+        elif (rows := rows_of(node)) is not None:
+            found[node.name] = np.array(rows, np.int32)
+    return found
+
+
+def fed_to(test: LitmusTest, run: Run) -> dict[str, Array]:
+    """The value of each placeholder that a run executes."""
+    return {
+        node.name: array_of(test, test.fed(run, node), test.type_of(node.name))
+        for node in test.graph_of(run).nodes
+        if node.definition.fed
+    }
+
+
+def key_of(test: LitmusTest, run: Run, name: str) -> str:
+    """The key of an observed value of a run, in an outcome."""
+    return name if len(test.runs) == 1 else f"{run.name}.{name}"
+
+
+def observed_of(test: LitmusTest, run: Run) -> tuple[str, ...]:
+    """Names of the observed values of a run."""
+    prefix = key_of(test, run, "")
+    if not prefix:
+        return test.observe
+    return tuple(key.removeprefix(prefix) for key in test.observe if key.startswith(prefix))
