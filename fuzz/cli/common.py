@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model
@@ -196,6 +197,14 @@ def load_or_fail(argument: str) -> Entry:
         fail(str(error))
 
 
+def model_alone(config: Config) -> str:
+    """The model that judges an executor that runs alone, where no option names one.
+
+    rfc, the loosest; but of a program of one thread, which has a single outcome, it says little.
+    """
+    return config.guarantees if config.guarantees == "sequential" else "rfc"
+
+
 def model_of(name: str) -> Model:
     """A memory model, by its name."""
     from litmusfuzz.oracles.model import GUARANTEES
@@ -301,14 +310,14 @@ log_option = click.option(
 model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential"]),
     default=None,
     help="Memory model; rfc if not given.",
 )
 one_model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential"]),
     default=None,
     help="Memory model; rfc and executor if not given.",
 )

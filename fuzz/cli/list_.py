@@ -90,8 +90,10 @@ def _families() -> Iterator[Row]:
 def _models() -> Iterator[Row]:
     from litmusfuzz.oracles.model import GUARANTEES
 
-    base = None
-    for model in GUARANTEES.values():
+    for place, model in enumerate(GUARANTEES.values()):
+        # The latest of the models before it that it contains.
+        before = list(GUARANTEES.values())[:place]
+        base = next((m for m in reversed(before) if m.axioms <= model.axioms), None)
         more = sorted(map(str, model.axioms - (base.axioms if base else frozenset())))
         start = f"{base.name}, and " if base else ""
         yield {
@@ -99,7 +101,6 @@ def _models() -> Iterator[Row]:
             "description": start + "; ".join(more),
             "axioms": sorted(map(str, model.axioms)),
         }
-        base = model
 
 
 def _configurations(wanted: str | None) -> Iterator[Row]:

@@ -42,6 +42,7 @@ from litmusfuzz.fuzz.cli.common import (
     json_option,
     load_or_fail,
     log_option,
+    model_alone,
     model_of,
     print_json,
     print_text,
@@ -87,7 +88,7 @@ from litmusfuzz.fuzz.cli.run import executors_of
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential"]),
     default=None,
     help="Memory model; without this option the finding's or rfc, and for several executors the "
     "model that each guarantees.",
@@ -224,7 +225,7 @@ class _Replaying:
         from litmusfuzz.reports.replays import ReplayReport
 
         found = self.entry.finding
-        model = model_of(model_name or (found.model if found else "rfc"))
+        model = model_of(model_name or (found.model if found else model_alone(config)))
         if model.name not in self.explored:
             explored = explore_or_fail(self.file, self.entry.test, model, self.budget)
             self.explored[model.name] = explored

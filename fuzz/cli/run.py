@@ -38,6 +38,7 @@ from litmusfuzz.fuzz.cli.common import (
     engine_option,
     fail,
     json_option,
+    model_alone,
     model_of,
     noise_option,
     python_option,
@@ -92,7 +93,7 @@ MIN_LEFT_S = 1.0
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "guaranteed"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "guaranteed"]),
     default=None,
     help="Memory model; `guaranteed` is the one that each configuration guarantees, and the "
     "default for several executors or configurations. For one the default is rfc.",
@@ -175,7 +176,7 @@ def run(
         weights = families_of(families, [name for name, *_ in chosen])
         every = [config for _, *configs in chosen for config in configs]
         alone = len(every) == 1 and every[0].name != PRODUCT
-        judge_by = model_name or ("rfc" if alone else "guaranteed")
+        judge_by = model_name or (model_alone(every[0]) if alone else "guaranteed")
         model = None if judge_by == "guaranteed" else model_of(judge_by)
         configurations = configured(chosen, model)
         started = CampaignStarted(

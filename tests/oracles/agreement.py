@@ -176,12 +176,16 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
     if sets["executor"].complete and sets["rfc"].complete:
         tally.rules["executor within rfc"] += 1
         within("executor within rfc", test, sets["executor"].witnesses, sets["rfc"].witnesses)
-    for name in ("acd", "program"):
-        if name in sets and sets[name].complete and sets["executor"].complete:
+    for name, looser in (
+        ("acd", "executor"),
+        ("program", "executor"),
+        ("sequential", "program"),
+    ):
+        if name in sets and sets[name].complete and sets[looser].complete:
             # More order may block where less does not.
-            rule = f"{name} within executor"
+            rule = f"{name} within {looser}"
             tally.rules[rule] += 1
-            within(rule, test, completed(sets[name].witnesses), sets["executor"].witnesses)
+            within(rule, test, completed(sets[name].witnesses), sets[looser].witnesses)
     weaker(test, sets["rfc"], rng, tally)
     for model in MODELS.values():
         if sets[model.name].complete:

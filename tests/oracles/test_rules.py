@@ -57,6 +57,12 @@ RULES = (
     ),
     ("SB", "program", "program order", {"r0": 1, "r1": 0, "X": 1, "Y": 1}),
     ("call-needs-only", "program", "program order", {"ra": 0, "sx": 0, "A": 0, "X": 1, "Z": 0}),
+    (
+        "call-nested",
+        "sequential",
+        "one thing at a time",
+        {"r": 1, "outer.y": 0, "X": 1, "Y": 1},
+    ),
     ("rule-predicates-4", "rfc", "predicates", {"r": 1, "pick.got": 1, "F": 1, "X": 1}),
 )
 

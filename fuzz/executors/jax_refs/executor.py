@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from litmusfuzz.corpus.ops import DEFINED_OPS, OPS, Kind
@@ -12,14 +13,14 @@ from litmusfuzz.fuzz.executors.jax_refs import space
 from litmusfuzz.fuzz.executors.jax_refs.refusals import REFUSALS
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused
-from litmusfuzz.fuzz.executors.setting_types import OneOf
+from litmusfuzz.fuzz.executors.setting_types import Flag, Number, OneOf
 from litmusfuzz.fuzz.executors.traced.failures import sorted_failures
 from litmusfuzz.fuzz.executors.traced.prepared import PreparedProgram
 from litmusfuzz.fuzz.executors.traced.walk import FEATURES
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Setting
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.setting_types import SettingType
 
 _NO_PROGRAM: Final = frozenset({Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.STATE})
+
+
+def _type_of(values: Sequence[Setting]) -> SettingType:
+    """The type of a setting with these values."""
+    if isinstance(values[0], bool):
+        return Flag()
+    if isinstance(values[0], int):
+        numbers = [int(each) for each in values]
+        return Number(min(numbers), max(numbers))
+    return OneOf(tuple(map(str, values)))
 
 
 class JaxRefsExecutor:
@@ -53,9 +64,9 @@ class JaxRefsExecutor:
         # JAX reads its options when it is imported; XLA_FLAGS is read with the first array.
         ("JAX_*", "TF_CPP_*"),
     )
-    setting_types: ClassVar[Mapping[str, SettingType]] = {
-        setting: OneOf(values) for setting, values in space.SPACE.values.items()
-    }
+    setting_types: ClassVar[Mapping[str, SettingType]] = MappingProxyType(
+        {setting: _type_of(values) for setting, values in space.SPACE.values.items()}
+    )
     space: ClassVar[ConfigurationSpace] = space.SPACE
 
     @classmethod

@@ -95,7 +95,7 @@ class Lowering:
         how = self.settings.reads
         if how == "get":
             return jax.ref.get(reference)
-        if reference.ndim and how == "pieces":
+        if how == "pieces" and reference.ndim and reference.shape[0] > 1:
             return jnp.concatenate([reference[:1], reference[1:]])
         if reference.ndim and how == "view":
             return reference.at[...][...]
@@ -112,21 +112,28 @@ class Lowering:
             return reference[found]
         return reference[self.index(numbers, rows, reference.shape[0], read=True)]
 
-    def index(
-        self, numbers: Sequence[int], rows: Array, size: int, *, read: bool, which: slice = slice(None)
-    ) -> Any:
-        """An index for rows: an array of the traced values, or one that JAX knows."""
+    def index(self, numbers: Sequence[int], rows: Array, size: int, *, read: bool) -> Any:
+        """An index for rows: an array of the traced values, or one that JAX knows.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            The rows, as the file has them.
+        rows : (n,) int32 array
+            The same, as a value.
+        size : int
+            Rows of the reference.
+        read : bool
+        """
         how = self.settings.indices
-        numbers = tuple(numbers)[which]
         if how == "static":
             return np.array(numbers, np.int32)
-        picked = rows[which]
         if how == "negative":
-            return picked - size
+            return rows - size
         if how == "beyond" and read:
             # A read takes the last row for those beyond it.
-            return jnp.where(picked == size - 1, picked + 2, picked)
-        return picked
+            return jnp.where(rows == size - 1, rows + 2, rows)
+        return rows
 
     def write(self, node: Node, reference: Ref, value: Array) -> None:
         """Write the whole of a reference."""
@@ -136,7 +143,7 @@ class Lowering:
             jax.ref.set(reference, ..., value)
         elif how == "swap":
             jax.ref.swap(reference, ..., value)
-        elif how == "pieces" and reference.ndim:
+        elif how == "pieces" and reference.ndim and reference.shape[0] > 1:
             reference[1:] = value[1:]
             reference[:1] = value[:1]
         else:
@@ -194,7 +201,7 @@ class Lowering:
             elif self.settings.indices == "slice" and (found := _as_slice(numbers[part])):
                 index = found
             else:
-                index = self.index(numbers, rows, size, read=False, which=part)
+                index = self.index(numbers[part], rows[part], size, read=False)
                 if self.settings.indices == "beyond":
                     # A write beyond the end is dropped.
                     shape = (len(which), *reference.shape[1:])
@@ -236,7 +243,10 @@ class Lowering:
     def branch(
         self, predicate: Array, then: BodyCode, orelse: BodyCode, captured: Sequence[Array]
     ) -> tuple[Array, ...]:
-        """`lax.cond`, or `lax.switch`."""
+        """A conditional in the form of the settings."""
+        if self.settings.conditionals == "python" and _is_known(predicate):
+            code = then if bool(_first_lane(predicate)) else orelse
+            return code.run(captured, code.references)
         if self.settings.bodies == "closure":
             taken, other = self._called(then)[0], self._called(orelse)[0]
             operands: tuple[Any, ...] = tuple(captured)
@@ -252,9 +262,12 @@ class Lowering:
             )
             operands = (*captured, *shared.values())
         chosen = _first_lane(predicate)
+        results: tuple[Array, ...]
         if self.settings.conditionals == "switch":
-            return lax.switch(chosen.astype(jnp.int32), [other, taken], *operands)
-        return lax.cond(chosen, taken, other, *operands)
+            results = lax.switch(chosen.astype(jnp.int32), [other, taken], *operands)
+        else:
+            results = lax.cond(chosen, taken, other, *operands)
+        return results
 
     def loop(
         self, code: LoopCode, carried: Sequence[Array], captured: Sequence[Array]
@@ -279,19 +292,14 @@ class Lowering:
         A condition that writes is computed before the loop and at the end of each iteration:
         that of a `lax.while_loop` is a function without effects.
         """
-
-        def step(going: tuple[Array, ...]) -> tuple[Array, ...]:
-            return code.body.run((*going, *captured), code.body.references)
-
+        step = self._step(code, captured)
         if not code.condition.writes:
-            return lax.while_loop(
-                lambda going: self._tests(code, going, captured), step, carried
-            )
+            return lax.while_loop(lambda going: self._tests(code, going, captured), step, carried)
 
         def tested(going: tuple[Array, ...]) -> tuple[Array, ...]:
             return (self._tests(code, going, captured), *going)
 
-        found: tuple[Array, ...] = lax.while_loop(
+        found = lax.while_loop(
             lambda going: going[0], lambda going: tested(step(going[1:])), tested(carried)
         )
         return found[1:]
@@ -301,92 +309,79 @@ class Lowering:
     ) -> tuple[Array, ...]:
         """`lax.fori_loop` or `lax.scan`, over as many iterations as there can be.
 
-        Where data decides how many there are, an iteration happens if the condition was true in all
-        before it.
+        Where data decides how many there are, an iteration happens if the condition is true.
         """
-        if code.counted and not code.condition.references:
-            step, first = self._step(code, captured), carried
-        else:
-            step, first = self._guarded(code, captured), (jnp.bool_(1), *carried)
+        guarded = not code.always
+        step = self._guarded(code, captured) if guarded else self._step(code, captured)
+        first = (self._tests(code, carried, captured), *carried) if guarded else carried
         if self.settings.loops == "fori":
-            last = lax.fori_loop(
-                0, code.bound, lambda _, going: step(going), first, unroll=self._unroll
-            )
+            unroll = self.settings.unroll if self.settings.unroll > 1 else None
+            last = lax.fori_loop(0, code.bound, lambda _, each: step(each), first, unroll=unroll)
         else:
             last, _ = lax.scan(
-                lambda going, _: (step(going), None),
+                lambda each, _: (step(each), None),
                 first,
                 jnp.arange(code.bound),
                 reverse=self.settings.reverse,
                 unroll=self.settings.unroll,
             )
-        if first is carried:
-            return tuple(last)
-        going, *values = last
-        if code.condition.writes:  # the condition, once more
-            self._if(going, lambda: (self._tests(code, values, captured), ())[1], lambda: ())
-        return tuple(values)
-
-    @property
-    def _unroll(self) -> int | None:
-        return self.settings.unroll if self.settings.unroll > 1 else None
+        return tuple(last[1:] if guarded else last)
 
     def _step(
         self, code: LoopCode, captured: Sequence[Array]
     ) -> Callable[[tuple[Array, ...]], tuple[Array, ...]]:
-        return lambda going: code.body.run((*going, *captured), code.body.references)
+        return lambda carried: code.body.run((*carried, *captured), code.body.references)
 
     def _guarded(
         self, code: LoopCode, captured: Sequence[Array]
     ) -> Callable[[tuple[Array, ...]], tuple[Array, ...]]:
-        """An iteration that happens only if those before it did, and the condition is true."""
-        step = self._step(code, captured)
+        """An iteration that happens if the condition was true, and then tests it again."""
+
+        def happens(carried: tuple[Array, ...]) -> tuple[Array, ...]:
+            following = self._step(code, captured)(carried)
+            return (self._tests(code, following, captured), *following)
 
         def iteration(going: tuple[Array, ...]) -> tuple[Array, ...]:
-            was, *values = going
-
-            def tested() -> tuple[Array, ...]:
-                more = self._tests(code, values, captured)
-                inner = self._if(more, lambda: step(tuple(values)), lambda: tuple(values))
-                return (more, *inner)
-
-            return self._if(was, tested, lambda: (was, *values))
+            more, *carried = going
+            then, orelse = (lambda: happens(tuple(carried))), (lambda: going)
+            following: tuple[Array, ...]
+            if self.settings.conditionals == "switch":
+                following = lax.switch(more.astype(jnp.int32), [orelse, then])
+            else:
+                following = lax.cond(more, then, orelse)
+            return following
 
         return iteration
-
-    def _if(
-        self,
-        predicate: Array,
-        then: Callable[[], tuple[Array, ...]],
-        orelse: Callable[[], tuple[Array, ...]],
-    ) -> tuple[Array, ...]:
-        if self.settings.conditionals == "switch":
-            return lax.switch(predicate.astype(jnp.int32), [orelse, then])
-        return lax.cond(predicate, then, orelse)
 
     def _python(
         self, code: LoopCode, carried: tuple[Array, ...], captured: Sequence[Array]
     ) -> tuple[Array, ...]:
         """A loop of Python's; under a trace it is unrolled."""
         step, guarded = self._step(code, captured), self._guarded(code, captured)
-        if code.counted and not code.condition.references:
+        if code.always:
             for _ in range(code.bound):
                 carried = step(carried)
             return carried
-        going: Array = jnp.bool_(1)
-        for _ in range(code.bound + 1):
-            going, *values = guarded((going, *carried))
-            carried = tuple(values)
-        return carried
+        going = (self._tests(code, carried, captured), *carried)
+        for _ in range(code.bound):
+            if _is_known(going[0]):
+                if not bool(going[0]):
+                    break
+                following = step(going[1:])
+                going = (self._tests(code, following, captured), *following)
+            else:
+                going = guarded(going)
+        return going[1:]
 
     def call(self, node: Node, code: BodyCode, given: Sequence[Array]) -> tuple[Array, ...]:
         """Call a function: inlined, in a `jit`, or with a transformation around it."""
         del node
         how = self.settings.calls
         function, references = self._called(code)
-        if how == "inline" or (how != "jit" and code.references):
-            return function(*given, *references)
-        return _AROUND[how](function)(*given, *references)
+        if how != "inline" and (how == "jit" or not code.references):
+            function = _AROUND[how](function)
+        results: tuple[Array, ...] = function(*given, *references)
+        return results
 
 
 def _custom_jvp(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -416,6 +411,11 @@ _AROUND: Mapping[str, Callable[..., Callable[..., Any]]] = {
     "custom_jvp": _custom_jvp,
     "custom_vjp": _custom_vjp,
 }
+
+
+def _is_known(predicate: Array) -> bool:
+    """True for a value that Python code can look at: not under a trace."""
+    return not isinstance(predicate, jax.core.Tracer)
 
 
 def _first_lane(predicate: Array) -> Array:

@@ -26,7 +26,7 @@ from litmusfuzz.fuzz.executors.traced.walk import Walk
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.model import LitmusTest, Node, Run
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
     from litmusfuzz.fuzz.executors.jax_refs.space import Settings
 
@@ -126,7 +126,8 @@ class Program:
         references = len(self._packed(self.contents))
         given = 0 if self.settings.batch == "vmap_all" else None
         axes = (*([self._axis] * references), given)
-        return jax.vmap(function, in_axes=axes, out_axes=self._axis)
+        made: Callable[..., Any] = jax.vmap(function, in_axes=axes, out_axes=self._axis)
+        return made
 
     # --- the program ------------------------------------------------------------------------
 
@@ -153,7 +154,7 @@ class Program:
             return function
         jitted: Any = jax.jit(function, donate_argnums=(0,) if self.settings.donate else ())
         if how == "jit":
-            return jitted
+            return lambda *arguments: jitted(*arguments)
         made: list[Callable[..., Any]] = []
 
         def called(*arguments: Any) -> Any:
@@ -233,4 +234,5 @@ class Program:
             jitted = jax.jit(function)
             nested = self.settings.parts == "nested"
             self._jitted[name] = jax.jit(lambda *all_: jitted(*all_)) if nested else jitted
-        return self._jitted[name](*packed, constants, values)
+        made: Arrays = self._jitted[name](*packed, constants, values)
+        return made

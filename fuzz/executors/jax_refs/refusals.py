@@ -16,5 +16,5 @@ REFUSALS: Final = (
         "lax.while_loop has no reverse mode",
     ),
     Refusal(r"slice must have a step >= 1", "a reference takes no negative step"),
-    Refusal(r"Out of bound indexer", "an index beyond the end that is known while tracing"),
+    Refusal(r"Out of bound (indexer|slice)", "an index beyond the end that is known while tracing"),
 )

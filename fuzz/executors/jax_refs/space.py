@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.protocol import Config
-from litmusfuzz.oracles.model import SEQUENTIAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,10 +25,10 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "parts": ("", "runs", "pieces", "nested"),
         "references": ("argument", "pytree", "closure", "inside"),
         "final": ("read", "freeze"),
-        "loops": ("while", "fori", "scan", "python"),
+        "loops": ("python", "while", "fori", "scan"),
         "unroll": (1, 2),
         "reverse": (False, True),
-        "conditionals": ("cond", "switch"),
+        "conditionals": ("python", "cond", "switch"),
         "bodies": ("closure", "argument"),
         "calls": ("inline", "jit", "checkpoint", "custom_jvp", "custom_vjp"),
         "reads": ("index", "get", "pieces", "view"),
@@ -41,6 +40,10 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "x64": (True, False),
     }
 )
+
+
+GUARANTEES: Final = "sequential"
+"""The memory model of all configurations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +65,14 @@ class Settings:
         How final contents are taken: ``read``, or ``freeze``.
     loops : str
         ``while`` (`lax.while_loop`), ``fori`` (`lax.fori_loop`), ``scan`` (`lax.scan`); or
-        ``python``: Python's loop, which a trace unrolls.
+        ``python``: Python's loop, which a trace unrolls to its bound.
     unroll : int
         Of `lax.scan` and `lax.fori_loop`.
     reverse : bool
         Of `lax.scan`.
     conditionals : str
-        `lax.cond` or `lax.switch`.
+        ``cond`` (`lax.cond`), ``switch`` (`lax.switch`); or ``python``: Python's ``if`` where the
+        predicate is known, and else `lax.cond`.
     bodies : str
         How bodies get references: by closure, or as arguments.
     calls : str
@@ -90,10 +94,10 @@ class Settings:
     parts: str = ""
     references: str = "argument"
     final: str = "read"
-    loops: str = "while"
+    loops: str = "python"
     unroll: int = 1
     reverse: bool = False
-    conditionals: str = "cond"
+    conditionals: str = "python"
     bodies: str = "closure"
     calls: str = "inline"
     reads: str = "index"
@@ -122,11 +126,9 @@ def _exclusions() -> Iterator[Exclusion]:
     closed = ("references", ("closure",))
     yield Exclusion(("compiled", ("export",)), outside, "JAX exports no function of references")
     yield Exclusion(("final", ("freeze",)), ("references", ("pytree",)), "arguments cover it")
+    yield Exclusion(("reverse", (True,)), _other("loops", "scan"), "only `lax.scan` runs backwards")
     yield Exclusion(
-        ("reverse", (True,)), _other("loops", "scan"), "only `lax.scan` runs backwards"
-    )
-    yield Exclusion(
-        ("unroll", (2,)), ("loops", ("while", "python")), "these loops are not unrolled by JAX"
+        ("unroll", (2,)), ("loops", ("python", "while")), "these loops are not unrolled by JAX"
     )
     yield Exclusion(_other("batch", ""), closed, "the page forbids it")
     yield Exclusion(("donate", (True,)), outside, "references are always donated")
@@ -156,27 +158,28 @@ assert SPACE.plain == asdict(Settings()), "the plain point is that of the defaul
 _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
     {
         "eager": {},
-        "jit": {"compiled": "jit"},
-        "scan": {"compiled": "jit", "loops": "scan"},
-        "fori": {"compiled": "jit", "loops": "fori"},
-        "unrolled": {"compiled": "jit", "loops": "scan", "unroll": 2},
+        "eager_lax": {"loops": "while", "conditionals": "cond"},
+        "jit": {"compiled": "jit", "loops": "while"},
+        "scan": {"compiled": "jit", "loops": "scan", "conditionals": "cond"},
+        "fori": {"compiled": "jit", "loops": "fori", "bodies": "argument"},
+        "unrolled": {"compiled": "jit", "loops": "scan", "unroll": 2, "reverse": True},
         "switch": {"compiled": "jit", "conditionals": "switch", "bodies": "argument"},
         "pieces": {"parts": "pieces"},
         "nested": {"compiled": "jit", "parts": "nested", "references": "pytree", "calls": "jit"},
-        "closure": {"compiled": "jit", "references": "closure"},
+        "closure": {"compiled": "jit", "references": "closure", "loops": "scan"},
         "inside": {"compiled": "jit", "references": "inside", "final": "freeze"},
         "swap": {"compiled": "jit", "writes": "swap", "updates": "swap", "reads": "get"},
         "addupdate": {"compiled": "jit", "updates": "addupdate", "indices": "negative"},
-        "aot": {"compiled": "aot"},
+        "aot": {"compiled": "aot", "loops": "while"},
         "export": {"compiled": "export", "references": "inside"},
-        "vmap": {"compiled": "jit", "batch": "vmap"},
+        "vmap": {"compiled": "jit", "batch": "vmap", "loops": "scan"},
         "x32": {"compiled": "jit", "x64": False},
     }
 )
 
 
 def _named(name: str, point: Mapping[str, Setting]) -> Config:
-    return Config(name, SEQUENTIAL.name, tuple(point.items()))
+    return Config(name, GUARANTEES, tuple(point.items()))
 
 
 CONFIGURATIONS: Final = tuple(

@@ -22,18 +22,15 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.generic]
 
 
-def array_of(test: LitmusTest, ints: Iterable[int], given: TensorType) -> Array:
+def array_of(ints: Iterable[int], given: TensorType) -> Array:
     """A model value as an array of that type, each int repeated in all lanes."""
-    del test
     lane = np.array(tuple(ints), given.dtype)
     return np.repeat(lane, given.size // lane.size).reshape(given.shape)
 
 
 def contents_of(test: LitmusTest) -> dict[str, Array]:
     """The initial contents of each variable that has a value."""
-    return {
-        v.name: array_of(test, test.initial(v), v.type) for v in test.variables if v.init is not None
-    }
+    return {v.name: array_of(test.initial(v), v.type) for v in test.variables if v.init is not None}
 
 
 def rows_of(node: Node) -> tuple[int, ...] | None:
@@ -49,7 +46,7 @@ def constants_of(test: LitmusTest) -> dict[str, Array]:
     for node in test.nodes:
         if isinstance(node.attrs, ConstAttrs):
             given = TensorType(node.attrs.dtype, node.attrs.shape)
-            found[node.name] = array_of(test, test.constant(node), given)
+            found[node.name] = array_of(test.constant(node), given)
         elif (rows := rows_of(node)) is not None:
             found[node.name] = np.array(rows, np.int32)
     return found
@@ -58,7 +55,7 @@ def constants_of(test: LitmusTest) -> dict[str, Array]:
 def fed_to(test: LitmusTest, run: Run) -> dict[str, Array]:
     """The value of each placeholder that a run executes."""
     return {
-        node.name: array_of(test, test.fed(run, node), test.type_of(node.name))
+        node.name: array_of(test.fed(run, node), test.type_of(node.name))
         for node in test.graph_of(run).nodes
         if node.definition.fed
     }

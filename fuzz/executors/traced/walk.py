@@ -62,14 +62,14 @@ class LoopCode:
         Both take the carried values, then the captured ones.
     bound : int
         Iterations, at most.
-    counted : bool
-        True if it always has as many iterations: the condition is that of its counter alone.
+    always : bool
+        True if it always has as many iterations, and its condition touches no reference.
     """
 
     condition: BodyCode
     body: BodyCode
     bound: int
-    counted: bool
+    always: bool
 
 
 class System(Protocol):
@@ -165,9 +165,7 @@ class Walk:
             return {node.name: self.system.pure(node, given)} if given else {}
         return self._on_variables(node, given, references)
 
-    def _on_variables(
-        self, node: Node, given: Sequence[Value], references: References
-    ) -> Values:
+    def _on_variables(self, node: Node, given: Sequence[Value], references: References) -> Values:
         on = [references[name] for name in self.variables(node)]
         rows = self.constants.get(node.name)
         kind = node.definition.kind
@@ -180,9 +178,7 @@ class Walk:
             self.system.update(node, on, given, rows)
         return {}
 
-    def loop(
-        self, node: Node, attrs: LoopAttrs, values: Values, references: References
-    ) -> Values:
+    def loop(self, node: Node, attrs: LoopAttrs, values: Values, references: References) -> Values:
         """Execute a loop; its results."""
         captured = [values[outer] for _, outer in attrs.captures]
         carried = [values[name] for name in node.inputs]
@@ -192,8 +188,8 @@ class Walk:
         )
         tests = {n.name: n for n in attrs.condition.nodes}
         last = tests.get(attrs.condition.results[0])
-        counted = last is not None and last.op == "Less"
-        code = LoopCode(condition, body, self.test.bounds[node.name], counted)
+        always = last is not None and last.op == "Less" and not condition.references
+        code = LoopCode(condition, body, self.test.bounds[node.name], always)
         return _results(node, self.system.loop(code, carried, captured))
 
     def code(self, body: Body, names: Sequence[str], references: References) -> BodyCode:
