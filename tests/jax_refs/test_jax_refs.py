@@ -32,7 +32,7 @@ BROKEN = {
     **{("eager_lax", name): ALIASED for name in READING},
     ("vmap", "matmul-two-steps"): UNMOVED,
 }
-"""By preset and test: what JAX does instead, told in docs/jax-findings.md."""
+"""By preset and test: what JAX does instead; see docs/jax-findings.md."""
 
 
 def shown(name: str, config: str) -> str:
@@ -61,7 +61,7 @@ def differences(config: str, paths) -> dict[tuple[str, str], str]:
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_the_corpus_gives_its_single_outcome(config: str) -> None:
-    """Or else the difference is a known finding, as it is told.
+    """Or else the difference is a known finding, as BROKEN has it.
 
     Each form runs another quarter of the corpus, and each of the other presets a small share.
     """

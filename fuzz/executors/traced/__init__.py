@@ -2,7 +2,7 @@
 
 Such a system takes a program of one thread, in which Python code reads and writes mutable
 references, and makes a pure function of it: JAX with its references, for one. Its documentation
-promises program order, which leaves a test a single outcome (the model `sequential`).
+guarantees program order, which leaves a test a single outcome (the model `sequential`).
 
 - `walk`: executes the nodes of a test in program order over a `System`, which has the references,
   the control flow and the calls.
