@@ -149,6 +149,7 @@ async def reach(runner: Runner, chosen: Sequence[Graph], seed: int) -> Reached:
             if run.earns_round:
                 waiting.add(UnfinishedRun(None, sampled, None, run))  # type: ignore[arg-type]
         while budget_s > 0 and (unfinished := waiting.next((), budget_s)) is not None:
+            waiting.remove(unfinished)
             run = unfinished.run
             test, number = tests[id(run)]
             before, unseen, rounds = run.reached, run.unseen, run.rounds

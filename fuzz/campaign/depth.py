@@ -27,7 +27,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign.judge import judge
 
 if TYPE_CHECKING:
@@ -100,6 +100,10 @@ class GraphRun:
     idle_rounds: int = 0
     seconds: float = 0.0
     """Of its last executions."""
+    reached: int = 0
+    """Number of allowed outcomes seen."""
+    unseen: float = 0.0
+    """Number of allowed outcomes not seen yet, or its estimate."""
 
     def add(self, histogram: Mapping[Outcome, int], seconds: float) -> Judgement:
         """Add executions; the judgement on these alone."""
@@ -110,6 +114,8 @@ class GraphRun:
             self.idle_rounds = 0 if new else self.idle_rounds + 1
         self.histogram.update(histogram)
         self.seconds = seconds
+        self.reached += len(new)
+        self.unseen = self._estimated()
         return judgement
 
     @property
@@ -117,14 +123,8 @@ class GraphRun:
         """The judgement on all executions."""
         return judge(self.oracle, self.histogram)
 
-    @property
-    def reached(self) -> int:
-        """Number of allowed outcomes seen."""
-        return sum(self.oracle.judge(each) is Verdict.ALLOWED for each in self.histogram)
-
-    @property
-    def unseen(self) -> float:
-        """Number of allowed outcomes not seen yet, or its estimate."""
+    def _estimated(self) -> float:
+        """The number of allowed outcomes not seen yet, or its estimate."""
         if self.allowed is not None:
             return max(0, self.allowed - self.reached)
         times = Counter(self.histogram.values())
@@ -190,7 +190,7 @@ class WaitingRuns:
         return given_up
 
     def next(self, environment: object, budget_s: float) -> UnfinishedRun | None:
-        """Remove and return the run of which most is expected in a second; None if none fits.
+        """The run of which most is expected in a second; None if none fits.
 
         Parameters
         ----------
@@ -207,9 +207,11 @@ class WaitingRuns:
         fitting = [each for each in self._waiting if cost_s(each) <= budget_s]
         if not fitting:
             return None
-        chosen = max(fitting, key=lambda each: self._gain(each) / cost_s(each))
-        self._waiting.remove(chosen)
-        return chosen
+        return max(fitting, key=lambda each: self._gain(each) / cost_s(each))
+
+    def remove(self, unfinished: UnfinishedRun) -> None:
+        """Remove a run that waits: its next round begins."""
+        self._waiting.remove(unfinished)
 
     def clear(self) -> list[UnfinishedRun]:
         """Remove and return all runs that wait."""

@@ -38,9 +38,9 @@ MAX_WAITING: Final = 16
 """Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
 one executor does not stop the others."""
 MOST_FAMILIES: Final = 32
-DAMAGING_EVERY: Final = 16
+DAMAGING_EVERY: Final = 32
 """Of a family's tests, one in so many may have ops that damage the memory of their process. One
-graph in fourteen would have such an op, and needs a process of its own, which costs twenty others.
+graph in fourteen would have such an op, and end its process: another one costs ten other graphs.
 """
 DEADLY_EVERY: Final = 50
 """Of a family's tests, one in so many may have ops that are known to end their process."""

@@ -112,9 +112,28 @@ _PARENT: Final = re.compile(r"mutation of (\S+):")
 
 
 class _Planned(NamedTuple):
+    """A generated test, and how it is run."""
+
+    generated: GeneratedTest
     job: Job
     variation: Variation
     made: VariedTest
+
+
+class _Pack(NamedTuple):
+    """Tests that a worker takes together, and those of them that it has to run alone."""
+
+    together: list[_Planned]
+    alone: list[_Planned]
+
+
+class _Shown(NamedTuple):
+    """A test that was run: what it showed, and what came with that."""
+
+    planned: _Planned
+    result: Result
+    seconds: float
+    counters: dict[str, float]
 
 
 class Campaign:
@@ -432,6 +451,7 @@ class Campaign:
         """What a worker does next; None if there is nothing, or no time for it."""
         unreduced = self._next_to_minimize(slot)
         if unreduced is not None:
+            self._take(unreduced)
             return self._minimize(slot, unreduced)
         if (task := self._next_known(slot)) is not None:
             return task
@@ -439,13 +459,13 @@ class Campaign:
             return None
         unfinished = self._next_to_continue(slot)
         if unfinished is not None:
+            self.unfinished[slot.executor].remove(unfinished)
             return self._continue(slot, unfinished)
-        if not slot.canary:
-            self.dispatcher.fill_pack(slot.executor)
-        generated = slot.executor.take()
-        if generated is None:
-            return None
-        return (self._run_canary if slot.canary else self._fuzz_pack)(slot, generated)
+        if slot.canary:
+            generated = slot.executor.take()
+            return None if generated is None else self._run_canary(slot, generated)
+        pack = self._next_pack(slot)
+        return None if pack is None else self._fuzz_packs(slot, pack)
 
     # --- tests -----------------------------------------------------------------------------
 
@@ -457,42 +477,89 @@ class Campaign:
             if Verdict.UNKNOWN not in judgement.verdicts:  # the fuzzed executor counts it
                 self.log(CanaryRun(reported=judgement.forbidden_count > 0))
 
+    def _next_pack(self, slot: Slot) -> _Pack | None:
+        """The next tests of a worker, in one configuration; None if no test waits."""
+        self.dispatcher.fill_pack(slot.executor)
+        first = slot.executor.take()
+        if first is None:
+            return None
+        taken = slot.executor.take_pack(first, self.settings.packed_noise)
+        planned = [self._planned(slot, each) for each in taken]
+        # A test with many more lanes is not small, and may be run less often.
+        together = [each for each in planned if not each.variation.lanes]
+        if len(together) < 2:
+            return _Pack([], planned)
+        return _Pack(together, [each for each in planned if each.variation.lanes])
+
     def _planned(self, slot: Slot, generated: GeneratedTest) -> _Planned:
-        """The job that runs a generated test, and the test as it is run."""
+        """How a generated test is run."""
         run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
         variation = Variation()
         if not self.settings.as_generated:
             variation = Variation.choose(generated.test, run_seed, slot.executor.support)
         model = generated.sampled[slot.executor].model
         made = varied(generated.test, variation, run_seed, model)
-        return _Planned(self._first_job(made, run_seed), variation, made)
+        return _Planned(generated, self._first_job(made, run_seed), variation, made)
 
-    async def _fuzz_pack(self, slot: Slot, generated: GeneratedTest) -> None:
-        """Run a generated test and others that may run in a pack with it; judge their outcomes."""
-        taken = slot.executor.take_pack(generated, self.settings.packed_noise)
-        slot.switch_to(generated.sampled[slot.executor])
-        planned = [self._planned(slot, each) for each in taken]
-        # A test with many more lanes is not small, and may be run less often.
-        pack = [each.job for each in planned if not each.variation.lanes]
-        seconds = 0.0
-        if len(pack) > 1 and not await slot.why_unavailable():
-            start = time.monotonic()
-            await slot.run_pack(pack)
-            seconds = (time.monotonic() - start) / len(pack)
-        for each, how in zip(taken, planned, strict=True):
-            await self._fuzz(slot, each, how, 0.0 if how.variation.lanes else seconds)
+    async def _fuzz_packs(self, slot: Slot, pack: _Pack) -> None:
+        """Run tests, one pack after another, as long as nothing else is to be done.
 
-    async def _fuzz(
-        self, slot: Slot, generated: GeneratedTest, planned: _Planned, seconds: float
-    ) -> None:
-        """Run one generated test, and judge its outcomes.
-
-        Parameters
-        ----------
-        seconds : float
-            Time that was spent on it already, in a pack.
+        While the worker runs a pack, the pack before is judged and the next one is planned, so that
+        the worker need not wait.
         """
-        executor = slot.executor
+        shown: list[_Shown] = []
+        while pack.together:
+            running = asyncio.create_task(self._run_pack(slot, pack))
+            try:
+                await asyncio.sleep(0)  # until the worker has been asked
+                # At once, so that if the pack ends its process, what was shown before is in doubt.
+                self._judge_pack(slot, shown)
+                following = None if pack.alone else self._following(slot)
+                self._notify()  # more tests are wanted, and there may be findings
+                shown = await running
+            finally:
+                running.cancel()
+            if following is None:
+                break
+            pack = following
+        self._judge_pack(slot, shown)
+        for each in pack.alone:
+            await self._fuzz(slot, each)
+
+    def _following(self, slot: Slot) -> _Pack | None:
+        """The pack that a worker runs after its present one; None if it is to do something else."""
+        if self.time_left_s <= 0 or self.stopping or self._next_to_minimize(slot) is not None:
+            return None
+        if self._may_look_at_known(slot) or self._next_to_continue(slot) is not None:
+            return None
+        return self._next_pack(slot)
+
+    async def _run_pack(self, slot: Slot, pack: _Pack) -> list[_Shown]:
+        """Run the tests of a pack together; one by one if that is impossible."""
+        slot.switch_to(pack.together[0].generated.sampled[slot.executor])
+        start = time.monotonic()
+        results: list[Result | None] = [None] * len(pack.together)
+        if not await slot.why_unavailable():
+            results = await slot.run_pack([each.job for each in pack.together])
+        seconds = (time.monotonic() - start) / len(pack.together)
+        counters = slot.take_counters()  # of all; they count for the first
+        shown = []
+        for planned, result in zip(pack.together, results, strict=True):
+            if result is None:
+                await self._fuzz(slot, planned)
+            else:
+                shown.append(_Shown(planned, result, seconds, counters))
+                counters = {}
+        return shown
+
+    def _judge_pack(self, slot: Slot, shown: Sequence[_Shown]) -> None:
+        """Judge what the tests of a pack have shown."""
+        for each in shown:
+            self._judge_first(slot, each)
+
+    async def _fuzz(self, slot: Slot, planned: _Planned) -> None:
+        """Run one generated test alone, and judge its outcomes."""
+        executor, generated = slot.executor, planned.generated
         sampled = generated.sampled[executor]
         slot.switch_to(sampled)
         # A job of its own, so that no configuration pays for a framework's start.
@@ -503,10 +570,20 @@ class Campaign:
             self.dispatcher.not_run(generated, sampled)
             self.dispatcher.done(generated, executor, None)
             return
-        job, variation, made = planned
-        asked = time.monotonic()
-        result = await slot.run(job)
-        seconds += time.monotonic() - asked
+        start = time.monotonic()
+        result = await slot.run(planned.job)
+        seconds = time.monotonic() - start
+        chosen = slot.clusterings
+        shown = _Shown(planned, result, seconds, slot.take_counters())
+        unreduced = self._judge_first(slot, shown)
+        unsound = self.validator.judge_read(generated.index, planned.made.test, chosen, sampled)
+        await self._follow_up(slot, generated.index, planned.job, unsound, unreduced)
+
+    def _judge_first(self, slot: Slot, shown: _Shown) -> UnreducedFinding | None:
+        """Judge the first executions of a test; the finding, if an outcome is forbidden."""
+        generated, job, variation, made = shown.planned
+        executor, seconds = slot.executor, shown.seconds
+        sampled = generated.sampled[executor]
         executor.sampler.add_run(sampled, seconds)
         self.dispatcher.weights.add_time(generated.family, seconds)
         parent = _PARENT.match(generated.test.description)
@@ -524,20 +601,16 @@ class Campaign:
             sha256=digest(made.test),
             allowed=generated.allowed.get(sampled.model.name),
             seconds=round(seconds, 6),
-            counters=slot.take_counters(),
+            counters=shown.counters,
         )
-        chosen = slot.clusterings
-        unreduced = None
-        if isinstance(result, dict):
-            oracle = generated.oracles[executed.model]
-            run = GraphRun(oracle, executed.allowed, generated.new_pairs > 0)
-            unfinished = UnfinishedRun(generated, sampled, made, run)
-            unreduced = self._judge(slot, unfinished, executed, job, result)
-        else:
-            self.log(structs.replace(executed, end=_end(result)))
+        if not isinstance(shown.result, dict):
+            self.log(structs.replace(executed, end=_end(shown.result)))
             self.dispatcher.done(generated, executor, None)
-        unsound = self.validator.judge_read(generated.index, made.test, chosen, sampled)
-        await self._follow_up(slot, generated.index, job, unsound, unreduced)
+            return None
+        oracle = generated.oracles[executed.model]
+        run = GraphRun(oracle, executed.allowed, generated.new_pairs > 0)
+        unfinished = UnfinishedRun(generated, sampled, made, run)
+        return self._judge(slot, unfinished, executed, job, shown.result)
 
     def _first_job(self, made: VariedTest, run_seed: int) -> Job:
         """The first executions of a test: all of them, or shallow ones."""
@@ -855,13 +928,8 @@ class Campaign:
         At the end of a campaign of so many tests all that waits is checked.
         """
         executor = slot.executor
-        if slot.canary:
-            return None
-        elapsed = self.settings.time_s - self.time_left_s
-        left_s = KNOWN_SHARE * elapsed * self.settings.workers - executor.known_s
-        if self.dispatcher.all_generated and not executor.waiting:
-            left_s = math.inf
-        elif self.time_left_s <= 0 or left_s < EXPERIMENT_S:
+        left_s = self._left_for_known_s(slot)
+        if left_s < EXPERIMENT_S:
             return None
         unchecked = [each for each in self.findings.of(executor.name) if each.unchecked]
         cause = min(unchecked, key=lambda each: each.unseen, default=None)
@@ -876,6 +944,24 @@ class Campaign:
             return None
         cause.unchecked = False
         return self._within_share(executor, EXPERIMENT_S, self._look_for, slot, cause)
+
+    def _left_for_known_s(self, slot: Slot) -> float:
+        """Seconds that a worker may use for what is known."""
+        if slot.canary:
+            return 0.0
+        if self.dispatcher.all_generated and not slot.executor.waiting:
+            return math.inf
+        if self.time_left_s <= 0:
+            return 0.0
+        elapsed = self.settings.time_s - self.time_left_s
+        return KNOWN_SHARE * elapsed * self.settings.workers - slot.executor.known_s
+
+    def _may_look_at_known(self, slot: Slot) -> bool:
+        """True if there may be a task about what is known, and time for it."""
+        if self._left_for_known_s(slot) < EXPERIMENT_S:
+            return False
+        known = self.findings.of(slot.executor.name)
+        return bool(self.look_alikes.waiting) or any(each.unchecked for each in known)
 
     @staticmethod
     async def _within_share(
@@ -984,8 +1070,12 @@ class Campaign:
             cost = cost_s(chosen) * (0.25 if new else 0.5)
             if executor.minimizing_s + cost > share:
                 return None
-        self.unreduced.remove(chosen)
         return chosen
+
+    def _take(self, unreduced: UnreducedFinding) -> None:
+        """Remove what is minimized next from what waits."""
+        waiting = self.unconfirmed if unreduced in self.unconfirmed else self.unreduced
+        waiting.remove(unreduced)
 
     def _may_show_what_is_minimized(self, unreduced: UnreducedFinding) -> bool:
         """True if another worker minimizes what may well have the same cause."""
@@ -1013,10 +1103,7 @@ class Campaign:
             ready = self.dispatcher.all_generated and chosen.attempts < LEAST_ATTEMPTS
         else:
             ready = executor.trying_again_s + CONFIRM_S <= share
-        if not ready:
-            return None
-        self.unconfirmed.remove(chosen)
-        return chosen
+        return chosen if ready else None
 
 
 def _end(result: Result) -> str:

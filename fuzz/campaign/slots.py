@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from litmusfuzz.corpus.textfile import Schedule, plain_of
-from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -57,17 +56,6 @@ class Job:
     wanted: tuple[Outcome, ...] = ()
     choices: tuple[Choice, ...] | None = None
     executor: str = ""
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """What tells it from other jobs of a pack: the digest of its test, and the seed."""
-        assert self.test is not None
-        return digest(self.test), self.seed
-
-    @property
-    def is_special(self) -> bool:
-        """True if it asks for more than a histogram from the worker's present process."""
-        return bool(self.fresh or self.wanted or self.choices is not None or self.executor)
 
     def request(self, config: Config) -> messages.Request:
         """The message to the worker."""
@@ -134,8 +122,6 @@ class Slot:
     _last: Job | None = None
     """The last job of the present process."""
     _checked: set[str] = field(default_factory=set)
-    _ahead: dict[tuple[str, int], Result] = field(default_factory=dict)
-    """Results of the tests of a pack, by `Job.key`, until they are asked for."""
     _counters_seen: Mapping[str, float] = field(default_factory=dict)
     _counters: dict[str, float] = field(default_factory=dict)
     _counter_names: set[str] = field(default_factory=set)
@@ -154,8 +140,6 @@ class Slot:
         """Continue in another configuration."""
         if sampled.config.environment != self.config.environment:
             self.renew()
-        if sampled is not self.sampled:
-            self._ahead = {}  # of another configuration
         self.sampled = sampled
 
     def renew(self) -> None:
@@ -204,14 +188,14 @@ class Slot:
         """Run a job; the death of the worker is reported, and the next job has a new process."""
         assert job.test is not None
         self.clusterings = ()
-        ahead = None if job.is_special else self._ahead.pop(job.key, None)
-        if ahead is not None:
-            return ahead
-        # A kernel that may damage the process's memory has a process of its own.
         damaging = any(node.op in self.executor.damaging_ops for node in job.test.effects)
         full = len(self.shown) >= MAX_SHOWN
-        if self.jobs_run and (job.fresh or damaging or self._damaged or full):
+        if self.jobs_run and (job.fresh or self._damaged or full):
             self.renew()
+        if damaging:
+            # A kernel that may damage the process's memory is the last of its process. If it ends
+            # it, that throws no doubt on what was shown before.
+            self.shown = []
         self._damaged = damaging
         self._last = job
         self.jobs_run += 1
@@ -246,40 +230,41 @@ class Slot:
         self._count(reply.counters)
         return messages.chosen_clusters(reply)
 
-    async def run_pack(self, jobs: Sequence[Job]) -> None:
-        """Run jobs together; `run` then has the result of each at once.
+    async def run_pack(self, jobs: Sequence[Job]) -> list[Result | None]:
+        """Run jobs together; the result of each, or None for all if they cannot run together.
 
         If the process dies, the jobs are run one by one, in another: the death counts for the
         job that causes it alone, and for the pack only if none does.
         """
         if self._damaged or len(self.shown) >= MAX_SHOWN:
             self.renew()
-        self._ahead = {}
         self._last = jobs[0]
         self.jobs_run += len(jobs)
         tests = tuple(job.test for job in jobs if job.test is not None)
         reply = await self.worker.run(pack_request(jobs, self.config), JOB_TIMEOUT_S, tests)
         if isinstance(reply, Died):
-            await self._run_alone(jobs, reply)
-            return
+            return await self._run_alone(jobs, reply)
         self._count(reply.counters)
-        for job, rows in zip(jobs, reply.packed, strict=False):  # none if the pack is refused
-            assert job.test is not None
-            seen = messages.histogram(job.test, messages.Reply(rows=rows))
+        if not reply.packed:
+            return [None] * len(jobs)
+        results: list[Result | None] = []
+        for test, rows in zip(tests, reply.packed, strict=True):
+            seen = messages.histogram(test, messages.Reply(rows=rows))
             self.executions += sum(seen.values())
-            self._ahead[job.key] = seen
+            results.append(seen)
+        return results
 
-    async def _run_alone(self, jobs: Sequence[Job], died: Died) -> None:
+    async def _run_alone(self, jobs: Sequence[Job], died: Died) -> list[Result | None]:
         """Run jobs one by one whose process has died."""
         shown = self.shown
         self._begin()
         self.shown = shown  # in doubt if one of the jobs ends a process again
-        found = {job.key: await self.run(job) for job in jobs}
-        if not any(isinstance(each, Died) for each in found.values()):
+        results: list[Result | None] = [await self.run(job) for job in jobs]
+        if not any(isinstance(each, Died) for each in results):
             why = f"in a pack of {len(jobs)} tests, none of which does so alone: {died.message}"
             self.on_death(self, jobs[0], replace(died, message=why))
             self.shown = []
-        self._ahead = found
+        return results
 
     def _count(self, counters: Mapping[str, float]) -> None:
         for name, number in counters.items():

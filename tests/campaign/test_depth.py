@@ -130,6 +130,14 @@ def waiting_run(run: GraphRun, title: str = "tf/plain", environment: object = ()
     return UnfinishedRun(cast("Any", None), cast("Any", sampled), cast("Any", None), run)
 
 
+def taken(waiting: WaitingRuns) -> UnfinishedRun | None:
+    """The run that is next, which then waits no longer."""
+    chosen = waiting.next((), 1e9)
+    if chosen is not None:
+        waiting.remove(chosen)
+    return chosen
+
+
 def test_the_run_of_which_most_is_expected_in_a_second_is_next() -> None:
     few, many, slow = a_run(3, {0: 16}), a_run(8, {0: 16}), a_run(8, {0: 16})
     slow.seconds = 10.0
@@ -137,7 +145,7 @@ def test_the_run_of_which_most_is_expected_in_a_second_is_next() -> None:
     runs = [waiting_run(each) for each in (few, many, slow)]
     for each in runs:
         assert waiting.add(each) is None
-    order = [waiting.next((), 1e9) for _ in runs]
+    order = [taken(waiting) for _ in runs]
     assert [runs.index(each) for each in order if each] == [1, 0, 2]
     assert not waiting
     assert waiting.next((), 1e9) is None
@@ -149,6 +157,7 @@ def test_another_environment_costs_a_process() -> None:
     waiting.add(there)
     waiting.add(here)
     assert waiting.next("one", 1e9) is here
+    waiting.remove(here)
     assert waiting.next("one", 0.1) is None  # too little for another process
     assert waiting.next("two", 0.1) is there
 

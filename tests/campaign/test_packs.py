@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from copy import copy
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,13 +11,16 @@ from campaign.doubles import CrashesInPacks, Packs, PacksOfOne, PacksThatCrash
 
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.reports.events import Executed, FindingAdded, Generated, WorkerDied
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from litmusfuzz.fuzz.campaign.slots import Result
 
 pytestmark = pytest.mark.usefixtures("doubles")
 TESTS = 24
@@ -102,7 +104,7 @@ def test_a_crash_of_a_pack_that_no_test_shows_alone_is_kept(alone: Run, tmp_path
         assert "none of which does so alone: " in each.message
 
 
-def test_a_result_of_a_pack_is_taken_once_and_in_its_configuration(tmp_path: Path) -> None:
+def test_a_pack_counts_as_jobs_of_its_process(tmp_path: Path) -> None:
     slot, _ = prepared(Packs.name, tmp_path).campaign.slots
     tests = [test for test in (generate("dag", 1, n) for n in range(9)) if len(test.nodes) % 4]
     one, other = (Job(test, 1) for test in tests[:2])
@@ -110,16 +112,36 @@ def test_a_result_of_a_pack_is_taken_once_and_in_its_configuration(tmp_path: Pat
     async def jobs() -> list[int]:
         """Jobs that the process had run after each step."""
         counts = []
-        for again in (one, one, other):
-            await slot.run_pack([one, other])
-            for job in (again, again):
-                assert isinstance(await slot.run(job), dict)
-                counts.append(slot.jobs_run)
-            slot.switch_to(copy(slot.sampled))
-            await slot.run(other)
+        for again in (one, other):
+            together = await slot.run_pack([one, other])
+            counts.append(slot.jobs_run)
+            alone = await slot.run(again)
+            assert isinstance(alone, dict)
+            assert alone == together[[one, other].index(again)]
             counts.append(slot.jobs_run)
         slot.worker.close()
         return counts
 
-    # A pack of two; its result; a job of its own; and one more in the other configuration.
-    assert asyncio.run(jobs()) == [2, 3, 4, 6, 7, 8, 10, 11, 12]
+    assert asyncio.run(jobs()) == [2, 3, 5, 6]
+
+
+def test_a_worker_runs_the_next_pack_while_the_last_one_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some pack is asked for before all tests of the packs before it are judged."""
+    made = prepared(Packs.name, tmp_path)
+    for _ in range(8):
+        assert made.campaign.dispatcher.dispatch_next()
+    behind: list[int] = []
+    packed, run_pack = 0, Slot.run_pack
+
+    async def noted(slot: Slot, jobs: Sequence[Job]) -> list[Result | None]:
+        nonlocal packed
+        behind.append(packed - len(made.of(Executed)))
+        packed += len(jobs)
+        return await run_pack(slot, jobs)
+
+    monkeypatch.setattr(Slot, "run_pack", noted)
+    made.run()
+    assert len(made.of(Executed)) == TESTS
+    assert max(behind) > 0

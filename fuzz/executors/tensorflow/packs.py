@@ -15,7 +15,7 @@ XLA's, could span the initialization of two tests.
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import tensorflow as tf
@@ -26,7 +26,7 @@ from litmusfuzz.fuzz.executors.tensorflow.session import callable_of, load
 from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Shown, Template
+
+_KEPT_BYTES: Final = 1 << 20
+"""Bytes of values that wait to be counted; they fit a core's cache."""
 
 
 class PackedTests:
@@ -68,15 +71,17 @@ class PackedTests:
         while builders[0].count < count:
             with self._clock.part("building_s"):
                 live = PackedSession(self._templates, self._settings, noise, rngs)
+            left = -(-(count - builders[0].count) // noise.copies)
             with closing(live):
-                for _ in range(noise.steps):
+                parts = live.steps(min(noise.steps, left))
+                while True:
                     with self._clock.part("running_s"):
-                        batches = live.step()
+                        batches = next(parts, None)
+                    if batches is None:
+                        break
                     with self._clock.part("counting_s"):
                         for builder, batch in zip(builders, batches, strict=True):
                             builder.add(batch)
-                    if builders[0].count >= count:
-                        break
         with self._clock.part("counting_s"):
             return [builder.histogram() for builder in builders]
 
@@ -115,34 +120,67 @@ class PackedSession:
         final = (shown.tensor for built in self._built for shown in built.final)
         self._read = callable_of(self.session, final)
 
-    def step(self) -> list[Batch]:
-        """Execute each copy of each test once; the values of each test.
+    def steps(self, number: int) -> Iterator[list[Batch]]:
+        """Execute each copy of each test so often; the values of each test, of many steps at once.
+
+        What a step fetches is copied as it is, and sorted out later: it may share memory with
+        TensorFlow, and to sort out the values of each step would take as long as to execute it.
 
         Raises
         ------
         tensorflow.errors.OpError
             If an op fails.
         """
+        kept: list[npt.NDArray[Any]] = []
+        filled = 0
+        for left in reversed(range(number)):
+            fetched = self._step()
+            if not kept:
+                size = sum(array.nbytes for array in fetched)
+                rows = min(left + 1, max(1, _KEPT_BYTES // size)) if size else left + 1
+                kept = [np.empty((rows, *array.shape), array.dtype) for array in fetched]
+            for place, array in zip(kept, fetched, strict=True):
+                place[filled] = array
+            filled += 1
+            if filled == rows or not left:
+                yield self._batches([array[:filled] for array in kept])
+                filled = 0
+
+    def _step(self) -> list[npt.NDArray[Any]]:
+        """Execute each copy of each test once: what the tests observe, and then their variables."""
         self._initialize()
-        observed = [race() for race in self._races]
-        final = iter(self._read())
-        batches = []
-        for built, arrays in zip(self._built, observed, strict=True):
-            values: dict[str, npt.NDArray[Any]] = {}
-            self._unstack(built.units[0].observed, arrays, values)
-            self._unstack(built.final, [next(final) for _ in built.final], values)
-            batches.append(Batch(values))
-        return batches
+        fetched = [array for race in self._races for array in race()]
+        fetched += self._read()
+        return fetched
+
+    def _batches(self, kept: Sequence[npt.NDArray[Any]]) -> list[Batch]:
+        """The values of each test in several steps.
+
+        Parameters
+        ----------
+        kept : sequence of (steps, n * copies, *shape) array
+            In each step, n values in all copies.
+        """
+        arrays = iter(kept)
+        values: list[dict[str, npt.NDArray[Any]]] = []
+        for built in self._built:
+            values.append({})
+            self._unstack(built.units[0].observed, arrays, values[-1])
+        for built, of in zip(self._built, values, strict=True):
+            self._unstack(built.final, arrays, of)
+        return [Batch(each) for each in values]
 
     def _unstack(
         self,
         shown: Sequence[Shown],
-        arrays: Sequence[npt.NDArray[Any]],
+        arrays: Iterator[npt.NDArray[Any]],
         values: dict[str, npt.NDArray[Any]],
     ) -> None:
-        for each, array in zip(shown, arrays, strict=True):
+        for each in shown:
+            array = next(arrays)
             for position, name in enumerate(each.names):
-                values[name] = array[position * self._copies : (position + 1) * self._copies]
+                part = array[:, position * self._copies : (position + 1) * self._copies]
+                values[name] = part.reshape(-1, *array.shape[2:])
 
     def close(self) -> None:
         """Release graph and threads."""
