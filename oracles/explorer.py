@@ -27,6 +27,7 @@ from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.allowed import AllowedSet
 from litmusfuzz.oracles.arithmetic import no_value
+from litmusfuzz.oracles.bounds import has_small_values
 from litmusfuzz.oracles.errors import TestTooLarge, ValueTooLarge
 from litmusfuzz.oracles.events import (
     Access,
@@ -66,15 +67,24 @@ class Budget:
         Largest number of stored states; for an allowed set also of outcomes.
     memory_bytes : int
         Approximate memory for states and outcomes.
+    plain : int
+        States after which the search drops values that no outcome depends on, where it can
+        (``oracles/native/core/live.cpp``): finding those values takes as long as some thousand
+        states. Tests compare 0, from the start, with `NEVER`.
     """
 
     states: int = 1_000_000
     memory_bytes: int = 1 << 30
+    plain: int = 20_000
+
+
+NEVER: Final = 1 << 62
+"""More states than any budget has."""
 
 
 DEFAULT_BUDGET: Final = Budget()
 """A few seconds of work."""
-_NO_LIMIT: Final = Budget(1 << 62, 1 << 62)
+_NO_LIMIT: Final = Budget(NEVER, NEVER)
 
 # Numbers of the C++ core, in the order of its enums.
 _FORBIDDEN, _ALLOWED, _UNKNOWN = range(3)
@@ -198,7 +208,7 @@ class Explorer:
             left -= core.parts
             try:
                 answer, states, order = core.oracle.witness(
-                    values, status, max(0, left) // core.slowness, budget.memory_bytes
+                    values, status, max(0, left) // core.slowness, budget.memory_bytes, budget.plain
                 )
             except _explorer.TooLarge as error:
                 core.refuse(error)
@@ -256,7 +266,7 @@ class Explorer:
         while left > 0 and (core := self._core(len(sets))) is not None:
             left -= core.parts
             try:
-                sets.append(core.oracle.all(max(0, left) // core.slowness, budget.memory_bytes))
+                sets.append(self._all(core, max(0, left) // core.slowness, budget))
             except _explorer.TooLarge as error:
                 core.refuse(error)
             left -= sets[-1].states * core.slowness
@@ -268,6 +278,20 @@ class Explorer:
         # The outcomes of independent components multiply.
         complete = complete and max(map(len, sets)) <= most
         return AllowedSet(self.model.name, witnesses, 0, complete, max(1, states))
+
+    def _all(self, core: _Core, states: int, budget: Budget) -> _explorer.OutcomeSet:
+        """Return the outcomes under one choice of strictness.
+
+        A value that no outcome depends on may be too large: only where none is, the search
+        may drop such values.
+        """
+        few = min(states, budget.plain)
+        found = core.oracle.all(few, budget.memory_bytes, NEVER)
+        if found.complete or few == states:
+            return found
+        small = has_small_values(self.test, self.model, core.unfolding)
+        plain = budget.plain if small else NEVER
+        return core.oracle.all(states, budget.memory_bytes, plain)
 
     def _outcome_bytes(self) -> int:
         """Memory for one outcome as an object, about."""

@@ -85,6 +85,11 @@ def whole_set(
     return replace(figure, load_s=load_s, outcomes=len(allowed.witnesses), note=note)
 
 
+def increments(count: int) -> LitmusTest:
+    """Unordered increments of one variable, by distinct powers of two: every sum is possible."""
+    return litmus(" || ".join(f"X+={1 << number}" for number in range(count)))
+
+
 # --- membership ------------------------------------------------------------------------
 
 OF_A_RUN: Final = "of a run"
@@ -278,8 +283,12 @@ def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchRep
         ("set of 3x5", three, 0.001),
         ("set of 3x6", chains(rng, (3, 6), "XYZ", 0), 0.005),
         ("set of 8 increments", litmus(" || ".join(["X+=1"] * 8)), 0.05),
+        ("set of 7 distinct increments", increments(7), 0.1),
+        ("set of 8 distinct increments", increments(8), 0.5),
         ("set of 4x5", largest, 0.1),
         ("set of ten-thread SB", litmus(sb), 0.05),
+        ("set of 5x5", chains(random.Random(44), (5, 5), "WXYZ", 0), 2),
+        ("set of 5x5 of 1,2,3", chains(random.Random(11), (5, 5), "WXYZ", 3), 4),
     )
     for name, test, limit_s in sets:
         progress(name + (", also by the reference" if compare and test is three else ""))

@@ -26,6 +26,7 @@ CORE = "oracles/native/core/"
 SETS = "tests/oracles/test_explorer.py"
 HAND = "tests/oracles/test_whole_model.py"
 REFERENCE = "tests/oracles/test_reference.py"
+LIVE = "tests/oracles/test_live_values.py"
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,55 @@ DEFECTS = (
         CORE + "search.cpp",
         "(!(only_reads(event.access) && event.slot < 0) ||",
         "(!only_reads(event.access) ||",
+    ),
+    Defect(
+        "live values: those that a live write uses are dropped",
+        CORE + "live.cpp",
+        "return uses.known ? live : live | uses.consumed;",
+        "return live;",
+        LIVE,
+    ),
+    Defect(
+        "live values: a variable that a live read sees is dropped",
+        CORE + "live.cpp",
+        "if (uses.compared || (live & uses.slot)) live |= uses.variables;",
+        "if (uses.compared) live |= uses.variables;",
+        LIVE,
+    ),
+    Defect(
+        "live values: a variable that an atomic update changes is dropped",
+        CORE + "live.cpp",
+        "live |= uses.variables | uses.consumed;",
+        "live = (live & ~uses.variables) | uses.consumed;",
+        LIVE,
+    ),
+    Defect(
+        "live values: a value that a variable keeps on one path is dropped",
+        CORE + "live.cpp",
+        "live &= ~uses.definite;",
+        "live &= ~uses.variables;",
+        LIVE,
+    ),
+    Defect(
+        "live values: an observed value is dropped",
+        CORE + "live.cpp",
+        "last_ |= slot(c_.slot_of[e]);",
+        "last_ |= slot(c_.slot_of[e]) & 0;",
+        LIVE,
+    ),
+    Defect(
+        "live values: not all that may be live after some events",
+        CORE + "live.cpp",
+        "for (size_t to = 0; to < found[move.to].size(); ++to) {",
+        "for (size_t to = 0; to < 1; ++to) {",
+        LIVE,
+    ),
+    Defect(
+        "live values: dropped where one of them may be too large",
+        EXPLORER,
+        "plain = budget.plain if small else NEVER",
+        "plain = budget.plain",
+        LIVE,
     ),
     Defect(
         "a mutex is not freed",

@@ -9,7 +9,7 @@ few hundred.
 Properties checked for each test:
 
 - reference and explorer have the same allowed sets, in every model, and in
-  ``rfc`` less one axiom;
+  ``rfc`` less one axiom; so has the explorer where it drops values that no outcome depends on;
 - every oracle gives the reference's verdict on outcomes of the set, and on changed
   outcomes, most of which are not in the set;
 - both hold again when other nodes are observed, constants included;
@@ -91,6 +91,8 @@ WANTED: Final = 0.05
 UNKNOWN_MAX: Final = 0.01
 """Largest share of `unknown` answers."""
 
+LIVE: Final = explorer.Budget(plain=0)
+
 Judge = Callable[[Outcome], Verdict]
 
 
@@ -104,9 +106,14 @@ def _explorer(test: LitmusTest, model: Model) -> Judge:
     return Explorer(test, model).judge
 
 
+def _live(test: LitmusTest, model: Model) -> Judge:
+    """The explorer, which drops values that no outcome depends on from the first state on."""
+    return Explorer(test, model, LIVE).judge
+
+
 def membership_oracles() -> dict[str, Callable[[LitmusTest, Model], Judge]]:
     """Return the oracles that judge single outcomes, by name, without the reference."""
-    found = {"explorer": _explorer}
+    found = {"explorer": _explorer, "live values": _live}
     if importlib.util.find_spec("litmusfuzz.oracles.axiomatic") is not None:
         found["axiomatic"] = _axiomatic
     return found
@@ -223,18 +230,23 @@ def same_sets(test: LitmusTest, model: Model, budget_orders: int, tally: Tally) 
     if not wanted.complete and budget_orders == WEAKER_ORDERS:
         return wanted
     found: AllowedSet = tally.timed("explorer", lambda: explorer.allowed_outcomes(test, model))
+    live: AllowedSet = tally.timed("live values", Explorer(test, model, LIVE).allowed_outcomes)
     tally.rules["equal sets"] += 1
-    for name, each in (("reference", wanted), ("explorer", found)):
+    for name, each in (("reference", wanted), ("explorer", found), ("live values", live)):
         if not each.complete:
             tally.verdicts[(name, "set unknown")] += 1
-    here, there = set(wanted.witnesses), set(found.witnesses)
-    if (found.complete and here - there) or (wanted.complete and there - here):
-        detail = f"{model.name}: " + "; ".join(
-            f"{oracle} alone has {listed(extra)}"
-            for oracle, extra in (("reference", here - there), ("explorer", there - here))
-            if extra
-        )
-        raise Disagreement("equal sets", test, detail)
+    for (one, own), (other, their) in (
+        (("reference", wanted), ("explorer", found)),
+        (("explorer", found), ("live values", live)),
+    ):
+        here, there = set(own.witnesses), set(their.witnesses)
+        if (their.complete and here - there) or (own.complete and there - here):
+            detail = f"{model.name}: " + "; ".join(
+                f"{oracle} alone has {listed(extra)}"
+                for oracle, extra in ((one, here - there), (other, there - here))
+                if extra
+            )
+            raise Disagreement("equal sets", test, detail)
     return wanted if wanted.complete else found
 
 

@@ -15,7 +15,7 @@ from litmusfuzz.oracles import events, explorer, reference
 from litmusfuzz.oracles.axiomatic import Axiomatic
 from litmusfuzz.oracles.errors import TestTooLarge
 from litmusfuzz.oracles.events import MAX_PARTS, strictnesses, unfold
-from litmusfuzz.oracles.explorer import Budget, Explorer, _Encoder
+from litmusfuzz.oracles.explorer import NEVER, Budget, Explorer, _Encoder
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.oracles.question import Budget as QuestionBudget
 from litmusfuzz.oracles.reason import explain
@@ -85,7 +85,7 @@ def all_choices(test: LitmusTest, model) -> set[Outcome]:
     """The allowed set, from every choice of strictness."""
     found: set[Outcome] = set()
     for strictness in strictnesses(test, model, every=True):
-        part = _Encoder(test, model, strictness).load().all(1_000_000, 1 << 30)
+        part = _Encoder(test, model, strictness).load().all(1_000_000, 1 << 30, NEVER)
         assert part.complete
         for number in range(len(part)):
             status, values = part.outcome(number, test.names)

@@ -160,11 +160,11 @@ nb::tuple to_tuple(const Ints& ints) {
 }
 
 Oracle::Judgement judge(const Oracle& oracle, nb::tuple pairs, int status, uint64_t states,
-                        uint64_t bytes) {
+                        uint64_t bytes, uint64_t plain) {
   Outcome outcome{.status = static_cast<Status>(status)};
   if (!read_outcome(pairs, oracle, outcome)) return {Answer::kForbidden, 0, {}};
   nb::gil_scoped_release release;
-  return oracle.judge(outcome, {states, bytes});
+  return oracle.judge(outcome, {states, bytes, plain});
 }
 
 /// Status, and pairs of name and value; absent values are left out.
@@ -211,19 +211,15 @@ NB_MODULE(_explorer, m) {
 
   nb::class_<Oracle>(m, "Oracle")
       .def("all",
-           [](const Oracle& self, uint64_t states, uint64_t bytes) {
+           [](const Oracle& self, uint64_t states, uint64_t bytes, uint64_t plain) {
              nb::gil_scoped_release release;
-             return self.all({states, bytes});
+             return self.all({states, bytes, plain});
            })
-      .def("judge",
-           [](const Oracle& self, nb::tuple outcome, int status, uint64_t states, uint64_t bytes) {
-             return static_cast<int>(judge(self, outcome, status, states, bytes).answer);
-           })
-      .def("witness",
-           [](const Oracle& self, nb::tuple outcome, int status, uint64_t states, uint64_t bytes) {
-             const auto found = judge(self, outcome, status, states, bytes);
-             return nb::make_tuple(static_cast<int>(found.answer), found.states, found.witness);
-           });
+      .def("witness", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
+                         uint64_t bytes, uint64_t plain) {
+        const auto found = judge(self, outcome, status, states, bytes, plain);
+        return nb::make_tuple(static_cast<int>(found.answer), found.states, found.witness);
+      });
 
   m.def("load", &load);
 }

@@ -63,7 +63,7 @@ OutcomeSet Oracle::all(const Budget& budget) const {
   for (const Component& component : split_->components) {
     out.found_.push_back(explore(component, left, *out.table_));
     const Found& found = out.found_.back();
-    left.states -= std::min(left.states, found.states);
+    left.states -= std::min(left.states, found.stored);
     out.states_ += found.states;
     out.complete_ &= found.complete;
     const uint64_t more = found.outcomes.size();

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "evaluator.h"
+#include "live.h"
 
 namespace litmusfuzz::oracle {
 namespace {
@@ -782,16 +783,18 @@ auto with_words(const Component& component, F&& f) {
 
 }  // namespace
 
-Found explore(const Component& component, const Budget& budget, ValueTable& table) {
+namespace {
+
+Found explore_plainly(const Component& component, const Budget& budget, ValueTable& table) {
   return with_words(component, [&]<size_t kWords>() {
     Search<kWords> search(component, nullptr, budget, table);
     search.run();
-    return Found{std::move(search.outcomes()), search.states(), search.complete()};
+    const uint64_t states = search.states();
+    return Found{std::move(search.outcomes()), states, states, search.complete()};
   });
 }
 
-Membership decide(Query& query, const Budget& budget, ValueTable& table) {
-  if (query.impossible || !query.saturate()) return {};
+Membership decide_plainly(Query& query, const Budget& budget, ValueTable& table) {
   const Component& component = query.component;
   return with_words(component, [&]<size_t kWords>() {
     Search<kWords> search(component, &query, budget, table);
@@ -801,6 +804,30 @@ Membership decide(Query& query, const Budget& budget, ValueTable& table) {
     if (out.answer == Answer::kAllowed) out.witness = search.witness();
     return out;
   });
+}
+
+}  // namespace
+
+Found explore(const Component& component, const Budget& budget, ValueTable& table) {
+  const bool live =
+      budget.plain < budget.states && handles_live(component) && !uses_calls(component);
+  if (!live) return explore_plainly(component, budget, table);
+  Found first = explore_plainly(component, {budget.plain, budget.bytes}, table);
+  if (first.complete) return first;
+  // Where every value is used, the search over live values may have more states.
+  auto found = explore_live(component, budget, table);
+  return found && found->complete ? std::move(*found) : explore_plainly(component, budget, table);
+}
+
+Membership decide(Query& query, const Budget& budget, ValueTable& table) {
+  if (query.impossible || !query.saturate()) return {};
+  const bool live = budget.plain < budget.states && handles_live(query.component);
+  if (!live) return decide_plainly(query, budget, table);
+  Membership first = decide_plainly(query, {budget.plain, budget.bytes}, table);
+  if (first.answer != Answer::kUnknown) return first;
+  auto found = decide_live(query, budget, table);
+  return found && found->answer != Answer::kUnknown ? std::move(*found)
+                                                    : decide_plainly(query, budget, table);
 }
 
 }  // namespace litmusfuzz::oracle

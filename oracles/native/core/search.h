@@ -15,6 +15,9 @@ namespace litmusfuzz::oracle {
 struct Budget {
   uint64_t states = 0;
   uint64_t bytes = 0;
+  /// States of the plain search, after which the search over live values takes over: on small
+  /// components the plain search is faster. No limit where some value may be too large.
+  uint64_t plain = UINT64_MAX;
 };
 
 enum class Answer : uint8_t { kForbidden, kAllowed, kUnknown };
@@ -23,7 +26,8 @@ struct Found {
   /// Rows: status, the values of the component's observations, then of its
   /// resources; kAbsent where the outcome has none.
   StateSet outcomes;
-  uint64_t states = 0;
+  uint64_t states = 0;  // visited
+  uint64_t stored = 0;  // at once: what the budget limits
   bool complete = true;
 };
 

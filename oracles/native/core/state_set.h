@@ -11,7 +11,8 @@ namespace litmusfuzz::oracle {
 /// order of their insertion.
 class StateSet {
  public:
-  explicit StateSet(size_t stride) : stride_(stride), slots_(64) {}
+  /// `slots` is a power of two: twice the number of rows that it holds before it grows.
+  explicit StateSet(size_t stride, size_t slots = 64) : stride_(stride), slots_(slots) {}
 
   /// Returns false if the row was in the set.
   bool insert(const uint32_t* row) {
