@@ -16,7 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.pure import ROWS
+from litmusfuzz.corpus.pure import ROWS, opaque
 from litmusfuzz.corpus.pure.definition import PureAttrs, PureOp, inferred
 from litmusfuzz.corpus.tensors import (
     BOOL,
@@ -332,7 +332,7 @@ def _table() -> dict[str, OpDef]:
         OpDef("MatMul", pure, ("a", "b"), matrices=True),
         *(
             OpDef(row.name, pure, row.operands, (), PureAttrs if row.fields else None, meaning=row)
-            for row in ROWS
+            for row in (*ROWS, opaque.ROW)
         ),
         OpDef("Send", Kind.TRANSFER, ("tensor",), copies=True),
         OpDef("Recv", Kind.TRANSFER, ("sent",), copies=True),
@@ -421,6 +421,8 @@ WHOLE_OPS: Final = frozenset(name for name, op in OPS.items() if op.whole)
 """Ops that do not act on each lane alike."""
 DEFINED_OPS: Final = frozenset(name for name, op in OPS.items() if op.meaning is not None)
 """Pure ops that one function defines for all oracles."""
+ABSTRACT_OPS: Final = frozenset((opaque.ROW.name,))
+"""Ops that no framework has, and hence no executor: they stand for parts of a program."""
 CLUSTER: Final = OpDef("Cluster", Kind.CLUSTER)
 """Stands for a cluster among an oracle's events; a test's nodes have ops of `OPS` only."""
 EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.on_variables)
@@ -718,6 +720,7 @@ def _flat(value: Nested) -> tuple[int, ...]:
 
 
 __all__ = [
+    "ABSTRACT_OPS",
     "BOOL",
     "CLUSTER",
     "DEFINED_OPS",

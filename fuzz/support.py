@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import FEATURES, all_nodes
-from litmusfuzz.corpus.ops import BOOL, DTYPES, OPS, Kind
+from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, DTYPES, OPS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +55,7 @@ class Support:
         Naming an op, dtype or feature that there is not, or a bound that is too low.
     """
 
-    ops: frozenset[str] = frozenset(OPS)
+    ops: frozenset[str] = frozenset(OPS) - ABSTRACT_OPS
     dtypes: frozenset[str] = frozenset(DTYPES)
     rank_max: int = 1 << 30
     elements_max: int = 1 << 30

@@ -63,7 +63,7 @@ class ReportedAnomaly:
     orders : tuple of tuple of int
         Two orders of `accesses`, by position, that edges permit.
     outcomes : tuple of mapping
-        What each order yields, where the oracle decides it.
+        Who reads what in each order, as the oracle decides it; none if it is open.
     pairs : int
     conditions : tuple of str
     repairs : tuple of str
@@ -97,6 +97,16 @@ class ReportedAnomaly:
         beside = "beside itself" if first == second else f"beside {second}"
         return f"{self.kind} of {names}: {first} {beside}"
 
+    def _differences(self, place: int) -> list[str]:
+        """What one order yields, where another yields something else."""
+        if place >= len(self.outcomes):
+            return []
+        return [
+            f"{name} {value}"
+            for name, value in self.outcomes[place].items()
+            if any(other.get(name) != value for other in self.outcomes)
+        ]
+
     def lines(self) -> list[str]:
         """The anomaly as text."""
         several = len(self.runs) > 1
@@ -104,11 +114,8 @@ class ReportedAnomaly:
         for number, access in enumerate(self.accesses, 1):
             lines.append(f"  {number}  {access.text(several=several)}")
         for place, order in enumerate(self.orders):
-            text = " then ".join(str(n + 1) for n in order)
-            result = "by order alone"
-            if place < len(self.outcomes):
-                values = self.outcomes[place].items()
-                result = " ".join(f"{name}={value}" for name, value in values) or "no value"
+            text = ", ".join(str(n + 1) for n in order)
+            result = ", ".join(self._differences(place)) or "by order alone"
             lines.append(f"  order {text}: {result}")
         for place, text in enumerate(self.shown):
             lines.append(f"  on TensorFlow, order {place + 1}: {text}")

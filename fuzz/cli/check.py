@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from litmusfuzz.fuzz.cli.common import fail, json_option, print_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from litmusfuzz.fuzz.programs.checking import CheckedAnomaly
 
 UNKNOWN_OPS = {"everything": True, "nothing": False, "undecided": None}
 
@@ -47,6 +50,13 @@ UNKNOWN_OPS = {"everything": True, "nothing": False, "undecided": None}
     help="What an op that LitmusFuzz does not know may touch.",
 )
 @click.option("--sarif", "sarif_file", default=None, metavar="FILE", help="Write a SARIF log.")
+@click.option(
+    "--skeletons",
+    "folder",
+    default=None,
+    metavar="FOLDER",
+    help="Write the skeleton of each anomaly as a litmus test.",
+)
 @json_option
 def check(
     targets: tuple[str, ...],
@@ -55,6 +65,7 @@ def check(
     concurrent: tuple[str, ...],
     unknown_ops: str,
     sarif_file: str | None,
+    folder: str | None,
     as_json: bool,
 ) -> None:
     """Find the races of a TensorFlow program.
@@ -75,12 +86,14 @@ def check(
         program = _read(targets, inputs, _runs(runs))
         names = {each.name: each for each in program.entries}
         pairs = concurrent_runs(program, concurrent, names)
-        report, _ = check_program(program, pairs, unknown=UNKNOWN_OPS[unknown_ops])
+        report, found = check_program(program, pairs, unknown=UNKNOWN_OPS[unknown_ops])
     except ProgramError as error:
         fail(str(error))
     if sarif_file is not None:
         log = report.sarif(shlex.join(["litmusfuzz", *sys.argv[1:]]))
         Path(sarif_file).write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+    if folder is not None:
+        _write_skeletons(folder, found)
     print_report(report, as_json=as_json)
     sys.exit(report.exit_code)
 
@@ -119,3 +132,13 @@ def _read(targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequ
         if not MODULE.fullmatch(target):
             fail(f"{target}: no such file, and it is not MODULE:NAME")
     return read_modules(targets, inputs, runs).program
+
+
+def _write_skeletons(folder: str, found: Sequence[CheckedAnomaly]) -> None:
+    """Write a file for each anomaly that a litmus test can have."""
+    from litmusfuzz.corpus.textfile import Entry, save
+
+    for number, each in enumerate(found, 1):
+        if each.skeleton is not None:
+            test = replace(each.skeleton.test, name=f"anomaly-{number}")
+            save(Entry(test), Path(folder) / f"{test.name}.yaml")

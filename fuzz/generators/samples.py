@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.ops import BOOL, OPS, PureAttrs, TensorType
+from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, OPS, PureAttrs, TensorType
 
 if TYPE_CHECKING:
     import random
@@ -1118,5 +1118,7 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     **dict.fromkeys(("ExtractImagePatches", "ExtractVolumePatches"), _patched),
     "ResizeNearestNeighbor": _resized,
 }
-PURE_OPS: Final = tuple(op.meaning for op in OPS.values() if op.meaning is not None)
+PURE_OPS: Final = tuple(
+    op.meaning for op in OPS.values() if op.meaning is not None and op.name not in ABSTRACT_OPS
+)
 """Rows of all ops that one function defines."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.programs.anomalies import Analyzed, AnomalyKind, analyzed, scenarios
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.order import bits, exclusive, path
+from litmusfuzz.fuzz.programs.skeleton import decided
 from litmusfuzz.reports.checked import (
     CheckReport,
     ReportedAccess,
@@ -21,9 +23,19 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario, Site
     from litmusfuzz.fuzz.programs.program import Program
+    from litmusfuzz.fuzz.programs.skeleton import Followed, Skeleton
 
 MAX_PATHS: Final = 1_000
 """Paths of evidence in a report, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAnomaly:
+    """An anomaly of a report, with all that it was found in; no skeleton if there is none."""
+
+    scenario: Scenario
+    anomaly: Anomaly
+    skeleton: Skeleton | None
 
 
 def check(
@@ -31,7 +43,7 @@ def check(
     concurrent: Sequence[tuple[str, str]],
     *,
     unknown: bool | None = None,
-) -> tuple[CheckReport, list[tuple[Scenario, Anomaly]]]:
+) -> tuple[CheckReport, list[CheckedAnomaly]]:
     """The report of a program, and its anomalies in the order of the report.
 
     Parameters
@@ -49,13 +61,14 @@ def check(
     """
     runs = analyzed(program)
     anomalies: list[ReportedAnomaly] = []
-    sources: list[tuple[Scenario, Anomaly]] = []
+    sources: list[CheckedAnomaly] = []
     benign: list[ReportedBenign] = []
     evidence: list[ReportedPath] = []
     for scenario in scenarios(runs, concurrent, unknown=unknown):
         for each in scenario.anomalies:
-            anomalies.append(_reported(scenario, each))
-            sources.append((scenario, each))
+            found = decided(scenario, each)
+            anomalies.append(_reported(scenario, each, found))
+            sources.append(CheckedAnomaly(scenario, each, found[0] if found else None))
         benign += (
             ReportedBenign(each.runs, each.variable, each.why, each.pairs)
             for each in scenario.benign
@@ -85,7 +98,12 @@ def _run(name: str, each: Analyzed) -> ReportedRun:
     return ReportedRun(name, len(each.run.labels), len(each.run.accesses), len(resources))
 
 
-def _reported(scenario: Scenario, anomaly: Anomaly) -> ReportedAnomaly:
+def _reported(
+    scenario: Scenario, anomaly: Anomaly, found: tuple[Skeleton, Sequence[Followed]] | None
+) -> ReportedAnomaly:
+    orders = found[1] if found else ()
+    # Where the skeleton splits an update, or no read sees it, values may not differ.
+    differ = len({tuple(sorted(each.seen.items())) for each in orders}) > 1
     accesses = tuple(_access(scenario, site) for site in anomaly.sites)
     return ReportedAnomaly(
         anomaly.kind.value,
@@ -97,6 +115,7 @@ def _reported(scenario: Scenario, anomaly: Anomaly) -> ReportedAnomaly:
         anomaly.conditions,
         tuple(_repairs(scenario, anomaly, accesses)),
         anomaly.note,
+        tuple(each.seen for each in orders) if differ else (),
     )
 
 

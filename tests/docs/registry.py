@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.ops import DEFINED_OPS, OPS, Kind
+from litmusfuzz.corpus.ops import ABSTRACT_OPS, DEFINED_OPS, OPS, Kind
 from litmusfuzz.corpus.pure import ROWS
 
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ def text() -> str:
     for name, op in ops.items():
         if name not in OPS and name not in _HELPERS:
             left.setdefault(reason(op, kernels.get(name, [])), []).append(name)
-    pure = len(DEFINED_OPS) + sum(OPS[name].kind is Kind.PURE for name in others)
-    have = len(others) + len(DEFINED_OPS)
+    pure = len(DEFINED_OPS - ABSTRACT_OPS) + sum(OPS[name].kind is Kind.PURE for name in others)
+    have = len(others) + len(DEFINED_OPS - ABSTRACT_OPS)
     version = ".".join(tensorflow.__version__.split(".")[:2])
     parts = [
         "# Ops",

@@ -11,6 +11,7 @@ from tensorflow.python.framework import op_def_registry
 
 from litmusfuzz.corpus.model import Mutex, Variable
 from litmusfuzz.corpus.ops import (
+    ABSTRACT_OPS,
     BOOL,
     DTYPES,
     ConstAttrs,
@@ -154,7 +155,7 @@ def line(test: LitmusTest, node: Node) -> Line:
         If the op is not supported; the message names it.
     """
     op = {"Send": "Identity", "Recv": "Identity"}.get(node.op, node.op)
-    if node.definition.meaning is not None:
+    if node.definition.meaning is not None and op not in ABSTRACT_OPS:
         return Line(node, pure(test, node), ())
     if op not in _TYPE_ATTR:
         raise Refused(f"op {node.op} (node {node.name})")
