@@ -12,6 +12,7 @@ letter, registers with a small one. A register belongs to its chain; its value i
 ``r0=X[0,2]``                  ResourceGather of rows 0 and 2
 ``X[0,2]=1``, ``X[0]+=1``      ResourceScatterUpdate, ...Add; ``-=`` and ``*=``
                                give Sub and Mul, ``min=`` and ``max=`` Min, Max
+``r1=X[r0]``, ``X[r0]+=1``     the same ops, on the rows that a register names
 ``Q!1``, ``r0=Q?``             QueueEnqueueV2, QueueDequeueV2
 ``Q!1,2``, ``r0=Q?2``          ...ManyV2: two elements
 ``r0=size Q``, ``close Q``     QueueSizeV2, QueueCloseV2
@@ -75,11 +76,12 @@ if TYPE_CHECKING:
 MAX_DIGITS: Final = 18
 MAX_NOTATION: Final = 1 << 16
 """Characters of a test in the notation, at most. Larger tests are files."""
+_ROWS = r"[\d,\s]+|\s*[a-z]\w*\s*"
 _STATEMENT = re.compile(
-    r"(?P<target>[A-Za-z]\w*)(\[(?P<rows>[\d,\s]+)\])?\s*(?P<how>\+|-|\*|min|max)?=\s*(?P<value>.+)",
+    rf"(?P<target>[A-Za-z]\w*)(\[(?P<rows>{_ROWS})\])?\s*(?P<how>\+|-|\*|min|max)?=\s*(?P<value>.+)",
     re.ASCII,
 )
-_TERM = re.compile(r"-?\d+|[A-Za-z]\w*(\[[\d,\s]+\])?", re.ASCII)
+_TERM = re.compile(rf"-?\d+|[A-Za-z]\w*(\[({_ROWS})\])?", re.ASCII)
 _OPERAND = r"-?\d+|[A-Za-z]\w*"
 _TEST = re.compile(rf"\s*({_OPERAND})\s*(==|<)\s*({_OPERAND})\s*", re.ASCII)
 _BLOCK = re.compile(r"(?P<head>[^{}]*)\{(?P<rest>.*)", re.ASCII | re.DOTALL)
@@ -293,7 +295,7 @@ class _Builder:
         if not match:
             raise MalformedTest(f"not a statement: {text[:80]!r}")
         target, how, value = match["target"], match["how"], match["value"]
-        rows = _rows(text, match["rows"])
+        rows = self.rows(text, match["rows"])
         if target[0].isupper():
             self.store(text, target, rows, how, value)
         elif how or rows:
@@ -496,12 +498,22 @@ class _Builder:
         self.scope.previous = (name,)
 
     def store(
-        self, text: str, target: str, rows: tuple[int, ...] | None, how: str | None, value: str
+        self,
+        text: str,
+        target: str,
+        rows: tuple[int, ...] | str | None,
+        how: str | None,
+        value: str,
     ) -> None:
         self.declare(target)
         shape = self.shape
         attrs: Attrs | None = None
-        if rows is not None:
+        indices: tuple[str, ...] = ()
+        if isinstance(rows, str):
+            op = f"ResourceScatter{_SCATTERS[how]}"
+            shape = ()  # for each row that the register names
+            indices = (rows,)
+        elif rows is not None:
             op = f"ResourceScatter{_SCATTERS[how]}"
             shape = (len(rows), *self.shape[1:])
             attrs = RowsAttrs(rows)
@@ -512,7 +524,7 @@ class _Builder:
         else:
             op = "AssignVariableOp"
         operand = self.expression(text, value, shape)
-        self.effect(self.names.numbered("w"), op, target, (operand,), attrs)
+        self.effect(self.names.numbered("w"), op, target, (*indices, operand), attrs)
 
     def load(self, text: str, target: str, value: str) -> None:
         if self.scope.outside is None and target in self.taken:
@@ -522,7 +534,7 @@ class _Builder:
         value = value.strip()
         take = re.fullmatch(r"([A-Z]\w*)\s*\?\s*(\d{1,9})?", value, re.ASCII)
         size = re.fullmatch(r"size\s+([A-Z]\w*)", value, re.ASCII)
-        source = re.fullmatch(r"([A-Z]\w*)(?:\[([\d,\s]+)\])?", value, re.ASCII)
+        source = re.fullmatch(rf"([A-Z]\w*)(?:\[({_ROWS})\])?", value, re.ASCII)
         if take and take[2]:
             count = CountAttrs(int(take[2]))
             self.effect(name, "QueueDequeueManyV2", self.queue(text, take[1]), (), count)
@@ -532,9 +544,11 @@ class _Builder:
             self.effect(name, "QueueSizeV2", self.queue(text, size[1]), (), None)
         elif source:
             self.declare(source[1])
-            rows = _rows(text, source[2])
+            rows = self.rows(text, source[2])
             if rows is None:
                 self.effect(name, "ReadVariableOp", source[1], (), None)
+            elif isinstance(rows, str):
+                self.effect(name, "ResourceGather", source[1], (rows,), None)
             else:
                 self.effect(name, "ResourceGather", source[1], (), RowsAttrs(rows))
         else:
@@ -569,6 +583,12 @@ class _Builder:
             if operator not in _OPERATORS:
                 raise MalformedTest(f"not an expression: {text[:80]!r}")
             value, position = rest[1:].lstrip(), 0
+
+    def rows(self, text: str, rows: str | None) -> tuple[int, ...] | str | None:
+        """Numbers of rows, or the value of the register that names them; None without any."""
+        if rows is None or not rows.strip()[:1].isalpha():
+            return _rows(text, rows)
+        return self.operand(text, rows.strip(), ())
 
     def operand(self, text: str, term: str, shape: tuple[int, ...]) -> str:
         if not term.lstrip("-").isdigit():

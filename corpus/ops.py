@@ -11,12 +11,12 @@ semantics.md, section 2.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.pure import ROWS, opaque
+from litmusfuzz.corpus.pure import RESOURCE_ROWS, ROWS, opaque
 from litmusfuzz.corpus.pure.definition import PureAttrs, PureOp, inferred
 from litmusfuzz.corpus.tensors import (
     BOOL,
@@ -202,8 +202,8 @@ class OpDef:
     matrices : bool
         True if it multiplies matrices.
     meaning : PureOp, optional
-        Of a pure op that one function defines for all oracles; the others have arithmetic of
-        their own.
+        Of an op that one function defines for all oracles: of its operands, or (`computed`)
+        of a variable's value and its operands. The others have arithmetic of their own.
     """
 
     name: str
@@ -230,6 +230,10 @@ class OpDef:
     """True if the client gives its value."""
     has_value: bool = field(init=False)
     """True if a node of it stands for a value."""
+    computed: bool = field(init=False)
+    """True if its operands say which rows of a variable it touches."""
+    sparse: bool = field(init=False)
+    """True if it touches some rows only, and so needs a variable with rows."""
 
     def __post_init__(self) -> None:
         # Asked for each node of a test, several times.
@@ -242,6 +246,10 @@ class OpDef:
         object.__setattr__(self, "constant", constant)
         object.__setattr__(self, "fed", fed)
         object.__setattr__(self, "has_value", value)
+        computed = self.meaning is not None and not self.pure
+        object.__setattr__(self, "computed", computed)
+        sparse = computed or self.attrs in (RowsAttrs, SliceAttrs)
+        object.__setattr__(self, "sparse", sparse)
 
     @property
     def on(self) -> str:
@@ -264,11 +272,6 @@ class OpDef:
     def pure(self) -> bool:
         """True if its result is a function of its operands alone."""
         return self.kind in (Kind.PURE, Kind.TRANSFER)
-
-    @property
-    def sparse(self) -> bool:
-        """True if it touches some rows only, and so needs a variable with rows."""
-        return self.attrs in (RowsAttrs, SliceAttrs)
 
     @property
     def whole_read(self) -> bool:
@@ -419,6 +422,18 @@ def _table() -> dict[str, OpDef]:
 OPS: Final = MappingProxyType(_table())
 WHOLE_OPS: Final = frozenset(name for name, op in OPS.items() if op.whole)
 """Ops that do not act on each lane alike."""
+COMPUTED: Final = MappingProxyType(
+    {
+        row.name: replace(
+            OPS[row.name],
+            operands=row.operands[1:],
+            attrs=PureAttrs if row.fields else None,
+            meaning=row,
+        )
+        for row in RESOURCE_ROWS
+    }
+)
+"""The rows of ops on variables whose indices, or slices, are operands, not attributes."""
 DEFINED_OPS: Final = frozenset(name for name, op in OPS.items() if op.meaning is not None)
 """Pure ops that one function defines for all oracles."""
 ABSTRACT_OPS: Final = frozenset((opaque.ROW.name,))
@@ -427,6 +442,18 @@ CLUSTER: Final = OpDef("Cluster", Kind.CLUSTER)
 """Stands for a cluster among an oracle's events; a test's nodes have ops of `OPS` only."""
 EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.on_variables)
 """The ops on variables."""
+
+
+def definition_of(name: str, attrs: object) -> OpDef:
+    """Row of an op for a node with such attributes; indices that are no attribute are operands.
+
+    Raises
+    ------
+    KeyError
+        If there is no such op.
+    """
+    op = OPS[name]
+    return COMPUTED[name] if op.sparse and not isinstance(attrs, op.attrs or ()) else op
 
 
 def result_type(
@@ -462,6 +489,8 @@ def result_type(
     if op.meaning is not None:
         assert attrs is None or isinstance(attrs, PureAttrs)
         lanes = () if whole else _joined_shape(inputs)
+        if op.computed:
+            return _computed_type(op, op.meaning, attrs, inputs, variables, known)
         modelled = tuple(TensorType(k.dtype, model_shape(k.shape, whole=whole)) for k in inputs)
         result = inferred(op.meaning, attrs, modelled, known or (None,) * len(inputs))
         return result if whole else TensorType(result.dtype, lanes)
@@ -516,6 +545,27 @@ def result_type(
                 ("inputs", position),
             )
     return TensorType(BOOL, joined.shape) if op.compares else joined
+
+
+def _computed_type(
+    op: OpDef,
+    row: PureOp,
+    attrs: PureAttrs | None,
+    inputs: tuple[TensorType, ...],
+    variables: tuple[TensorType, ...],
+    known: Sequence[tuple[int, ...] | None],
+) -> TensorType | None:
+    """Type of what an op returns whose indices are operands."""
+    values = (None, *(known or (None,) * len(inputs)))
+    try:
+        result = inferred(row, attrs, (*variables, *inputs), values)
+    except MalformedTest as error:
+        if error.path[:1] != ("inputs",) or len(error.path) == 1:
+            raise
+        place = int(error.path[1])
+        path = ("inputs", place - 1) if place else ("resources", 0)
+        raise MalformedTest(error.message, path) from None
+    return result if op.kind is Kind.READ else None
 
 
 def _joined_shape(inputs: tuple[TensorType, ...]) -> tuple[int, ...]:
@@ -723,6 +773,7 @@ __all__ = [
     "ABSTRACT_OPS",
     "BOOL",
     "CLUSTER",
+    "COMPUTED",
     "DEFINED_OPS",
     "DTYPES",
     "EFFECT_OPS",
@@ -749,6 +800,7 @@ __all__ = [
     "TensorType",
     "check_literal",
     "check_shape",
+    "definition_of",
     "expand",
     "model_shape",
     "model_size",

@@ -43,6 +43,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
+    COMPUTED,
     MAX_MAGNITUDE,
     OPS,
     Attrs,
@@ -72,6 +73,8 @@ from litmusfuzz.corpus.outcome import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from litmusfuzz.corpus.ops import OpDef
 
 FORMAT_VERSION: Final = 2
 MAX_LISTED: Final = 1000
@@ -590,17 +593,19 @@ class _Reader(Document):
             inside = self.body(call.body, (*path, "body"))
             raw = call
             attrs = CallAttrs(tuple(call.captures.items()), inside, tuple(call.results))
-        elif OPS[op].attrs is PureAttrs:
-            raw, attrs = self.pure(op, fields, path)
         else:
-            raw = self.convert(fields, _NODE_SCHEMAS[OPS[op].attrs], path)
-            attrs = raw.attrs()
+            row = _row(op, fields)
+            if row.attrs is PureAttrs:
+                raw, attrs = self.pure(row, fields, path)
+            else:
+                raw = self.convert(fields, _NODE_SCHEMAS[row.attrs], path)
+                attrs = raw.attrs()
         edges = (tuple(raw.inputs), tuple(raw.resources), tuple(raw.after))
         return Node(name, op, *edges, attrs, raw.device, raw.handle)
 
-    def pure(self, op: str, fields: dict[str, Any], path: Path_) -> tuple[_Node, PureAttrs]:
+    def pure(self, op: OpDef, fields: dict[str, Any], path: Path_) -> tuple[_Node, PureAttrs]:
         """A node of an op that says itself which attributes it has."""
-        row = OPS[op].meaning
+        row = op.meaning
         assert row is not None
         own = {each.name for each in row.fields}
         given = {name: value for name, value in fields.items() if name in own}
@@ -751,6 +756,16 @@ class _Reader(Document):
                 raise self.error((*path, "choices", position), message)
             choices.append((int(match[1]), int(match[2]), int(match[3], 16)))
         return Schedule(self.outcome(test, raw.outcome, (*path, "outcome")), tuple(choices))
+
+
+def _row(op: str, fields: Mapping[str, Any]) -> OpDef:
+    """Row of the op table for a node's fields: rows of a variable are an attribute, or operands."""
+    found = OPS[op]
+    given = fields.get("inputs")
+    if op not in COMPUTED or fields.keys() & {"indices", "begin", "end", "strides"}:
+        return found
+    more = isinstance(given, list) and len(given) > len(found.operands)
+    return COMPUTED[op] if more else found
 
 
 def is_cause_name(text: str) -> bool:

@@ -26,6 +26,7 @@ from litmusfuzz.oracles.events import (
     Stack,
     Stored,
     every_stricter,
+    has_value,
     parts_of,
     unfold,
 )
@@ -108,6 +109,8 @@ def largest_magnitude(
             for place, name in enumerate(event.variables):
                 if event.access is Access.WRITE_BACK:
                     value = operands[2 * place]
+                elif event.node.definition.computed:
+                    value = _largest(test, event.node, [memory[name], *operands])
                 else:
                     value = largest_stored(
                         event.node, [memory[v] for v in event.node.resources], operands
@@ -134,7 +137,7 @@ def _bound_values(
         value = 0
         # The most frequent ones first.
         if isinstance(token, Pure):
-            if token.node.definition.has_value:
+            if has_value(token.node):
                 value = _largest(test, token.node, [values[part] for part in token.inputs])
         elif isinstance(token, (Held, Gathered)):
             value = values[token.token]

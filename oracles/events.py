@@ -185,7 +185,11 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Pure:
-    """The result of a pure node: ready when `inputs` and `waits` are."""
+    """The result of a pure node: ready when `inputs` and `waits` are.
+
+    Of a node on a variable whose indices are operands: its result, or what it stores; the
+    first input is what it read.
+    """
 
     node: Node
     inputs: tuple[int, ...]
@@ -257,12 +261,12 @@ Token = Result | Join | Stack | Pure | Pick | Held | Finished | Known | Seen | G
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A pure instance that may fail; if it does, the order ends there (semantics.md, section 3).
+    """An instance that may fail; if it does, the order ends there (semantics.md, section 3).
 
     Parameters
     ----------
     token : int
-        Its `Pure` token. The instance fails as soon as that is ready, if its op has no value.
+        A `Pure` token. The instance fails as soon as that is ready, if its op has no value.
     guards : tuple of (int, bool)
         As of an event: the predicates that make the instance happen.
     needed : bool
@@ -572,6 +576,8 @@ class _Unfolder:
         self.handles = {name for name, kind in test.types.items() if kind and kind.is_handle}
         self.single: dict[tuple[str, str], Node] = {}
         """By node and variable: the node on that variable."""
+        self.halves: dict[tuple[str, str], tuple[Node, Node]] = {}
+        """By node and variable: the read and the write of an op whose indices are operands."""
         self.stands: dict[tuple[int, int], int | bool] = {}
         self.nothing = self.token(Join(()))
 
@@ -583,7 +589,7 @@ class _Unfolder:
 
     def token(self, token: Token) -> int:
         self.spend(2 + _references(token))
-        if isinstance(token, Pure) and token.node.definition.has_value:
+        if isinstance(token, Pure) and has_value(token.node):
             work = _work(self.test, token.node)
             self.ints += work
             constant = token.node.definition.constant
@@ -975,9 +981,7 @@ class _Unfolder:
                 Held(inputs[0], waits) if transfer else Pure(node, inputs, waits)
             )
             self.note_silent(frame, done_when)
-            if node.name in self.test.failing:
-                needed = node.name in self.needed
-                self.checks.append(Check(done_when, frame.guards, needed))
+            self.check(node, done_when, frame)
             return {node.name: done_when}
         if kind is Kind.QUEUE:
             return {node.name: self.queue_op(node, inputs, waits, frame)}
@@ -987,6 +991,8 @@ class _Unfolder:
         self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame
     ) -> int:
         """Add the events of an op on variables."""
+        if node.definition.computed:
+            return self.at_computed_places(node, inputs, waits, frame)
         done: tuple[int, ...] = ()
         for group in self.groups(node):
             # The events of one group are not ordered among themselves; the
@@ -999,6 +1005,47 @@ class _Unfolder:
             )
         results = [self.token(Result(event)) for event in done]
         return results[0] if len(results) == 1 else self.token(Join(tuple(results)))
+
+    def at_computed_places(
+        self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame
+    ) -> int:
+        """Add a gather, scatter or slice whose indices are operands.
+
+        It reads the whole variable; a pure function of what it read, and of its operands, is
+        its result, or what it then writes. So oracles need nothing but the function, which may
+        fail.
+        """
+        key = node.name, node.resources[0]
+        if key not in self.halves:
+            plain = replace(node, inputs=(), attrs=None, handle="")
+            self.halves[key] = (
+                replace(plain, op="ReadVariableOp"),
+                replace(plain, op="AssignVariableOp"),
+            )
+        read, write = self.halves[key]
+        needs = inputs + waits
+        if self.whole_updates and node.definition.kind is Kind.UPDATE:
+            # One event; whether it fails depends on the operands alone.
+            variable = self.test.type_of(node.resources[0])
+            seen = self.token(Known((0,) * self.test.size_of(variable.shape)))
+            self.check(node, self.token(Pure(node, (seen, *inputs), waits)), frame)
+            done = self.event(frame, node, Access.UPDATE, node.resources, needs, operands=inputs)
+            return self.token(Result(done))
+        saw = self.token(Result(self.event(frame, read, Access.READ, node.resources, needs)))
+        made = self.token(Pure(node, (saw, *inputs)))
+        self.check(node, made, frame)
+        if node.definition.kind is Kind.READ:
+            return made
+        done = self.event(
+            frame, write, Access.WRITE, node.resources, (*needs, made), operands=(made,)
+        )
+        return self.token(Result(done))
+
+    def check(self, node: Node, token: int, frame: _Frame) -> None:
+        """Note that an instance may fail."""
+        if node.name in self.test.failing:
+            needed = node.definition.has_effect or node.name in self.needed
+            self.checks.append(Check(token, frame.guards, needed))
 
     def chosen(
         self,
@@ -1097,6 +1144,11 @@ class _Unfolder:
         return [reads, writes]
 
 
+def has_value(node: Node) -> bool:
+    """Return True if a `Pure` token of the node has a value."""
+    return node.definition.has_value or node.definition.computed
+
+
 def needed_nodes(test: LitmusTest) -> frozenset[str]:
     """Names of the nodes that an effect, a result of a body, a run or the outcome needs."""
     keys = test.nodes_by_key()
@@ -1189,6 +1241,13 @@ class _Function:
         kind = node.definition.kind
         if kind is Kind.PURE:
             return {node.name: token(Pure(node, inputs))}
+        if node.definition.computed:
+            made = token(Pure(node, (self.store[node.resources[0]], *inputs)))
+            if kind is Kind.READ:
+                return {node.name: made}
+            self.store[node.resources[0]] = made
+            self.written[node.resources[0]] = self.yes
+            return {node.name: self.yes}
         if kind is Kind.READ:
             return {node.name: token(Gathered(node, self.store[node.resources[0]]))}
         seen: tuple[int, ...] = ()

@@ -42,6 +42,7 @@ from litmusfuzz.oracles.events import (
     Seen,
     Stack,
     Stored,
+    has_value,
     strictnesses,
     unfold,
 )
@@ -483,7 +484,7 @@ class _Encoder:
             return (_STORED, self.op(token.node), -1, part, inputs, (), ())
         assert isinstance(token, Pure)
         node = token.node
-        if not node.definition.has_value:
+        if not has_value(node):
             return (_PURE, -1, -1, (), token.inputs, token.waits, ())
         if not node.definition.constant:
             return (_PURE, self.op(node), -1, (), token.inputs, token.waits, ())
@@ -509,7 +510,7 @@ class _Encoder:
             (n, k), (_, m) = (self.test.type_of(name).shape for name in node.inputs)
             sizes = (n, k, m)
         nesterov = isinstance(attrs, MomentumAttrs) and attrs.use_nesterov
-        nothing = node.definition.kind in _NO_VALUE
+        nothing = node.definition.kind in _NO_VALUE  # unless a function is given
         name = "NoOp" if nothing else node.op
         function = None
         if node.definition.meaning is not None:
@@ -517,7 +518,7 @@ class _Encoder:
         return (name, nesterov, tuple(rows), self.row_size(node), sizes, function)
 
     def function(self, node: Node) -> _explorer._Function:
-        """A pure op that the core lacks: its result, or the node's name if it has none."""
+        """An op that the core lacks: its result, or the node's name if it has none."""
         call, errors = self.test.call(node), self.errors
 
         def evaluate(operands: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | str | None:

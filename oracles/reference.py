@@ -31,6 +31,7 @@ from litmusfuzz.oracles.events import (
     Seen,
     Stack,
     Stored,
+    has_value,
     parts_of,
     strictnesses,
     unfold,
@@ -203,7 +204,7 @@ class _Walk:
                 self.constants[index] = test.constant(token.node)
             elif isinstance(token, Pure) and token.node.definition.meaning is not None:
                 self.calls[index] = test.call(token.node)
-            elif isinstance(token, Pure) and token.node.definition.has_value:
+            elif isinstance(token, Pure) and has_value(token.node):
                 self.shapes[index] = [test.type_of(name).shape for name in token.node.inputs]
         self.known: dict[int, Ints] = {}  # values of tokens, computed on demand
         self.computed: list[list[int]] = [[]]  # tokens computed at each length of the prefix
@@ -429,6 +430,8 @@ class _Walk:
 
     def stored(self, node: Node, saw: list[Ints], operands: list[Ints]) -> list[Ints]:
         """Return the values that a write or update stores in its resources."""
+        if node.definition.computed:
+            return [called(node, self.test.call(node), [*saw, *operands])]
         return written(node, saw, operands, self.row_size[node.resources[0]])
 
     def values(self, wanted: Iterable[int]) -> dict[int, Ints]:

@@ -403,6 +403,8 @@ class Statement:
     def _made(self, node: Node, saw: Sequence[Ints], operands: Iterable[int]) -> tuple[Ints, ...]:
         """Return the values that a write or update stores in its resources."""
         values = [self._known(token) for token in operands]
+        if node.definition.computed:  # an indivisible one; the check says whether it fails
+            return (self._applied(-1, node, (*saw, *values)),)
         return self.math.stored(node, saw, values, self.row[node.resources[0]])
 
     def _readiness(self, token: Token) -> tuple[Bool, _Time]:

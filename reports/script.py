@@ -329,7 +329,7 @@ class _Script:
         built = [f"{part.key!r}: {names.graph(part.key)}" for part in self.parts]
         lines = _listed("GRAPHS", "{}", built)
         if self.clustered:
-            nodes = [repr(node.name) for node in test.nodes if compiles(node)]
+            nodes = [repr(node.name) for node in test.nodes if compiles(test, node)]
             lines += ["# Nodes that XLA may take into clusters.", *_listed("COMPILED", "{}", nodes)]
         if self.threads:
             part_of = {run.name: part for part in self.parts for run in part.runs}

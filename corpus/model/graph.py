@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.names import head
-from litmusfuzz.corpus.ops import CLUSTER, OPS, Attrs, HandleAttrs, OpDef, SectionAttrs
+from litmusfuzz.corpus.ops import (
+    CLUSTER,
+    COMPUTED,
+    OPS,
+    Attrs,
+    HandleAttrs,
+    OpDef,
+    RowsAttrs,
+    SectionAttrs,
+    SliceAttrs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +65,10 @@ class Node:
     @property
     def definition(self) -> OpDef:
         """Row of the op table."""
-        return _DEFINITIONS[self.op]
+        found = _DEFINITIONS[self.op]
+        if found.sparse and not isinstance(self.attrs, (RowsAttrs, SliceAttrs)):
+            return COMPUTED[self.op]
+        return found
 
     @property
     def members(self) -> tuple[str, ...]:

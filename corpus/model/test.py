@@ -18,6 +18,7 @@ from litmusfuzz.corpus.model import validation
 from litmusfuzz.corpus.model.client import Run
 from litmusfuzz.corpus.model.traversal import all_nodes
 from litmusfuzz.corpus.ops import (
+    COMPUTED,
     WHOLE_OPS,
     ConstAttrs,
     CountAttrs,
@@ -51,6 +52,7 @@ FEATURES: Final = frozenset(
         "fetches",
         "placeholders",
         "uninitialized variables",
+        "computed indices",
     }
 )
 """Names of all features that a test may have (`LitmusTest.features`)."""
@@ -101,7 +103,8 @@ class LitmusTest:
     bounds: Mapping[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Upper bound on the iterations of each loop."""
     failing: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
-    """Names of the pure nodes that may fail: a division by what is no constant, and the like."""
+    """Names of the nodes that may fail by their operands: a division by what is no constant, an
+    index that is none, and the like."""
     whole: bool = field(init=False, repr=False, compare=False, default=False)
     """True if values are whole tensors: an op does not act on each lane alike (`OpDef.whole`)."""
     shown: Mapping[str, TensorType] = field(
@@ -125,7 +128,10 @@ class LitmusTest:
     def __post_init__(self) -> None:
         nodes = tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
         object.__setattr__(self, "nodes", nodes)
-        whole = any(node.op in WHOLE_OPS for node in nodes)
+        whole = any(
+            node.op in WHOLE_OPS or (node.op in COMPUTED and node.definition.computed)
+            for node in nodes
+        )
         object.__setattr__(self, "whole", whole)
         validation.check_texts(self.name, self.description)
         resources = validation.check_resources(
@@ -224,6 +230,8 @@ class LitmusTest:
             found.add("uninitialized variables")
         if any(node.definition.fed for node in self.nodes):
             found.add("placeholders")
+        if any(node.op in COMPUTED and node.definition.computed for node in self.nodes):
+            found.add("computed indices")
         return frozenset(found)
 
     def nodes_by_key(self) -> dict[str, str]:
@@ -249,11 +257,20 @@ class LitmusTest:
         return kind
 
     def call(self, node: Node) -> Call:
-        """The call of a pure op that one function defines, on model values."""
+        """The call of an op that one function defines, on model values.
+
+        The first operand of an op on a variable is the variable's value; the result of an
+        update is what it stores.
+        """
         row = node.definition.meaning
         assert row is not None, node.name
         assert node.attrs is None or isinstance(node.attrs, PureAttrs)
-        kinds = [self.type_of(name) for name in (*node.inputs, node.name)]
+        names = [*node.inputs, node.name]
+        if node.definition.computed:
+            variable = node.resources[0]
+            result = node.name if node.definition.has_value else variable
+            names = [variable, *node.inputs, result]
+        kinds = [self.type_of(name) for name in names]
         if not self.whole:
             kinds = [TensorType(k.dtype, model_shape(k.shape, whole=False)) for k in kinds]
         return call_of(row, node.attrs, tuple(kinds[:-1]), kinds[-1])

@@ -40,6 +40,7 @@ from litmusfuzz.corpus.ops import (
     check_literal,
     check_shape,
     check_value,
+    definition_of,
     expand,
     model_size,
     result_type,
@@ -84,7 +85,7 @@ class _Checker:
     outside: dict[str, str] = field(default_factory=dict)
     """Name outside of each captured value."""
     failing: set[str] = field(default_factory=set)
-    """Pure nodes that may fail."""
+    """Nodes that may fail by their operands."""
 
     def nodes(
         self,
@@ -286,9 +287,9 @@ class _Checker:
         """
         self.new_name(node.name)
         resources = self.resources
-        op = OPS.get(node.op)
-        if op is None:
+        if node.op not in OPS:
             raise MalformedTest(f"unknown op {node.op!r}", ("op",))
+        op = definition_of(node.op, node.attrs)
         for field_name, edges in (("inputs", node.inputs), ("after", node.after)):
             for position, source in enumerate(edges):
                 if source not in earlier:
@@ -307,7 +308,8 @@ class _Checker:
             (op.operands, node.inputs, "inputs"),
             (op.roles, op.roles if node.handle else node.resources, "resources"),
         ):
-            if op.meaning is not None and wanted and op.meaning.roles(len(got)) is not None:
+            repeats = op.meaning is not None and wanted and op.pure
+            if repeats and op.meaning is not None and op.meaning.roles(len(got)) is not None:
                 continue  # an operand may be given several times
             if len(wanted) != len(got):
                 roles = f" ({', '.join(wanted)})" if wanted else ""
@@ -346,7 +348,11 @@ class _Checker:
         known: tuple[tuple[int, ...] | None, ...] = ()
         if op.meaning is not None:
             known = tuple(map(self.known, node.inputs))
-            if may_fail(op.meaning, tuple(inputs), known):  # of any number of lanes
+            # Of any number of lanes; an op on a variable has its value as first operand.
+            kinds, values = tuple(inputs), known
+            if op.computed:
+                kinds, values = (*types, *inputs), (None, *known)
+            if may_fail(op.meaning, kinds, values):
                 self.failing.add(node.name)
         return result_type(
             op, node.attrs, tuple(inputs), tuple(types), whole=self.whole, known=known
@@ -645,7 +651,7 @@ def check_graphs(
     bounds : dict of str to int
         Upper bound on the iterations of each loop.
     failing : frozenset of str
-        Pure nodes that may fail.
+        Nodes that may fail by their operands.
     """
     failing: set[str] = set()
     if not graphs:

@@ -1,9 +1,11 @@
 """Pure ops: functions of their inputs, exact on integers, each defined once.
 
 A *row* (`PureOp`) names an op's operands, their dtypes, its attributes, and one exact function
-on arrays of integers, which all oracles share. TensorFlow's own kernels are the only guard of
-these functions: the tests compare each with its kernel on random operands. There is one module
-for each family of ops; `litmusfuzz.corpus.ops` takes all rows into the one table of ops.
+on arrays of integers, which all oracles share. An op on a variable whose indices are computed
+has such a row as well (`resources`), a function of the variable's value. TensorFlow's own
+kernels are the only guard of these functions: the tests compare each with its kernel on random
+operands. There is one module for each family of ops; `litmusfuzz.corpus.ops` takes all rows
+into the one table of ops.
 
 Terms
 -----
@@ -29,6 +31,7 @@ from litmusfuzz.corpus.pure import (
     images,
     matrices,
     reductions,
+    resources,
     shapes,
 )
 
@@ -61,3 +64,5 @@ ROWS: Final[tuple[PureOp, ...]] = tuple(
     replace(row, compiles=False) if row.name in _NOT_COMPILED else row for row in _ROWS
 )
 """All pure ops that are defined by a function."""
+RESOURCE_ROWS: Final = resources.ROWS
+"""The ops on variables whose indices, or slices, may be computed: each of the variable's value."""

@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-def _inside(indices: Array, extent: int, operand: str = "indices") -> None:
+def check_inside(indices: Array, extent: int, operand: str = "indices") -> None:
+    """Refuse an index below 0, or of `extent` and more."""
     outside = ((indices < 0) | (indices >= extent)).any()
     expect(not outside, f"names an element outside {extent}", operand)
 
 
-def _gather(_: Call, params: Array, indices: Array) -> Any:
+def gather(_: Call, params: Array, indices: Array) -> Any:
+    """Rows of `params`: one for each index."""
     expect(params.ndim > 0, "takes no scalar", "params")
-    _inside(indices, params.shape[0])
+    check_inside(indices, params.shape[0])
     return params[indices]
 
 
@@ -51,7 +53,7 @@ def _gather_v2(call: Call, params: Array, indices: Array, axis_: Array) -> Any:
     expect(batch <= axis, f"axis {axis} lies before batch_dims {batch}", "axis")
     same = params.shape[:batch] == indices.shape[:batch]
     expect(same, "have different batches", "indices")
-    _inside(indices, params.shape[axis])
+    check_inside(indices, params.shape[axis])
     count = int(np.prod(params.shape[:batch]))
     rows = params.reshape(count, *params.shape[batch:])
     places = indices.reshape(count, *indices.shape[batch:])
@@ -73,11 +75,12 @@ def _coordinates(indices: Array, shape: Shape, operand: str = "indices") -> list
     expect(depth <= len(shape), f"{depth} coordinates in rank {len(shape)}", operand)
     flat = indices.reshape(int(np.prod(indices.shape[:-1])), depth)
     for axis in range(depth):
-        _inside(flat[:, axis], shape[axis], operand)
+        check_inside(flat[:, axis], shape[axis], operand)
     return [tuple(map(int, each)) for each in flat]
 
 
-def _gather_nd(_: Call, params: Array, indices: Array) -> Any:
+def gather_nd(_: Call, params: Array, indices: Array) -> Any:
+    """Elements or slices of `params`: one for each vector of coordinates."""
     expect(params.ndim > 0, "takes no scalar", "params")
     places = _coordinates(indices, params.shape)
     depth = indices.shape[-1]
@@ -86,13 +89,15 @@ def _gather_nd(_: Call, params: Array, indices: Array) -> Any:
     return np.array(taken, np.int64).reshape(shape)
 
 
-def _depth(call: Call, operand: str = "indices") -> int:
+def depth_of(call: Call, operand: str = "indices") -> int:
+    """Coordinates in each vector of indices."""
     kind = call.type_of(operand)
     expect(not kind.dynamic and len(kind.shape) > 0, "has a known last dimension", operand)
     return kind.shape[-1]
 
 
-def _scattered(out: Array, indices: Array, updates: Array, kind: str) -> Array:
+def scattered(out: Array, indices: Array, updates: Array, kind: str) -> Array:
+    """`out`, changed at vectors of coordinates: ``Update``, ``Add``, ``Sub``, ``Max``, ``Min``."""
     places = _coordinates(indices, out.shape)
     depth = indices.shape[-1]
     wanted = (*indices.shape[:-1], *out.shape[depth:])
@@ -118,7 +123,7 @@ def _scattered(out: Array, indices: Array, updates: Array, kind: str) -> Array:
 def _tensor_scatter(kind: str) -> Callable[..., Any]:
     def compute(_: Call, tensor: Array, indices: Array, updates: Array) -> Any:
         expect(tensor.ndim > 0, "takes no scalar", "tensor")
-        return _scattered(tensor, indices, updates, kind)
+        return scattered(tensor, indices, updates, kind)
 
     return compute
 
@@ -128,7 +133,7 @@ def _scatter_nd(_: Call, indices: Array, updates: Array, shape: Array) -> Any:
     expect(min(wanted, default=1) >= 0, "holds a negative number", "shape")
     expect(len(wanted) > 0, "is no scalar's", "shape")
     _limit(wanted, "shape")
-    return _scattered(np.zeros(wanted, np.int64), indices, updates, "Add")
+    return scattered(np.zeros(wanted, np.int64), indices, updates, "Add")
 
 
 def _limit(shape: Sequence[int], operand: str) -> None:
@@ -335,7 +340,8 @@ def _sparse_reduce_shape(call: Call) -> Shape | None:
     return tuple(d for a, d in enumerate(extents) if a not in found)
 
 
-def _sum_bound(call: Call, bounds: Sequence[int]) -> int:
+def sum_bound(call: Call, bounds: Sequence[int]) -> int:
+    """Bound of an op that adds each element of an operand once, at most."""
     return max(1, *bounds) * (1 + max(size(each) for each in call.inputs))
 
 
@@ -345,7 +351,7 @@ ROWS: Final = (
     PureOp(
         "Gather",
         "params:A indices:I -> A",
-        _gather,
+        gather,
         largest_of("params"),
         index=("indices",),
         rank=lambda c: len(c.inputs[0].shape) - 1 + len(c.inputs[1].shape),
@@ -363,16 +369,16 @@ ROWS: Final = (
     PureOp(
         "GatherNd",
         "params:A indices:I -> A",
-        _gather_nd,
+        gather_nd,
         largest_of("params"),
         index=("indices",),
-        rank=lambda c: len(c.inputs[1].shape) - 1 + len(c.inputs[0].shape) - _depth(c),
+        rank=lambda c: len(c.inputs[1].shape) - 1 + len(c.inputs[0].shape) - depth_of(c),
     ),
     PureOp(
         "ScatterNd",
         "indices:I updates:T shape:I -> T",
         _scatter_nd,
-        _sum_bound,
+        sum_bound,
         shape_from=("shape",),
         rank=known_length("shape"),
         shape=_scatter_shape,
@@ -385,7 +391,7 @@ ROWS: Final = (
             f"tensor:{'A' if kind == 'Update' else 'T'} indices:I "
             f"updates:{'A -> A' if kind == 'Update' else 'T -> T'}",
             _tensor_scatter(kind),
-            _sum_bound if kind in ("Add", "Sub") else largest_of("tensor", "updates"),
+            sum_bound if kind in ("Add", "Sub") else largest_of("tensor", "updates"),
             index=("indices",),
             rank=ranks("tensor"),
         )
@@ -394,8 +400,8 @@ ROWS: Final = (
     PureOp(
         "ScatterNdNonAliasingAdd",
         "input:T indices:I updates:T -> T",
-        lambda _, x, indices, updates: _scattered(x, indices, updates, "Add"),
-        _sum_bound,
+        lambda _, x, indices, updates: scattered(x, indices, updates, "Add"),
+        sum_bound,
         index=("indices",),
         rank=ranks("input"),
     ),

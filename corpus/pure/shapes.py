@@ -275,7 +275,7 @@ def _folded(x: Array, places: Array, extent: int, axis: int) -> Array:
 # --- slices ----------------------------------------------------------------------------
 
 _MASKS: Final = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-_MASK_FIELDS: Final = tuple(Field(each, "int", 0) for each in _MASKS)
+MASK_FIELDS: Final = tuple(Field(each, "int", 0) for each in _MASKS)
 
 
 def _slice(_: Call, x: Array, begin: Array, count: Array) -> Any:
@@ -426,9 +426,10 @@ def _broadcasts(shape: Shape, wanted: Shape) -> bool:
     return len(shape) <= len(wanted) and all(a in (1, b) for a, b in pairs)
 
 
-def _strided_update(
+def strided_update(
     call: Call, x: Array, begin: Array, end: Array, strides: Array, value: Array
 ) -> Any:
+    """`x`, in which a value replaces a slice."""
     return _assigned(call, x, begin, end, strides, value, "value", exact=False)
 
 
@@ -861,7 +862,7 @@ ROWS: Final = (
         "input:A begin:I end:I strides:I -> A",
         _strided_slice,
         largest_of("input"),
-        _MASK_FIELDS,
+        MASK_FIELDS,
         shape_from=("begin", "end", "strides"),
         rank=_slice_rank,
     ),
@@ -870,7 +871,7 @@ ROWS: Final = (
         "shape:I begin:I end:I strides:I dy:A -> A",
         _strided_grad,
         largest_of("dy"),
-        _MASK_FIELDS,
+        MASK_FIELDS,
         shape_from=("shape", "begin", "end", "strides"),
         rank=known_length("shape"),
         shape=_known_shape("shape"),
@@ -878,9 +879,9 @@ ROWS: Final = (
     PureOp(
         "TensorStridedSliceUpdate",
         "input:A begin:I end:I strides:I value:A -> A",
-        _strided_update,
+        strided_update,
         largest_of("input", "value"),
-        _MASK_FIELDS,
+        MASK_FIELDS,
         shape_from=("begin", "end", "strides"),
         rank=ranks("input"),
         shape=lambda call: None if (k := call.type_of("input")).dynamic else k.shape,

@@ -580,17 +580,26 @@ def _strided_parts(d: _Draw, shape: Shape) -> tuple[list[list[int]], list[int]]:
 def _strided(d: _Draw) -> None:
     name = d.op.name
     shape = d.shape(1)
+    if name == "ResourceStridedSliceAssign" and d.flip(0.4):
+        # One row, which may be computed.
+        d.data(d.op.operands[0], shape)
+        d.attrs["shrink_axis_mask"] = 1
+        d.positions("begin", (1,), shape[0])
+        d.control("end", [0])
+        d.control("strides", [1])
+        d.data("value", shape[1:])
+        return
     if name == "StridedSliceGrad":
         parts, sizes = _strided_parts(d, shape)
         d.control("shape", list(shape))
     else:
-        d.data("input", shape)
+        d.data(d.op.operands[0], shape)
         parts, sizes = _strided_parts(d, shape)
     for place, role in enumerate(("begin", "end", "strides")):
         d.control(role, [each[place] for each in parts])
     if name == "StridedSliceGrad":
         d.data("dy", tuple(sizes))
-    elif name == "TensorStridedSliceUpdate":
+    elif name != "StridedSlice":
         d.data("value", tuple(sizes))
 
 
@@ -837,8 +846,23 @@ def _coordinates(d: _Draw, role: str, shape: Shape, *, distinct: bool) -> Shape:
     return (count, *shape[depth:])
 
 
+def _rows(d: _Draw) -> None:
+    """Rows of a variable that are gathered, or scattered to."""
+    product, distinct = d.op.name.endswith("Mul"), d.op.name.endswith("Update")
+    shape = d.data(d.op.operands[0], d.shape(1), *((-3, 3) if product else ()), free=not product)
+    indices = tuple(d.number(1, 3) for _ in range(d.number(0, 2)))
+    if distinct and math.prod(indices) > 1:
+        indices = (d.number(1, shape[0]),)
+        d.control("indices", d.rng.sample(range(shape[0]), indices[0]))
+    else:
+        d.positions("indices", indices, shape[0])
+    if "updates" in d.op.operands:
+        wanted = () if d.flip(0.3) else (*indices, *shape[1:])
+        d.data("updates", wanted, *((-3, 3) if product else ()), free=not product)
+
+
 def _gathered_nd(d: _Draw) -> None:
-    shape = d.data("params", d.shape(1))
+    shape = d.data(d.op.operands[0], d.shape(1))
     _coordinates(d, "indices", shape, distinct=False)
 
 
@@ -1074,6 +1098,7 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     "MirrorPadGrad": _mirror_grad,
     "Slice": _sliced,
     **dict.fromkeys(("StridedSlice", "StridedSliceGrad", "TensorStridedSliceUpdate"), _strided),
+    "ResourceStridedSliceAssign": _strided,
     "Reverse": _reversed,
     "ReverseV2": _reversed_v2,
     "ReverseSequence": _sequence,
@@ -1093,7 +1118,10 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     **{f"MatrixDiagPart{v}": _diag_packed for v in ("", "V2", "V3")},
     **{f"MatrixSetDiag{v}": _set_diag for v in ("", "V2", "V3")},
     **dict.fromkeys(("Gather", "GatherV2"), _gathered),
-    "GatherNd": _gathered_nd,
+    **dict.fromkeys(("GatherNd", "ResourceGatherNd"), _gathered_nd),
+    "ResourceGather": _rows,
+    **{f"ResourceScatter{n}": _rows for n in ("Update", "Add", "Sub", "Mul", "Min", "Max")},
+    **{f"ResourceScatterNd{n}": _scattered for n in ("Update", "Add", "Sub")},
     **dict.fromkeys(
         (
             "ScatterNd",
@@ -1121,4 +1149,4 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
 PURE_OPS: Final = tuple(
     op.meaning for op in OPS.values() if op.meaning is not None and op.name not in ABSTRACT_OPS
 )
-"""Rows of all ops that one function defines."""
+"""Rows of all pure ops that one function defines."""

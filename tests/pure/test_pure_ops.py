@@ -1,5 +1,8 @@
 """Each pure op against TensorFlow's own eager kernel, exactly: the only guard of these ops.
 
+The same for ops on variables whose indices are operands: a variable gets its value, the op is
+run, and its result, or else the variable, is compared.
+
 Operands are random, over all dtypes that an op takes and several shapes. In one call of three
 a number in one operand is changed, so that the op may fail: TensorFlow must then fail too, and
 only then. `make test` has 60 calls of each op: it misses an op that is wrong for one call in
@@ -18,6 +21,8 @@ import numpy as np
 import pytest
 from helpers import WHOLE
 
+from litmusfuzz.corpus.ops import COMPUTED
+from litmusfuzz.corpus.pure import RESOURCE_ROWS
 from litmusfuzz.corpus.pure.definition import (
     Call,
     Fails,
@@ -90,12 +95,26 @@ def eager(op: PureOp, attrs: PureAttrs | None, operands: _Operands) -> npt.NDArr
     inputs = [tf.constant(array.astype(kind.dtype)) for _, kind, array in operands]
     running = context.context()
     running.ensure_initialized()
+    if op.name in COMPUTED:
+        return on_variable(op, inputs, tuple(flat), running)
     (result,) = execute.quick_execute(op.name, 1, inputs, tuple(flat), running)
     found: npt.NDArray[Any] = result.numpy()
     return found
 
 
-@pytest.mark.parametrize("op", PURE_OPS, ids=lambda op: op.name)
+def on_variable(op: PureOp, inputs: list[Any], attrs: tuple[Any, ...], running: Any) -> Any:
+    """The result of an op on a variable, or what it leaves in it."""
+    import tensorflow as tf
+    from tensorflow.python.eager import execute
+
+    variable = tf.Variable(inputs[0])
+    outputs = int(COMPUTED[op.name].has_value)
+    given = [variable.handle, *inputs[1:]]
+    returned = execute.quick_execute(op.name, outputs, given, attrs, running)
+    return returned[0].numpy() if outputs else variable.numpy()
+
+
+@pytest.mark.parametrize("op", [*PURE_OPS, *RESOURCE_ROWS], ids=lambda op: op.name)
 def test_op_against_the_kernel(op: PureOp) -> None:
     import tensorflow as tf
 

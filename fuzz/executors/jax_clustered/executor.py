@@ -81,7 +81,8 @@ class JaxClusteredExecutor:
     name: ClassVar[str] = "jax"
     support: ClassVar[Support] = Support(
         ops=frozenset(OPS) - DEFINED_OPS,
-        features=FEATURES - {"fetches", "placeholders", "uninitialized variables", "handles"},
+        features=FEATURES
+        - {"fetches", "placeholders", "uninitialized variables", "handles", "computed indices"},
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (

@@ -132,11 +132,12 @@ class Settings:
         that blocks would hold its only thread.
         """
         if self.front_end == "function":
-            return FEATURES - {"several runs"}
+            return FEATURES - {"several runs", "computed indices"}
         if self.front_end == "eager":
-            return FEATURES - {"several runs", "calls", "handles", "conditionals", "loops"}
+            taken = {"several runs", "calls", "handles", "conditionals", "loops"}
+            return FEATURES - taken - {"computed indices"}
         if self.executor_type:
-            return FEATURES - {"several runs"}
+            return FEATURES - {"several runs", "computed indices"}
         refused: set[str] = set()
         if self.compiled or self.front_end == "critical_section":
             # XLA rejects two handles of one variable, and a function opens its own.

@@ -17,7 +17,7 @@ import random
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,11 +27,12 @@ from tensorflow.python.eager import context, execute
 from tensorflow.python.ops import handle_data_util
 
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, bodies
-from litmusfuzz.corpus.ops import DEFINED_OPS, ConstAttrs, HandleAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs
+from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
-from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch, HistogramBuilder
+from litmusfuzz.fuzz.executors.tensorflow.histogram import STATUSES, Batch, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import literal
 
 if TYPE_CHECKING:
@@ -279,9 +280,18 @@ def _plain(proto: Any) -> tuple[Any, ...]:
     for name, value in proto.attr.items():
         if name.startswith("_"):
             continue
-        kind = value.WhichOneof("value")
-        found += [name, list(value.list.type) if kind == "list" else getattr(value, kind)]
+        found += [name, _attribute(value)]
     return tuple(found)
+
+
+def _attribute(value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "shape":
+        return tf.TensorShape(value.shape)
+    if kind == "list":
+        held = (value.list.type, value.list.i, value.list.f)
+        return next((list(each) for each in held if each), [])
+    return getattr(value, kind)
 
 
 class PreparedEager:
@@ -294,8 +304,6 @@ class PreparedEager:
             if placed.device not in ("", "cpu:0"):
                 raise Refused(f"device {placed.device} in configuration {config.name}")
         for node in test.nodes:  # refuses what TensorFlow does not have
-            if node.op in DEFINED_OPS:
-                raise Refused(f"op {node.op} in configuration {config.name}")
             if not (bodies(node) or isinstance(node.attrs, HandleAttrs)):
                 node_defs.line(test, node)
         self._test = test
@@ -305,7 +313,8 @@ class PreparedEager:
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times. Of the noise, only the seed has an effect.
 
-        An op that fails raises an exception of `tensorflow.errors`, which ends the run.
+        An op that fails raises an exception of `tensorflow.errors`. In a test with ops that may
+        fail, that ends the execution: outcome `failed`.
         """
         del noise
         builder = HistogramBuilder(self._test)
@@ -316,25 +325,37 @@ class PreparedEager:
         try:
             with ThreadPoolExecutor(len(self._test.runs)) as threads:
                 while builder.count < count:
-                    rows: list[Values] = []
+                    rows: list[Values | None] = []
                     with self._clock.part("running_s"):
                         for _ in range(min(_BATCH, count - builder.count)):
                             program.reset()
                             rows.append(_execution(program, threads))
                     with self._clock.part("counting_s"):
-                        names = self._test.names
-                        builder.add(Batch({n: np.stack([r[n] for r in rows]) for n in names}))
+                        builder.add(self._batch(rows))
         finally:
             sys.setswitchinterval(interval)
             program.close()
         return builder.histogram()
 
+    def _batch(self, rows: Sequence[Values | None]) -> Batch:
+        """The values of executions; None for one that failed."""
+        kinds = {name: self._test.type_of(name) for name in self._test.names}
+        nothing = {name: np.zeros(kind.shape, kind.dtype) for name, kind in kinds.items()}
+        values = {n: np.stack([(row or nothing)[n] for row in rows]) for n in kinds}
+        if None not in rows:
+            return Batch(values)
+        failed = STATUSES.index(Status.FAILED)
+        return Batch(values, status=np.array([0 if row else failed for row in rows]))
+
     def close(self) -> None:
         """Nothing is kept between runs."""
 
 
-def _execution(program: EagerProgram, threads: ThreadPoolExecutor) -> Values:
-    """One execution: a thread for each run; runs that the client orders wait for each other."""
+def _execution(program: EagerProgram, threads: ThreadPoolExecutor) -> Values | None:
+    """One execution: a thread for each run; runs that the client orders wait for each other.
+
+    None if an op failed, in a test in which one may.
+    """
     test = program.test
     first = sum(not run.after for run in test.runs)
     together = threading.Barrier(first)
@@ -349,6 +370,9 @@ def _execution(program: EagerProgram, threads: ThreadPoolExecutor) -> Values:
 
     for run in test.runs:
         ended[run.name] = threads.submit(thread, run)
+    wait(ended.values())
+    if test.failing and any(isinstance(e.exception(), tf.errors.OpError) for e in ended.values()):
+        return None
     shown = {name: each.result() for name, each in ended.items()}
     found = program.final()
     for key in test.observe:

@@ -24,6 +24,7 @@ from litmusfuzz.corpus.ops import (
     TensorType,
     expand,
 )
+from litmusfuzz.corpus.pure.resources import VARIABLE
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
@@ -199,14 +200,17 @@ def line(test: LitmusTest, node: Node) -> Line:
 
 
 def pure(test: LitmusTest, node: Node) -> node_def_pb2.NodeDef:
-    """Lower a pure op that the op table defines; TensorFlow's registry says how to write it."""
+    """Lower an op that the op table defines; TensorFlow's registry says how to write it."""
     row = node.definition.meaning
     assert row is not None
-    roles = row.roles(len(node.inputs))
+    names = node.inputs
+    if node.definition.computed:
+        names = (node.resources[0], *names)
+    roles = row.roles(len(names))
     assert roles is not None
-    dtypes = {role: test.type_of(name).dtype for role, name in zip(roles, node.inputs, strict=True)}
+    dtypes = {role: test.type_of(name).dtype for role, name in zip(roles, names, strict=True)}
     result = registered(node.op, dtypes, roles, node.attrs)
-    if not row.compiles:
+    if not row.compiles or node.name in test.failing:  # XLA does not report that it fails
         result.attr["_XlaCompile"].b = False
     return result
 
@@ -220,7 +224,7 @@ def registered(
     ----------
     op : str
     dtypes : mapping of str to str
-        Of each operand, by its name in the registry.
+        Of each operand, by its name in the registry; of a variable by `VARIABLE`.
     roles : sequence of str
         The operand that each input is.
     attrs : PureAttrs or None
@@ -232,6 +236,9 @@ def registered(
             result.attr[operand.type_attr].type = DATA_TYPES[dtypes[operand.name]]
         if operand.number_attr:
             result.attr[operand.number_attr].i = roles.count(operand.name)
+    if VARIABLE in dtypes:
+        own = next(each.name for each in definition.attr if each.name in ("dtype", "T"))
+        result.attr[own].type = DATA_TYPES[dtypes[VARIABLE]]
     values = dict(attrs.values) if isinstance(attrs, PureAttrs) else {}
     for declared in definition.attr:
         if declared.name in values:

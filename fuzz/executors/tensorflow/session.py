@@ -191,17 +191,13 @@ class LiveSession:
         Raises
         ------
         tensorflow.errors.OpError
-            If an op fails in a test that cannot block, unless it has one run, and pure ops
-            that may fail.
+            If an op fails in a test that cannot block, and has no op that may fail.
         """
         self._initialize()
         race = _Race(self._test, self._runs, self._threads)
-        try:
-            race.go(watched=self._may_block, stuck=stuck)
-        except tf.errors.OpError as error:
-            if self._threads is not None or not self._test.failing:
-                raise
-            return self._failed(error)
+        race.go(watched=self._may_block, stuck=stuck)
+        if race.failure and not self._may_block:
+            return self._failed(race.failure)
         values: dict[str, npt.NDArray[Any]] = {}
         if not self._may_block:
             for unit in self._built.units:
@@ -237,9 +233,9 @@ class LiveSession:
         return Batch(values, contents, status, absent, empty)
 
     def _failed(self, error: tf.errors.OpError) -> Batch:
-        """A step in which a pure op failed in one copy, which cancelled all others."""
+        """A step in which an op failed in one copy, which cancelled its run in all others."""
         status = np.full(self._copies, DROPPED)
-        status[_copy_of(error)] = STATUSES.index(Status.FAILED)
+        status[_copy_of(error) or 0] = STATUSES.index(Status.FAILED)
         kinds = {name: self._test.type_of(name) for name in self._test.names}
         values = {
             name: np.zeros((self._copies, *kind.shape), kind.dtype) for name, kind in kinds.items()
@@ -290,7 +286,8 @@ class LiveSession:
         if race.failure:
             # The failure cancelled all other copies that were not done.
             status[~complete] = DROPPED
-            status[_copy_of(race.failure)] = STATUSES.index(Status.FAILED)
+            copy = _copy_of(race.failure)
+            status[np.argmin(complete) if copy is None else copy] = STATUSES.index(Status.FAILED)
         absent = {}
         for run in self._test.runs:
             for node in self._test.nodes_by_key().values():
@@ -378,10 +375,19 @@ class _Race:
         self.failure: tf.errors.OpError | None = None
 
     def go(self, *, watched: bool, stuck: Callable[[], bool] | None = None) -> None:
-        """Execute all runs until they have ended or, if `watched`, until they are blocked."""
+        """Execute all runs until they have ended or, if `watched`, until they are blocked.
+
+        Until one fails, in a test that may fail; the other runs have ended then.
+        """
+        may_fail = watched or bool(self._test.failing)
         if self._threads is None:
             ((name, call),) = self._calls.items()
-            self.shown[name] = call()
+            try:
+                self.shown[name] = call()
+            except tf.errors.OpError as error:
+                if not may_fail:
+                    raise
+                self.failure = error
             return
         used_s = 0.0
         while len(self.shown) < len(self._calls) and not (self.blocked or self.failure):
@@ -393,7 +399,7 @@ class _Race:
             ended, _ = wait(pending, patience_s, FIRST_COMPLETED)
             for name, future in self._futures.items():
                 if future in ended:
-                    self._take(name, future, watched=watched)
+                    self._take(name, future, may_fail=may_fail)
             if watched and not ended:
                 # Every run that can begin has begun: no other thread could go on.
                 # While XLA compiles, `stays_quiescent` would take a tenth of the processor's time.
@@ -401,16 +407,18 @@ class _Race:
                 quiet = used_s - before < _BUSY_S
                 idle = stuck() if stuck else quiet and stays_quiescent()
                 self.blocked = idle and not any(future.done() for future in pending)
-        if self.failure:
+        if self.failure and watched:
             self._wait_for_others()
+        elif self.failure:
+            wait(self._futures.values())
 
-    def _take(self, name: str, future: Future[list[npt.NDArray[Any]]], *, watched: bool) -> None:
+    def _take(self, name: str, future: Future[list[npt.NDArray[Any]]], *, may_fail: bool) -> None:
         try:
             self.shown[name] = future.result()
         except tf.errors.OpError as error:
-            if not watched:
+            if not may_fail:
                 raise
-            self.failure = error
+            self.failure = self.failure or error
 
     def _wait_for_others(self) -> None:
         """After a failure: wait until the other runs have ended or are blocked."""
@@ -422,12 +430,13 @@ class _Race:
         return not wait(self._futures.values(), timeout_s).not_done
 
 
-def _copy_of(error: tf.errors.OpError) -> int:
-    """The copy that failed; TensorFlow's message names the node."""
+def _copy_of(error: tf.errors.OpError) -> int | None:
+    """The copy that failed; None if TensorFlow's message does not name the node.
+
+    Any copy that has not ended does then: nothing else is known of an execution that failed.
+    """
     found = re.search(r"node c(\d+)/", error.message)
-    if found is None:
-        raise error
-    return int(found[1])
+    return None if found is None else int(found[1])
 
 
 def load(graph_def: graph_pb2.GraphDef) -> tf.Graph:

@@ -242,6 +242,11 @@ Value stored(const Op& op, std::span<const Value> seen, std::span<const Value> o
                  table);
     case OpCode::kMomentum:
     case OpCode::kKerasMomentum: return momentum(op, seen, operands, which, table);
+    case OpCode::kCalled: {
+      std::vector<Value> inputs(seen.begin(), seen.end());
+      inputs.insert(inputs.end(), operands.begin(), operands.end());
+      return called(op, inputs, table);
+    }
     default: return scattered(op, seen[0], operands[0], table);
   }
 }

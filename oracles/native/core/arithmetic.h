@@ -42,7 +42,8 @@ enum class OpCode : uint8_t {
   kCalled,  // a function of the caller's
 };
 
-/// A pure op that the caller computes, from the ints of its operands. Called once for equal
+/// An op that the caller computes, from the ints of its operands; of an update, after the value
+/// that it read. Called once for equal
 /// operands in each table, from any thread. May throw ValueTooLarge or OpFails.
 using Function = std::function<std::vector<int64_t>(const std::vector<std::vector<int64_t>>&)>;
 
