@@ -76,6 +76,8 @@ EXECUTORS: Final = MappingProxyType(
         "mutant/tf-body-without-effects": "litmusfuzz.fuzz.mutants.tensorflow:BodyWithoutEffects",
         "mutant/tf-swapped-feeds": "litmusfuzz.fuzz.mutants.tensorflow:SwappedFeeds",
         "mutant/tf-missed-alias": "litmusfuzz.fuzz.mutants.tensorflow:MissedAlias",
+        "mutant/tf-early-index": "litmusfuzz.fuzz.mutants.tensorflow:EarlyIndex",
+        "mutant/tf-clipped-index": "litmusfuzz.fuzz.mutants.tensorflow:ClippedIndex",
         "mutant/tf-first-handle": "litmusfuzz.fuzz.mutants.tensorflow:FirstHandle",
         "mutant/tf-eager-own-variables": "litmusfuzz.fuzz.mutants.tensorflow:OwnVariables",
         "mutant/tf-eager-shared-frame": "litmusfuzz.fuzz.mutants.tensorflow:SharedFrame",

@@ -25,6 +25,7 @@ from litmusfuzz.fuzz.generators import (
     calls,
     clusterable,
     clusters,
+    computed,
     conditionals,
     cycles,
     dag,
@@ -180,6 +181,14 @@ _TABLE: Final = (
         "variables that have no value until they are first written",
         features=frozenset({"several runs", "uninitialized variables"}),
         ops=frozenset({"AssignVariableOp", "VarIsInitializedOp"}),
+    ),
+    Family(
+        "computed",
+        computed.generate,
+        "gathers, scatters and slices of variables at computed places",
+        features=frozenset({"computed indices"}),
+        ops=computed.NEEDED,
+        rank=1,
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

@@ -74,7 +74,7 @@ def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Conte
 
 def _test(context: Context) -> LitmusTest:
     rng = context.rng
-    body = _Body(context)
+    body = PureBody(context)
     names = [name for name in _DENSE if context.possible(OPS[name])]
     reads = [name for name in names if OPS[name].kind is Kind.READ]
     changes = [name for name in names if OPS[name].kind is not Kind.READ]
@@ -103,7 +103,7 @@ def _test(context: Context) -> LitmusTest:
     return LitmusTest("pure", context.variables, (Graph("main", nodes),), tuple(shown))
 
 
-class _Body(BodyGenerator):
+class PureBody(BodyGenerator):
     """Generator of the graph, in which operands go through ops of the whole table.
 
     Attributes
@@ -200,7 +200,7 @@ class _Body(BodyGenerator):
 
     def given(self, operand: Operand) -> str:
         """A sampled operand as a constant."""
-        return self.literal(operand.type, _nested(operand.values, operand.type.shape))
+        return self.literal(operand.type, nested(operand.values, operand.type.shape))
 
     def made_from(self, source: str, operand: Operand, modulus: int) -> str:
         """The source as an operand of another type; a control operand is kept in range."""
@@ -302,11 +302,11 @@ def _flat(value: Nested) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(v for part in value for v in _flat(part))
 
 
-def _nested(values: tuple[int, ...], shape: tuple[int, ...]) -> Nested:
+def nested(values: tuple[int, ...], shape: tuple[int, ...]) -> Nested:
     """Flat values as a literal of that shape."""
     if not shape:
         return values[0]
     size = len(values) // shape[0]
     return tuple(
-        _nested(values[start : start + size], shape[1:]) for start in range(0, len(values), size)
+        nested(values[start : start + size], shape[1:]) for start in range(0, len(values), size)
     )

@@ -945,6 +945,82 @@ class FirstHandle(TensorFlowMutant):
         return replace(test, graphs=map_nodes(graphs, listed))
 
 
+# --- computed indices ----------------------------------------------------------------------
+
+
+class EarlyIndex(TensorFlowMutant):
+    """An index that is read from a variable is read before everything else in its graph or body.
+
+    Killed by a write, a read of an index, and a gather of that row, one after another. Survives
+    where nothing writes the index.
+    """
+
+    name = "mutant/tf-early-index"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test in which such indices come from second reads, which all others wait for."""
+        fresh = _fresh(test)
+
+        def change(nodes: Nodes) -> Nodes:
+            reads = {n.name: n for n in nodes if n.definition.kind is Kind.READ and not n.inputs}
+            early = {
+                n.inputs[0]: replace(reads[n.inputs[0]], name=fresh("early"), after=())
+                for n in nodes
+                if n.definition.computed and n.inputs[0] in reads
+            }
+            names = tuple(each.name for each in early.values())
+
+            def late(node: Node) -> Node:
+                inputs = node.inputs
+                if node.definition.computed and inputs[0] in early:
+                    inputs = (early[inputs[0]].name, *inputs[1:])
+                waits = _on_variables(node) or bool(bodies(node))
+                after = (*node.after, *names) if waits else node.after
+                return replace(node, inputs=inputs, after=after)
+
+            return (*early.values(), *map(late, nodes)) if early else nodes
+
+        return _with_levels(test, change)
+
+
+class ClippedIndex(TensorFlowMutant):
+    """An index beyond a variable's rows stands for the last row, one below 0 for the first.
+
+    Killed by a gather whose index names no row: it must fail. Survives indices in range.
+
+    References
+    ----------
+    XLA, "Gather": it clamps indices.
+    """
+
+    name = "mutant/tf-clipped-index"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with the indices of gathers and scatters of rows in their range."""
+        fresh = _fresh(test)
+
+        def change(nodes: Nodes) -> Nodes:
+            made: list[Node] = []
+            for node in nodes:
+                if node.definition.computed and node.definition.operands[0] == "indices":
+                    kind = test.types[node.inputs[0]]
+                    assert kind is not None
+                    last = test.type_of(node.resources[0]).shape[0] - 1
+                    index = node.inputs[0]
+                    for op, limit in (("Maximum", 0), ("Minimum", last)):
+                        bound, name = fresh("limit"), fresh("clipped")
+                        made.append(Node(bound, "Const", attrs=ConstAttrs(kind.dtype, (), limit)))
+                        made.append(Node(name, op, (index, bound)))
+                        index = name
+                    node = replace(node, inputs=(index, *node.inputs[1:]))
+                made.append(node)
+            return tuple(made)
+
+        return _with_levels(test, change)
+
+
 # --- eager threads -----------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SB = "X=1; r0=Y || Y=1; r1=X"
 MP = "X=1; Y=2 || r0=Y; r1=X"
 WIDE: dict[str, Any] = {"shape": (1, 4096)}
+ROWS: dict[str, Any] = {"shape": (3,), "init": {"X": (0, 7, 9)}}
 QUEUE: dict[str, Any] = {"queues": {"Q": 1}}
 ONE: dict[str, Any] = {"client": "a:main fetch r0"}
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
@@ -117,6 +118,16 @@ KILLS = [
         mutants.FirstHandle,
         CorpusTest("handle-chosen-by-a-race"),
         Shape("r0=X; if r0==1 { r1=2 } else { r1=3 } || X=1"),
+    ),
+    Kill(
+        mutants.EarlyIndex,
+        Shape("X[0]=1; r0=X[0]; r1=X[r0]", ROWS),
+        Shape("r0=X[0]; r1=X[r0] || Y=1", ROWS),
+    ),
+    Kill(
+        mutants.ClippedIndex,
+        Shape("X[0]=5; r0=X[0]; r1=X[r0]", ROWS),
+        Shape("X[0]=1; r0=X[0]; r1=X[r0]", ROWS),
     ),
     Kill(mutants.PrunedCall, Shape("call { X=1 }; r0=X"), Shape("call { r0=X; X=1 }; r1=X")),
     Kill(mutants.NoWindow, Shape("loop[1] 3 free { r0=X; X=r0+1 }"), Shape("loop[1] 3 { X+=1 }")),

@@ -6,8 +6,8 @@ with what each saw; whether a value is there, whether a body has started, and wh
 next are functions of the state, each written down from one sentence of the page. It walks all
 states, and is slow.
 
-It handles what `SUPPORTED` names, in the models ``rfc`` and ``executor``, and ``program`` for tests
-without critical sections.
+It handles what `SUPPORTED` names, with computed indices of vectors only, in the models ``rfc`` and
+``executor``, and ``program`` for tests without critical sections.
 """
 
 from __future__ import annotations
@@ -546,7 +546,7 @@ class View:
         elif node.op.startswith("Queue"):
             held, seen = self.queue(node, held, what, operands)
         elif what == "R":
-            seen = read(node, held)
+            seen = read(node, held, operands)
         else:
             saw = held if what == "RW" else self.state.done.get((scope, name, "R"))
             held = written(node, saw, operands)
@@ -608,14 +608,27 @@ def capacity(test: LitmusTest, name: str) -> int:
     return next(queue.capacity for queue in test.queues if queue.name == name)
 
 
-def read(node: Node, held: Ints | None) -> Ints:
+def places(node: Node, operands: list[Any], held: Ints) -> Ints:
+    """The rows that a gather or scatter names, in an attribute or as its first operand.
+
+    "out-of-range indices" fail: section 3, "Not specified".
+    """
+    if node.attrs is not None:
+        return node.attrs.indices  # type: ignore[union-attr, no-any-return]
+    indices: Ints = operands[0]
+    if not all(0 <= i < len(held) for i in indices):
+        raise Failed
+    return indices
+
+
+def read(node: Node, held: Ints | None, operands: list[Any]) -> Ints:
     """What a read of a variable sees."""
     if node.op == "VarIsInitializedOp":
         return (int(held is not None),)
     if held is None:
         raise Failed
     if node.op == "ResourceGather":
-        return tuple(held[i] for i in node.attrs.indices)  # type: ignore[union-attr]
+        return tuple(held[i] for i in places(node, operands, held))
     return held
 
 
@@ -628,8 +641,8 @@ def written(node: Node, saw: Ints | None, operands: list[Any]) -> Ints:
         raise Failed
     if node.op in SPARSE:
         rows = list(saw)
-        indices = node.attrs.indices  # type: ignore[union-attr]
-        change = operands[0] if len(operands[0]) == len(indices) else operands[0] * len(indices)
+        indices, updates = places(node, operands, saw), operands[-1]
+        change = updates if len(updates) == len(indices) else updates * len(indices)
         for i, v in zip(indices, change, strict=True):
             rows[i] = v if node.op == "ResourceScatterUpdate" else rows[i] + v
         return tuple(rows)

@@ -74,10 +74,16 @@ class Mixer:
         self.mutexes = [f"M{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
         self.queues = [f"Q{i}" for i in range(rng.choice((0, 0, 0, 1, 1, 2)))]
         self.nests = rng.choice((0.15, 0.3, 0.45))
+        self.table = rng.random() < 0.3
+        """True if there is a vector, of which ops touch the row that a value names."""
         self.missing = rng.random() < 0.2
         """True if a variable may have no initial value."""
         self.handles = rng.random() < 0.4
         self.edges = rng.choice((0.1, 0.3, 0.6))
+
+    def rows(self) -> list[Variable]:
+        """The vector whose rows are named, if there is one."""
+        return [Variable("T", INT, (8,), (1, 0, 3, 4, 2, 9, 0, 5))] if self.table else []
 
     def fresh(self, prefix: str) -> str:
         """A new name."""
@@ -109,6 +115,7 @@ class Mixer:
         client = self.client(graphs, levels)
         inits = (0, 0, 5, None) if self.missing else (0, 0, 5)
         variables = [Variable(v, INT, (), rng.choice(inits)) for v in self.variables]
+        variables += self.rows()
         queues = []
         for q in self.queues:
             size = rng.choice((1, 2, 2))
@@ -172,7 +179,7 @@ class Mixer:
                 try:
                     LitmusTest(
                         "t",
-                        tuple(Variable(v, INT, ()) for v in self.variables),
+                        (*(Variable(v, INT, ()) for v in self.variables), *self.rows()),
                         (graph,),
                         mutexes=tuple(map(Mutex, self.mutexes)),
                         queues=tuple(Queue(q, INT, (), 1) for q in self.queues),
@@ -266,6 +273,9 @@ class Mixer:
             ops += ["VarIsInitializedOp"] * 3
         if self.queues:
             ops += ["QueueEnqueueV2"] * 4 + ["QueueDequeueV2"] * 4 + ["QueueSizeV2"]
+        if self.table and rng.random() < 0.4:
+            self.on_a_row(level)
+            return
         op = rng.choice(ops)
         resource = rng.choice(self.queues if op.startswith("Queue") else self.variables)
         takes = op in ("AssignVariableOp", "AssignAddVariableOp", "QueueEnqueueV2")
@@ -279,6 +289,17 @@ class Mixer:
         node = Node(self.fresh("e"), op, inputs, (resource,), after, handle=handle)
         kind = BOOL if op == "VarIsInitializedOp" else INT
         self.add(level, node, *([kind] if has else []))
+
+    def on_a_row(self, level: Level) -> None:
+        """Add an op on the row of the vector that a value names; with 9, it fails."""
+        op = self.rng.choice(("ResourceGather", "ResourceScatterAdd", "ResourceScatterUpdate"))
+        inputs = (self.value(level, INT),)
+        if op != "ResourceGather":
+            inputs = (*inputs, self.value(level, INT))
+        after = self.without(self.after(level), inputs)
+        self.spend(level, len(inputs))
+        kinds = () if op != "ResourceGather" else (INT,)
+        self.add(level, Node(self.fresh("e"), op, inputs, ("T",), after), *kinds)
 
     def pure(self, level: Level) -> None:
         """Add a pure op."""
