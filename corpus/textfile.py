@@ -764,7 +764,7 @@ def _row(op: str, fields: Mapping[str, Any]) -> OpDef:
     given = fields.get("inputs")
     if op not in COMPUTED or fields.keys() & {"indices", "begin", "end", "strides"}:
         return found
-    more = isinstance(given, list) and len(given) > len(found.operands)
+    more = isinstance(given, (list, tuple)) and len(given) > len(found.operands)
     return COMPUTED[op] if more else found
 
 

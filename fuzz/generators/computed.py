@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 _SHAPES: Final = ((2,), (3,), (4,), (2, 2), (3, 2), (2, 3))
+_TRIES: Final = 20
+"""Draws of operands, until the support has all of them."""
 _DENSE: Final = ("ReadVariableOp", "AssignVariableOp", "AssignVariableOp", "AssignAddVariableOp")
 
 
@@ -121,9 +123,12 @@ class _Body(PureBody):
         row = op.meaning
         assert row is not None
         variable = rng.choice(context.variables)
-        sampled = sample(rng, row, variable.dtype, variable.shape)
-        while sampled is None or any(0 in each.type.shape for each in sampled.operands):
+        for _ in range(_TRIES):
             sampled = sample(rng, row, variable.dtype, variable.shape)
+            if sampled is not None and all(self.takes(each.type) for each in sampled.operands):
+                break
+        else:  # the support lacks matrices of indices
+            return super().effect(OPS["AssignVariableOp"], after)
         attrs, inputs = sampled.attrs, tuple(self.filled(each) for each in sampled.operands[1:])
         if op.name == "ResourceStridedSliceAssign" and self.sources and rng.random() < 0.4:
             attrs, inputs = row.attributes({}), self.one_row(variable)

@@ -258,7 +258,10 @@ NODES: list[tuple[Node, Fields, str]] = [
         ("resources", 1),
         "'F' stands twice",
     ),
-    (node("ResourceGather", "", "X"), (), "ResourceGather has other attributes"),
+    (node("ResourceGather", "", "X"), ("inputs",), "ResourceGather takes 1 (indices), got 0"),
+    (node("ResourceGather", "f", "X"), ("inputs", 0), "indices must be int32 or int64, got float"),
+    (node("ResourceGather", "i", "S"), ("resources", 0), "takes no scalar"),
+    (node("ResourceScatterAdd", "i2 i3", "X"), ("inputs", 1), "has shape [2] or [], got [3]"),
     (node("ReadVariableOp", "", "X", ROWS), (), "ReadVariableOp has other attributes"),
     (node("Const", attrs=ROWS), (), "Const has other attributes"),
     # constants

@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.ops import ABSTRACT_OPS, DEFINED_OPS, OPS, Kind
+from litmusfuzz.corpus.ops import ABSTRACT_OPS, COMPUTED, DEFINED_OPS, OPS, Kind
 from litmusfuzz.corpus.pure import ROWS
 
 if TYPE_CHECKING:
@@ -227,6 +227,9 @@ def text() -> str:
         ),
         "## Ops on variables and queues",
         _paragraph(_listed(n for n in others if OPS[n].kind is not Kind.PURE)),
+        _paragraph(
+            "Indices and slices of these may be operands, from what was read: " + _listed(COMPUTED)
+        ),
         "## Ops that tests do not have",
         _paragraph("Each op is listed with the first reason that holds. Others may hold as well."),
         _paragraph("*Part of what LitmusFuzz itself writes*: " + _listed(_HELPERS & ops.keys())),

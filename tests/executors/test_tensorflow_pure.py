@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from helpers import LITMUS, corpus_entry
 
+from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.campaign.replay import event_keys
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import EXECUTOR, RFC
+from litmusfuzz.oracles.model import EXECUTOR, RFC, unsplit
 
 
 @pytest.mark.parametrize("name", ["plain", "grappler_aggressive", "autocluster"])
@@ -51,3 +54,55 @@ observe: [d]
     (outcome,) = histogram
     assert outcome.status is Status.FAILED
     assert set(Explorer(test, EXECUTOR).allowed_outcomes().witnesses) == {outcome}
+
+
+@pytest.mark.parametrize("name", ["plain", "single_threaded", "functional", "eager_threads"])
+def test_an_op_that_fails_in_a_test_of_several_runs_is_an_outcome(name: str) -> None:
+    """The index is out of range once run `a` has ended, and never before."""
+    test = litmus("X[0]=7 ||| r0=X[0]; r1=X[r0]", shape=(3,), client="a:g0; b:g1 after a")
+    prepared = TensorFlowExecutor().prepare(test, configuration("tf", name))
+    try:
+        seen = prepared.run(4, Noise(copies=2), 1)
+    finally:
+        prepared.close()
+    assert {outcome.status for outcome in seen} == {Status.FAILED}
+    (outcome,) = Explorer(test, EXECUTOR).allowed_outcomes().witnesses
+    assert outcome.status is Status.FAILED
+
+
+INDEXED = [path for path in LITMUS if path.stem.startswith("indexed-") and "slice" not in path.stem]
+
+
+@pytest.mark.parametrize("name", ["function", "eager_threads", "single_threaded", "autocluster"])
+def test_computed_indices_in_every_front_end(name: str) -> None:
+    """Those without loops and handles, which some of them refuse. Slices damage memory."""
+    config = configuration("tf", name)
+    for path in INDEXED:
+        test = corpus_entry(path).test
+        if test.features != {"computed indices"} or test.name == "indexed-scatter-splits":
+            continue
+        prepared = TensorFlowExecutor().prepare(test, config)
+        try:
+            judged = judge(Explorer(test, RFC), prepared.run(24, Noise(copies=4), 3))
+        finally:
+            prepared.close()
+        assert judged.forbidden_count == 0, (name, test.name)
+
+
+def test_all_outcomes_of_computed_indices_can_be_forced() -> None:
+    """All but those in which an update is split, or an op fails."""
+    config = configuration("tf", "plain")
+    reached = 0
+    for path in INDEXED:
+        test = corpus_entry(path).test
+        found = Explorer(test, unsplit(EXECUTOR)).allowed_outcomes().witnesses
+        prepared = TensorFlowExecutor().prepare(test, config)
+        try:
+            for outcome, witness in found.items():
+                if outcome.status is Status.FAILED:
+                    continue
+                assert prepared.force(tuple(event_keys(witness)), 60) == outcome
+                reached += 1
+        finally:
+            prepared.close()
+    assert reached == 14

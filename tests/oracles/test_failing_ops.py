@@ -193,3 +193,40 @@ def test_a_cluster_does_not_report_a_failure() -> None:
     clustered = replace(test, clusters=(Cluster("k", ("r", "d")),))
     with pytest.raises(NoAllowedSet, match=r"may fail inside cluster k"):
         reference.allowed_outcomes(clustered, RFC)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{op: ResourceGather, resources: [X], inputs: [nine]}", "inputs.0: ResourceGather: names"),
+        (
+            "{op: ResourceScatterNdAdd, resources: [X], inputs: [nine, nine]}",
+            "inputs.0: ResourceScatterNdAdd: takes no scalar",
+        ),
+        (
+            "{op: ResourceStridedSliceAssign, resources: [X], inputs: [v, v, z, v]}",
+            "inputs.2: ResourceStridedSliceAssign: is zero",
+        ),
+        ("{op: ResourceGather, resources: [X], inputs: [f]}", "inputs.0: indices must be int32 or"),
+        ("{op: ResourceGather, resources: [S], inputs: [nine]}", "resources.0: ResourceGather: "),
+        ("{op: ResourceGather, resources: [X]}", "missing field `indices`"),
+    ],
+)
+def test_indices_that_static_inference_refutes_are_refused(line: str, message: str) -> None:
+    """With the line of the file, and the field."""
+    text = f"""litmusfuzz: 2
+name: refuted
+variables:
+  X: {{dtype: int32, shape: [3]}}
+  S: {{dtype: int32}}
+graphs:
+  main:
+    nine: {{op: Const, dtype: int32, value: 9}}
+    f: {{op: Const, dtype: float32, value: 0}}
+    v: {{op: Const, dtype: int32, shape: [1], value: 1}}
+    z: {{op: Const, dtype: int32, shape: [1], value: 0}}
+    n: {line}
+"""
+    with pytest.raises(ValueError, match=r"bad\.yaml:12: ") as caught:
+        loads(text, "bad.yaml")
+    assert message in str(caught.value)

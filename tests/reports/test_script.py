@@ -89,6 +89,7 @@ FEATURES = (
     "iriw-four-runs",
     "less-equal-of-two-reads",
     "backpressure-blocked",
+    "indexed-gather",
     "call-around-a-loop",
     "call-control-edges",
     "fetches-loop-whole",
