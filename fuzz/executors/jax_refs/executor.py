@@ -51,7 +51,7 @@ class JaxRefsExecutor:
             for name, op in OPS.items()
             if name not in DEFINED_OPS and op.kind not in _NO_PROGRAM
         ),
-        features=FEATURES,
+        features=FEATURES - {"computed indices"},
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (

@@ -289,7 +289,7 @@ def lower(
         raise Refused("clusters")
     for node in test.nodes:
         if node.definition.computed:
-            raise Refused(f"computed indices (node {node.name})")
+            raise Refused("computed indices")
         if node.op in DEFINED_OPS:
             raise Refused(f"op {node.op} (node {node.name})")
     # Before placement, since the guarantee applies to the test as given.
