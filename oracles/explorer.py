@@ -69,9 +69,10 @@ class Budget:
     memory_bytes : int
         Approximate memory for states and outcomes.
     plain : int
-        States after which the search drops values that no outcome depends on, where it can
-        (``oracles/native/core/live.cpp``): finding those values takes as long as some thousand
-        states. Tests compare 0, from the start, with `NEVER`.
+        States after which the search drops values that no outcome depends on, and takes
+        interchangeable threads in one order, where it can (``live.cpp`` and ``symmetry.cpp`` in
+        ``oracles/native/core``): to find out takes as long as some thousand states. Tests
+        compare 0, from the start, with `NEVER`.
     """
 
     states: int = 1_000_000

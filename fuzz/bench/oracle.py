@@ -90,6 +90,12 @@ def increments(count: int) -> LitmusTest:
     return litmus(" || ".join(f"X+={1 << number}" for number in range(count)))
 
 
+def queue_ends(count: int) -> LitmusTest:
+    """Unordered producers of distinct elements, and as many consumers that are observed."""
+    ends = [f"Q!{number + 1} || r{number}=Q?" for number in range(count)]
+    return litmus(" || ".join(ends), queues={"Q": count})
+
+
 # --- membership ------------------------------------------------------------------------
 
 OF_A_RUN: Final = "of a run"
@@ -287,6 +293,7 @@ def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchRep
         ("set of 8 distinct increments", increments(8), 0.5),
         ("set of 4x5", largest, 0.1),
         ("set of ten-thread SB", litmus(sb), 0.05),
+        ("set of a queue with 8 and 8 ends", queue_ends(8), 1),
         ("set of 5x5", chains(random.Random(44), (5, 5), "WXYZ", 0), 2),
         ("set of 5x5 of 1,2,3", chains(random.Random(11), (5, 5), "WXYZ", 3), 4),
     )

@@ -27,6 +27,7 @@ SETS = "tests/oracles/test_explorer.py"
 HAND = "tests/oracles/test_whole_model.py"
 REFERENCE = "tests/oracles/test_reference.py"
 LIVE = "tests/oracles/test_live_values.py"
+SYMMETRY = "tests/oracles/test_symmetry.py"
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,41 @@ DEFECTS = (
         "plain = budget.plain if small else NEVER",
         "plain = budget.plain",
         LIVE,
+    ),
+    Defect(
+        "interchangeable threads: constants that are computed with are exchanged",
+        CORE + "symmetry.cpp",
+        "return !event.gathers && all_move(event.closure);",
+        "return !event.gathers;",
+        SYMMETRY,
+    ),
+    Defect(
+        "interchangeable threads: other constants, although they are no symbols",
+        CORE + "symmetry.cpp",
+        "return from.value == to.value;",
+        "return true;",
+        SYMMETRY,
+    ),
+    Defect(
+        "interchangeable threads: the symbols are not exchanged",
+        CORE + "symmetry.cpp",
+        "if (symbol == value) return other;",
+        "if (symbol == value) return symbol != other ? symbol : other;",
+        SYMMETRY,
+    ),
+    Defect(
+        "interchangeable threads: on other resources",
+        CORE + "symmetry.cpp",
+        "from.part != to.part || from.variables != to.variables ||",
+        "from.part != to.part ||",
+        SYMMETRY,
+    ),
+    Defect(
+        "interchangeable threads: the observed values are not exchanged",
+        CORE + "symmetry.cpp",
+        "[&](size_t i) { return exchange.observations[i]; });",
+        "[&](size_t i) { return i; });",
+        SYMMETRY,
     ),
     Defect(
         "a mutex is not freed",

@@ -57,6 +57,8 @@ class _Replay(reference._Walk):
             if self.fails(event):
                 return Outcome.of(self.test, {}, Status.FAILED)
             self.step(index, 0)
+        if self.failing(needed=True):
+            return Outcome.of(self.test, {}, Status.FAILED)
         if self.enabled():
             raise _NotLegal("it goes on")
         return self.outcome()
@@ -89,8 +91,7 @@ def check(
     outcomes = sorted(wanted.witnesses, key=str)
     asked = rng.sample(outcomes, min(len(outcomes), 12))
     questions = {outcome: nearby(outcome, outcomes, rng) for outcome in asked}
-    blocks = {"queues", "critical sections"} & test.features
-    for budget in (Budget(), *(() if blocks else (LIVE,))):
+    for budget in (Budget(), LIVE):
         judge = Explorer(test, model, budget)
         found = judge.allowed_outcomes()
         assert found.complete

@@ -496,7 +496,7 @@ bool uses_calls(const Component& c) {
     return op >= 0 && c.program->ops[op].code == OpCode::kCalled;
   };
   return std::ranges::any_of(c.events, [&](const LocalEvent& event) {
-    return std::ranges::any_of(event.closure, called);
+    return event.op->code == OpCode::kCalled || std::ranges::any_of(event.closure, called);
   });
 }
 

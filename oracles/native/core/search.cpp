@@ -6,6 +6,7 @@
 
 #include "evaluator.h"
 #include "live.h"
+#include "symmetry.h"
 
 namespace litmusfuzz::oracle {
 namespace {
@@ -806,17 +807,25 @@ Membership decide_plainly(Query& query, const Budget& budget, ValueTable& table)
   });
 }
 
+/// Past the first states of the plain search.
+Found explore_further(const Component& component, const Budget& budget, ValueTable& table) {
+  if (handles_live(component) && !uses_calls(component)) {
+    // Where every value is used, the search over live values may have more states.
+    auto found = explore_live(component, budget, table);
+    if (found && found->complete) return std::move(*found);
+  }
+  return explore_plainly(component, budget, table);
+}
+
 }  // namespace
 
 Found explore(const Component& component, const Budget& budget, ValueTable& table) {
-  const bool live =
-      budget.plain < budget.states && handles_live(component) && !uses_calls(component);
-  if (!live) return explore_plainly(component, budget, table);
+  if (budget.plain >= budget.states) return explore_plainly(component, budget, table);
   Found first = explore_plainly(component, {budget.plain, budget.bytes}, table);
   if (first.complete) return first;
-  // Where every value is used, the search over live values may have more states.
-  auto found = explore_live(component, budget, table);
-  return found && found->complete ? std::move(*found) : explore_plainly(component, budget, table);
+  const Symmetry symmetry(component, table);
+  if (!symmetry.found()) return explore_further(component, budget, table);
+  return symmetry.expand(explore_further(symmetry.ordered(), budget, table), budget);
 }
 
 Membership decide(Query& query, const Budget& budget, ValueTable& table) {
