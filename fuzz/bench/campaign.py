@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import psutil
 
-from litmusfuzz.fuzz.bench.naive import Lap, Task
+from litmusfuzz.fuzz.bench.naive import Lap, NaiveGraph, Task
 from litmusfuzz.fuzz.campaign.canonical import executor_class as executor_class_of
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
@@ -203,7 +203,16 @@ def one_round(scope: Scope, seed: int) -> Round:
         damaging: frozenset[str] = getattr(executor_class("tf"), "damaging_ops", frozenset())
         ops = {each.index: set(each.ops) for each in generated}
         safe = [e for e in judged if not damaging & ops[e.index]]
-        graphs = [(each.family, each.index) for each in safe][:MAX_NAIVE]
+        graphs = [
+            NaiveGraph(
+                family=each.family,
+                index=each.index,
+                variation=each.variation,
+                run_seed=each.run_seed,
+                count=each.count,
+            )
+            for each in safe[:MAX_NAIVE]
+        ]
         naive = run_naive(scope.config, seed, graphs)
     return Round(
         len(judged),
@@ -231,16 +240,14 @@ def _elapsed_s(events: Sequence[Event]) -> float:
     return events[-1].at - started.at
 
 
-def run_naive(config: str, seed: int, graphs: Sequence[tuple[str, int]]) -> Naive:
+def run_naive(config: str, seed: int, graphs: Sequence[NaiveGraph]) -> Naive:
     """Run graphs in naive loops, in as many processes as a campaign has workers."""
     variables = os.environ | dict(configuration("tf", config).environment)
     with ExitStack() as stack:
         loops = []
         for number in range(WORKERS):
             part = list(graphs[number::WORKERS])
-            task = Task(
-                config=config, seed=seed, graphs=part, copies=NOISE.copies, steps=NOISE.steps
-            )
+            task = Task(config=config, seed=seed, graphs=part)
             loop = subprocess.Popen(
                 [sys.executable, "-P", "-m", "litmusfuzz.fuzz.bench.naive"],
                 stdin=subprocess.PIPE,
@@ -363,8 +370,8 @@ def report(progress: Callable[[str], None]) -> BenchReport:
     about = (
         f"Medians of {ROUNDS} campaigns of {CAMPAIGN_S:g} s, {WORKERS} workers each, noise "
         f"{noise_text(NOISE)}; nothing is minimized; {load}.",
-        "Shares are of the time of all workers. Naive loops: the same graphs in as many processes; "
-        "each graph is built, executed as often by three callables, and its session closed. They "
-        "omit graphs with ops that damage the memory of their process.",
+        "Shares are of the time of all workers. Naive loops: the same graphs, as they were run, in "
+        "as many processes; each is built, executed as often by three callables, and its session "
+        "closed. They omit graphs with ops that damage the memory of their process.",
     )
     return BenchReport(tuple(figures), about)

@@ -13,12 +13,26 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from litmusfuzz.fuzz.campaign.dispatcher import support_of
+from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.generators import generate
+from litmusfuzz.oracles.model import GUARANTEES
 
 if TYPE_CHECKING:
     from typing import IO
+
+    from litmusfuzz.corpus.model import LitmusTest
+
+
+class NaiveGraph(msgspec.Struct, frozen=True, kw_only=True):
+    """A graph as a campaign has run it: fields of its event (`Executed`)."""
+
+    family: str
+    index: int
+    variation: str
+    run_seed: int
+    count: int
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,17 +44,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         Configuration of the executor `tf`.
     seed : int
         Of the campaign that has run the graphs.
-    graphs : list of (str, int)
-        Family and index of each.
-    copies, steps : int
-        As in `Noise`.
+    graphs : list of NaiveGraph
     """
 
     config: str
     seed: int
-    graphs: list[tuple[str, int]]
-    copies: int
-    steps: int
+    graphs: list[NaiveGraph]
 
 
 class Lap(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,17 +65,21 @@ def lap(task: Task, ready: IO[bytes], start: IO[bytes]) -> Lap:
 
     made = executor_class("tf")
     damaging: frozenset[str] = getattr(made, "damaging_ops", frozenset())
-    tests = [
-        generate(family, task.seed, index, support_of(made.support, damaging, index))
-        for family, index in task.graphs
-    ]
-    noise, config = Noise(copies=task.copies, steps=task.steps), configuration("tf", task.config)
-    run_naively(tests[0], config, noise, 0)  # what the first session of a process costs
+    config = configuration("tf", task.config)
+    model = GUARANTEES[config.guarantees]
+    tests: list[tuple[LitmusTest, Noise]] = []
+    for graph in task.graphs:
+        support = support_of(made.support, damaging, graph.index)
+        test = generate(graph.family, task.seed, graph.index, support)
+        how = Variation.parse(graph.variation)
+        test = varied(test, how, graph.run_seed, model).test
+        tests.append((test, Noise(copies=1, steps=graph.count)))
+    run_naively(tests[0][0], config, Noise(copies=1, steps=1), 0)  # what a first session costs
     ready.write(b"ready\n")
     ready.flush()
     start.readline()
     elapsed_s, cpu_s = time.perf_counter(), time.process_time()
-    for number, test in enumerate(tests):
+    for number, (test, noise) in enumerate(tests):
         run_naively(test, config, noise, number)
     return Lap(elapsed_s=time.perf_counter() - elapsed_s, cpu_s=time.process_time() - cpu_s)
 

@@ -464,8 +464,8 @@ class Campaign:
         if slot.canary:
             generated = slot.executor.take()
             return None if generated is None else self._run_canary(slot, generated)
-        pack = self._next_pack(slot)
-        return None if pack is None else self._fuzz_packs(slot, pack)
+        first = self._next_first(slot)
+        return None if first is None else self._fuzz_packs(slot, first)
 
     # --- tests -----------------------------------------------------------------------------
 
@@ -477,14 +477,22 @@ class Campaign:
             if Verdict.UNKNOWN not in judgement.verdicts:  # the fuzzed executor counts it
                 self.log(CanaryRun(reported=judgement.forbidden_count > 0))
 
-    def _next_pack(self, slot: Slot) -> _Pack | None:
-        """The next tests of a worker, in one configuration; None if no test waits."""
+    def _next_first(self, slot: Slot) -> GeneratedTest | None:
+        """The next test of a worker, and the first of a pack if others may run with it."""
         self.dispatcher.fill_pack(slot.executor)
-        first = slot.executor.take()
-        if first is None:
-            return None
+        return slot.executor.take()
+
+    async def _pack_of(self, slot: Slot, first: GeneratedTest) -> _Pack:
+        """A test, and others that wait and may run with it.
+
+        Between two tests it is seen whether a worker has answered: none is to wait for long.
+        """
         taken = slot.executor.take_pack(first, self.settings.packed_noise)
-        planned = [self._planned(slot, each) for each in taken]
+        self._notify()  # more tests are wanted
+        planned = []
+        for each in taken:
+            planned.append(self._planned(slot, each))
+            await asyncio.sleep(0)
         # A test with many more lanes is not small, and may be run less often.
         together = [each for each in planned if not each.variation.lanes]
         if len(together) < 2:
@@ -501,21 +509,23 @@ class Campaign:
         made = varied(generated.test, variation, run_seed, model)
         return _Planned(generated, self._first_job(made, run_seed), variation, made)
 
-    async def _fuzz_packs(self, slot: Slot, pack: _Pack) -> None:
+    async def _fuzz_packs(self, slot: Slot, first: GeneratedTest) -> None:
         """Run tests, one pack after another, as long as nothing else is to be done.
 
         While the worker runs a pack, the pack before is judged and the next one is planned, so that
         the worker need not wait.
         """
+        pack = await self._pack_of(slot, first)
         shown: list[_Shown] = []
         while pack.together:
             running = asyncio.create_task(self._run_pack(slot, pack))
+            following = None
             try:
                 await asyncio.sleep(0)  # until the worker has been asked
                 # At once, so that if the pack ends its process, what was shown before is in doubt.
                 self._judge_pack(slot, shown)
-                following = None if pack.alone else self._following(slot)
-                self._notify()  # more tests are wanted, and there may be findings
+                if not pack.alone and (after := self._following(slot)) is not None:
+                    following = await self._pack_of(slot, after)
                 shown = await running
             finally:
                 running.cancel()
@@ -526,13 +536,13 @@ class Campaign:
         for each in pack.alone:
             await self._fuzz(slot, each)
 
-    def _following(self, slot: Slot) -> _Pack | None:
-        """The pack that a worker runs after its present one; None if it is to do something else."""
+    def _following(self, slot: Slot) -> GeneratedTest | None:
+        """The first test of a worker's next pack; None if it is to do something else."""
         if self.time_left_s <= 0 or self.stopping or self._next_to_minimize(slot) is not None:
             return None
         if self._may_look_at_known(slot) or self._next_to_continue(slot) is not None:
             return None
-        return self._next_pack(slot)
+        return self._next_first(slot)
 
     async def _run_pack(self, slot: Slot, pack: _Pack) -> list[_Shown]:
         """Run the tests of a pack together; one by one if that is impossible."""
@@ -615,9 +625,7 @@ class Campaign:
     def _first_job(self, made: VariedTest, run_seed: int) -> Job:
         """The first executions of a test: all of them, or shallow ones."""
         count, noise = self.settings.first_executions(made.generated)
-        if self.settings.count is not None:
-            count = made.count(count)
-        return Job(made.test, count, noise, run_seed)
+        return Job(made.test, made.count(count), noise, run_seed)
 
     def _judge(
         self,
