@@ -22,9 +22,9 @@ namespace {
 
 std::string library;  // path of a plug-in
 
-std::unique_ptr<gpu::Device> device() {
+std::unique_ptr<gpu::Device> device(const gpu::Settings& settings = {}) {
   if (library.empty()) return std::make_unique<gpu::Emulated>();
-  return gpu::load(library, {});
+  return gpu::load(library, settings);
 }
 
 // --- every kernel equals the host's, bit by bit --------------------------------------
@@ -116,6 +116,29 @@ void memory_outlives_what_is_asked_for() {
   }
 }
 
+/// Threads read one value at the same time, by copies and by maps. Where two maps had one address,
+/// an unmap of it ended the wrong one, and pocl crashed within some thousand reads.
+void many_read_one_value() {
+  for (const bool out_of_order : {false, true}) {
+    gpu::Settings settings;
+    settings.queues = out_of_order ? 2 : 1;
+    settings.out_of_order = out_of_order;
+    gpu::Gpu gpu(device(settings));
+    const Tensor kept = gpu.keep(ints({1, 2, 3, 4}));
+    const Node four = node_of(Op::kNeg, DType::kInt32, 4, {4});
+    for (int execution = 0; execution < 100; ++execution) {
+      gpu.begin();
+      std::vector<std::future<void>> readers;
+      for (int thread = 0; thread < 4; ++thread) {
+        readers.push_back(std::async(std::launch::async, [&] {
+          for (int k = 0; k < 100; ++k) CHECK(same(gpu.read(kept, four.type), ints({1, 2, 3, 4})));
+        }));
+      }
+      for (auto& each : readers) each.get();
+    }
+  }
+}
+
 // --- the host and a GPU ------------------------------------------------------------------
 
 void to_and_fro(const std::string& engine, uint32_t threads, uint32_t delay_us) {
@@ -137,6 +160,7 @@ int main(int count, char** arguments) {
   kernels();
   nobody_waits_but_for_values();
   memory_outlives_what_is_asked_for();
+  many_read_one_value();
   for (const char* engine : {"inline", "pool", "fifo"}) {
     for (const uint32_t threads : {1u, 3u}) {
       for (const uint32_t delay_us : {0u, 40u}) to_and_fro(engine, threads, delay_us);

@@ -6,7 +6,6 @@ queues; a skip says what is missing.
 
 from __future__ import annotations
 
-import os
 import subprocess
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, WHOLE, corpus_entry, nightly, share_of
+from helpers import LITMUS, corpus_entry, nightly, share_of
 from native.generated import generate_test
 from native.helpers_native import CONFIGS, CONTROLLED, all_outcomes
 from native.neuron import neuron as neuron_on
@@ -37,7 +36,6 @@ from litmusfuzz.fuzz.executors.native.executor import (
     controlled_config,
     on_devices,
 )
-from litmusfuzz.fuzz.executors.native.lowering import NOT_ON_DEVICES
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.events import strictnesses
@@ -51,8 +49,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
 
 ROOT = Path(__file__).parents[2]
-REFUSED = frozenset({"clusters"}) | NOT_ON_DEVICES
-"""Features that no device has."""
+PLACES = ["host and device", "device", "two devices"]
 LIMIT = 20_000
 """Executions for each test and strictness, as in test_native_exhaustive.py."""
 MP = litmus("X=1; Y=2 || r0=Y; r1=X")
@@ -102,41 +99,69 @@ def kind(request) -> Kind:
     return found
 
 
-def threaded(kind: Kind) -> Config:
-    """Return a configuration with an engine for each device.
+def put(kind: Kind, where: str) -> Config:
+    """Return a controlled configuration with the devices of one of `PLACES`."""
+    if where == "two devices":
+        kind = replace(kind, opencl=replace(kind.opencl, sub_devices=2))
+    ours = {
+        "host and device": kind.with_host,
+        "device": kind.with_host[1:],
+        "two devices": (f"{kind.device}:0", f"{kind.device}:1"),
+    }[where]
+    for device in ours:
+        if lacking := kind.lacks(device):
+            pytest.skip(lacking)
+    return kind.controlled(ours)
 
-    Threads beside out-of-order queues that nobody gates run in ``make nightly``: the process
-    ended once there, in some hundred thousand executions, and it is not known why.
-    """
-    if kind.opencl.out_of_order and not kind.opencl.gated and not os.environ.get(WHOLE):
-        pytest.skip("runs in `make nightly`")
-    return CONFIGS[kind.threaded]
+
+def taken(files: Sequence[Path], config: Config) -> Iterator[tuple[str, LitmusTest]]:
+    """Tests of the corpus, by name, without those that a configuration refuses, as it should."""
+    for path in files:
+        test = corpus_entry(path).test
+        try:
+            PreparedTest(test, config).close()
+        except Refused as refusal:
+            feature = str(refusal).removesuffix(" on several devices")
+            assert feature in ("clusters", "handles")
+            assert feature in test.features
+        else:
+            yield path.stem, test
 
 
-@pytest.mark.parametrize("where", ["host and device", "device", "two devices"])
+@pytest.mark.parametrize("where", PLACES)
 def test_all_executions_show_exactly_the_allowed_set(kind: Kind, where: str) -> None:
     """The whole corpus on host and device; half of it on a device only, the other half on two.
 
     Where the GPU is emulated, ``make test`` takes a third of each; with OpenCL, a ninth.
     """
-    if where == "two devices":
-        kind = replace(kind, opencl=replace(kind.opencl, sub_devices=2))
-    ours, files = {
-        "host and device": (kind.with_host, LITMUS),
-        "device": (kind.with_host[1:], LITMUS[::2]),
-        "two devices": ((f"{kind.device}:0", f"{kind.device}:1"), LITMUS[1::2]),
-    }[where]
-    for device in ours:
-        if lacking := kind.lacks(device):
-            pytest.skip(lacking)
+    config = put(kind, where)
+    files = {"host and device": LITMUS, "device": LITMUS[::2], "two devices": LITMUS[1::2]}[where]
     every = {"emulated": 3, "real": 1, "": 9}[kind.gpus]
-    for path in share_of(files, every):
-        test = corpus_entry(path).test
-        if test.features & REFUSED:
-            continue
-        found = all_outcomes(test, RFC, LIMIT, kind.controlled(ours))
-        assert found is not None, f"{path.stem}: more than {LIMIT} executions"
-        assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), path.stem
+    for name, test in taken(share_of(files, every), config):
+        found = all_outcomes(test, RFC, LIMIT, config)
+        assert found is not None, f"{name}: more than {LIMIT} executions"
+        assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), name
+
+
+@pytest.mark.parametrize("where", PLACES)
+def test_handles_and_variables_without_a_value(kind: Kind, where: str) -> None:
+    """All tests of the corpus that have them.
+
+    Handles are in the memory of the host; whether a variable has a value is one of the device.
+    """
+    config = put(kind, where)
+    files = [
+        path
+        for path in LITMUS
+        if {"handles", "uninitialized variables"} & corpus_entry(path).test.features
+    ]
+    compared = 0
+    for name, test in taken(files, config):
+        found = all_outcomes(test, RFC, LIMIT, config)
+        assert found is not None, name
+        assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), name
+        compared += 1
+    assert compared > 9
 
 
 @pytest.mark.parametrize(
@@ -145,18 +170,16 @@ def test_all_executions_show_exactly_the_allowed_set(kind: Kind, where: str) -> 
 )
 def test_every_outcome_of_real_threads_is_allowed(kind: Kind, part: int, noise: Noise) -> None:
     """A third of the corpus with each noise; a third or ninth of that in ``make test``."""
-    for path in share_of(LITMUS[part::3], 3 if kind.gpus else 9):
-        test = corpus_entry(path).test
-        if test.features & REFUSED:
-            continue
-        prepared = PreparedTest(test, threaded(kind))
+    config = CONFIGS[kind.threaded]
+    for name, test in taken(share_of(LITMUS[part::3], 3 if kind.gpus else 9), config):
+        prepared = PreparedTest(test, config)
         seen = prepared.run(64, noise, seed=3)
         prepared.close()
         assert sum(seen.values()) == 64
         judge = Explorer(test, RFC)
         for outcome in seen:
             verdict = judge.judge(outcome)
-            assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (path.stem, str(outcome))
+            assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (name, str(outcome))
 
 
 def test_generated_tests(kind: Kind) -> None:
@@ -174,7 +197,7 @@ def test_generated_tests(kind: Kind) -> None:
         if found is not None:
             assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), seed
             compared += 1
-        prepared = PreparedTest(test, threaded(kind))
+        prepared = PreparedTest(test, CONFIGS[kind.threaded])
         seen = prepared.run(64, Noise(transfer_delay_us_max=60), seed)
         prepared.close()
         judge = Explorer(test, RFC)
@@ -188,7 +211,7 @@ def test_generated_tests(kind: Kind) -> None:
 def test_the_neuron_trains_to_the_same_weights(kind: Kind, *, placed: bool) -> None:
     """On the host and the device, as the test or the placement says, and on the device alone."""
     (expected,) = explorer.allowed_outcomes(neuron_on(None), RFC).witnesses
-    prepared = PreparedTest(neuron_on(kind.with_host if placed else None), threaded(kind))
+    prepared = PreparedTest(neuron_on(kind.with_host if placed else None), CONFIGS[kind.threaded])
     for delay_us in (0, 300):
         seen = prepared.run(64, Noise(copies=8, transfer_delay_us_max=delay_us), seed=1)
         assert seen == {expected: 64}

@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Run as GraphRun
     from litmusfuzz.fuzz.executors.protocol import EventKey
 
-NOT_ON_DEVICES: Final = frozenset({"handles", "uninitialized variables"})
-"""Features that only the host has."""
 _UNBOUNDED: Final = 1 << 20
 """Larger than the number of iterations of any loop."""
 _QUEUE_KINDS: Final = {
@@ -302,10 +300,6 @@ def lower(
         raise Refused(str(error)) from None
     here = devices_of(test)
     for device in here:
-        if not device.startswith("cpu:"):
-            # Handles are numbers in the memory of the host; a device has no value that is none.
-            for feature in sorted(NOT_ON_DEVICES & test.features):
-                raise Refused(feature)
         if not compiles and (lacking := lacks(device)):
             raise Refused(f"device {device} ({lacking})")
     if part is not None:
@@ -582,7 +576,7 @@ class _Lowering:
             lowered.waits = [*waits, lowered.handle]
         if isinstance(node.attrs, HandleAttrs):
             number = self.numbers[node.attrs.variable]
-            lowered.op, lowered.constant = "Const", np.array(number, np.int32).tobytes()
+            lowered.constant = np.array(number, np.int32).tobytes()
             return lowered
         if types and types[-1]:
             # Select's first operand is the condition, so its last one counts.

@@ -70,10 +70,14 @@ Kind kind_named(const std::string& name) {
   return named(names, name);
 }
 
+// A handle is in the memory of the host, also for ops on another device, as in TensorFlow.
+constexpr const char* kHandleOp = "VarHandleOp";
+
 Op op_named(const std::string& name) {
   static const std::unordered_map<std::string, Op> names{
       {"NoOp", Op::kNoOp},
       {"Const", Op::kConst},
+      {kHandleOp, Op::kConst},
       {"Identity", Op::kIdentity},
       {"Neg", Op::kNeg},
       {"Relu", Op::kRelu},
@@ -160,7 +164,10 @@ Node read_node(nb::handle from, const Backends& backends) {
   node.parts = field<uint32_t>(from, "parts");
   node.many = field<bool>(from, "many");
   Backend* const backend = backends.empty() ? nullptr : backends.at(node.device);
-  if (node.op == Op::kConst) node.constant = read_tensor(from.attr("constant"), node.type, backend);
+  if (node.op == Op::kConst) {
+    const bool handle = field<std::string>(from, "op") == kHandleOp;
+    node.constant = read_tensor(from.attr("constant"), node.type, handle ? nullptr : backend);
+  }
   node.bodies = field<Numbers>(from, "bodies");
   node.results = field<uint32_t>(from, "results");
   node.carried = field<uint32_t>(from, "carried");

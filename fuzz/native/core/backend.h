@@ -45,7 +45,8 @@ class Backend {
   virtual Tensor number(const Node& node, int32_t value) = 0;
   /// Result of a Recv of a value from another device of this backend.
   virtual Tensor moved(const Node& node, const Tensor& value) = 0;
-  /// Result of a Recv of a value from the core, or `read` from another backend.
+  /// Result of a Recv of a value from the core, or `read` from another backend; of a
+  /// VarIsInitializedOp.
   virtual Tensor entered(const Tensor&) {
     throw std::logic_error("this backend takes no values from other devices");
   }

@@ -324,7 +324,9 @@ void Copy::state(Event event, Tasks& tasks) {
     const std::lock_guard guard(cell.lock);
     has_value |= static_cast<bool>(cell.value);
   }
-  complete(*event.frame, node, Tensor::scalar(static_cast<uint8_t>(has_value)), tasks);
+  Tensor seen = Tensor::scalar(static_cast<uint8_t>(has_value));
+  if (node.backend) seen = node.backend->entered(seen);
+  complete(*event.frame, node, std::move(seen), tasks);
 }
 
 void Copy::receive(Event event, Tasks& tasks) {

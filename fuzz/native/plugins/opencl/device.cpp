@@ -194,6 +194,8 @@ struct Buffer {
   size_t capacity = 0;
   Commands before;  // that used it for earlier values, or filled it since
   Commands writes, reads;
+  bool mapped = false;  // a map has been enqueued, and its unmap has not
+  CommandPtr unmap = {};  // the last one
 };
 
 // --- the device -------------------------------------------------------------------------
@@ -279,7 +281,7 @@ class OpenCl final : public gpu::Device {
     const auto [buffer, at] = find(there);
     // Not what the last execution left there, which may be the same.
     if (broken(settings_, Defect::kUnawaitedDownload)) std::memset(here, kSpoilt & 0xFF, bytes);
-    if (++transfers_ % 2 == 0) return map_out(*buffer, at, here, bytes, guard);
+    if (++transfers_ % 2 == 0 && !buffer->mapped) return map_out(*buffer, at, here, bytes, guard);
     const CommandPtr copy =
         submit("clEnqueueReadBuffer", buffer->writes, [&](auto queue, auto... waits) {
           return clEnqueueReadBuffer(queue, buffer->memory.get(), CL_FALSE, at, bytes, here,
@@ -451,10 +453,15 @@ class OpenCl final : public gpu::Device {
     command->wait();
   }
 
-  void* map(Buffer& buffer, size_t at, size_t bytes, cl_map_flags how, const Commands& waits,
+  /// One map of a buffer ends before the next begins. Two may have one address, and OpenCL does not
+  /// say which of them an unmap of that address ends: pocl's ended one that was not executed yet, and
+  /// crashed (docs/engines.md).
+  void* map(Buffer& buffer, size_t at, size_t bytes, cl_map_flags how, Commands waits,
             CommandPtr& mapped) {
+    if (buffer.unmap) waits.push_back(buffer.unmap);
+    buffer.mapped = true;
     void* there = nullptr;
-    mapped = submit("clEnqueueMapBuffer", waits, [&](auto queue, auto... events) {
+    mapped = submit("clEnqueueMapBuffer", std::move(waits), [&](auto queue, auto... events) {
       cl_int error = 0;
       there = clEnqueueMapBuffer(queue, buffer.memory.get(), CL_FALSE, how, at, bytes, events...,
                                  &error);
@@ -463,9 +470,11 @@ class OpenCl final : public gpu::Device {
     return there;
   }
   CommandPtr unmap(Buffer& buffer, void* there, const CommandPtr& mapped) {
-    return submit("clEnqueueUnmapMemObject", {mapped}, [&](auto queue, auto... events) {
+    buffer.unmap = submit("clEnqueueUnmapMemObject", {mapped}, [&](auto queue, auto... events) {
       return clEnqueueUnmapMemObject(queue, buffer.memory.get(), there, events...);
     });
+    buffer.mapped = false;
+    return buffer.unmap;
   }
 
   void map_in(Buffer& buffer, size_t at, const std::byte* here, size_t bytes) {
