@@ -142,7 +142,7 @@ class Finding:
     settings : mapping of str to Setting
         The executor's settings by name, as typed values.
     versions : mapping of str to str
-        Versions of the frameworks, by name.
+        Versions of the frameworks, by name; by device, its name and the version of its driver.
     seed, index : int
         Of the campaign, and of the graph in it: with `family` they generate the graph again.
     family : str

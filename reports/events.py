@@ -238,6 +238,8 @@ class ShardEnded(Event, frozen=True, kw_only=True):
     seconds: float = 0.0
     lost: bool = False
     problem: str = ""
+    drivers: Mapping[str, Mapping[str, str]] = {}
+    """By executor, the devices on which tests ran, with their drivers."""
 
 
 class ConfigurationGenerated(Event, frozen=True, kw_only=True):

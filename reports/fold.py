@@ -393,7 +393,10 @@ class Fold:
     def _shard_started(self, shard: int, event: events.ShardStarted) -> None:
         line = self._shards[shard]
         line.host, line.pid = event.host, event.pid
-        for executor, versions in event.versions.items():
+        self._add_versions(event.versions)
+
+    def _add_versions(self, found: Mapping[str, Mapping[str, str]]) -> None:
+        for executor, versions in found.items():
             self._versions.setdefault(executor, {}).update(versions)
 
     def _shard_ended(self, shard: int, event: events.ShardEnded) -> None:
@@ -401,6 +404,7 @@ class Fold:
         line.state = "lost" if event.lost else "done"
         line.problem = event.problem
         line.seconds = event.seconds or line.seconds
+        self._add_versions(event.drivers)
         for run in self._to_run.pop(shard, ()):
             self._add_not_run(run)
         self._forbidden.end_shard(shard)

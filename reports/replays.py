@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.differential import ExecutorResult
@@ -34,6 +34,8 @@ class ReplayReport(ExecutorResult):
     seconds: float
     schedule: str = ""
     """Result of the recorded execution, if it was followed."""
+    drivers: Mapping[str, str] = field(default_factory=dict)
+    """Devices on which the test ran, with their drivers."""
 
     @property
     def executions(self) -> int:
@@ -76,6 +78,7 @@ class ReplayReport(ExecutorResult):
         ]
         if self.schedule:
             lines.append(self.schedule)
+        lines += self.devices()
         if not self.executions:
             lines.append("nothing ran in the time: it says nothing of the executor")
         if not self.complete:
@@ -92,6 +95,21 @@ class ReplayReport(ExecutorResult):
             lines.append(broken_rule(min(wrong, key=lambda o: (-self.histogram[o], str(o)))))
         elif self.entry.finding:
             lines.append("the finding did not show again")
+        return lines
+
+    @property
+    def drivers_of_the_finding(self) -> dict[str, str]:
+        """What the finding recorded of these devices."""
+        recorded = self.entry.finding.versions if self.entry.finding else {}
+        return {device: recorded[device] for device in self.drivers if device in recorded}
+
+    def devices(self) -> list[str]:
+        """A line for each device, which says if the finding was seen on another one or driver."""
+        lines = []
+        for device, here in self.drivers.items():
+            seen_on = self.drivers_of_the_finding.get(device, here)
+            other = f"; the finding was seen on {seen_on}" if seen_on != here else ""
+            lines.append(f"{device} is {here}{other}")
         return lines
 
     def as_json(self) -> dict[str, Any]:
@@ -111,6 +129,8 @@ class ReplayReport(ExecutorResult):
             ],
             "allowed_not_seen": [o.plain for o in self.unseen],
             "schedule": self.schedule,
+            "drivers": dict(self.drivers),
+            "drivers_of_the_finding": self.drivers_of_the_finding,
             "died": list(self.died),
             "exit_code": self.exit_code,
         }

@@ -152,6 +152,8 @@ class CampaignExecutor:
         Of these and others, seconds spent on what turned out to be known.
     versions : mapping of str to str
         Versions of its frameworks, once a worker has started.
+    drivers : dict of str to mapping of str to str
+        By configuration: the devices on which its last test ran, with their drivers.
     waiting : deque of GeneratedTest
     """
 
@@ -168,9 +170,22 @@ class CampaignExecutor:
     trying_again_s: float = 0.0
     known_s: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
+    drivers: dict[str, Mapping[str, str]] = field(default_factory=dict)
     waiting: deque[GeneratedTest] = field(default_factory=deque)
     last_taken_at: float = 0.0
     """Time of the last `take`, on the monotonic clock."""
+
+    def versions_of(self, configuration: str) -> dict[str, str]:
+        """Versions of its frameworks, and devices and drivers of a configuration."""
+        return {**self.versions, **self.drivers.get(configuration, {})}
+
+    def devices(self) -> dict[str, str]:
+        """Devices of all configurations, with their drivers; parts of one device are several."""
+        found: dict[str, set[str]] = {}
+        for drivers in self.drivers.values():
+            for device, driver in drivers.items():
+                found.setdefault(device, set()).add(driver)
+        return {device: "; ".join(sorted(each)) for device, each in sorted(found.items())}
 
     def take(self) -> GeneratedTest | None:
         """Remove and return the next waiting test; None if none waits."""

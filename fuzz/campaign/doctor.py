@@ -19,7 +19,7 @@ import psutil
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class, names
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.doctor import Check
@@ -176,18 +176,18 @@ _GET_OPENCL: Final = (
 
 
 def _opencl() -> Iterator[Check]:
-    """List the OpenCL devices, in a separate process: a driver may do anything."""
-    code = "from litmusfuzz.fuzz.executors.native.accelerators import opencl_devices\n"
-    code += "try: print(*opencl_devices(), sep=chr(10))\n"
-    code += "except RuntimeError as error: raise SystemExit(str(error))"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
-    devices = done.stdout.split("\n")[:-1] if done.returncode == 0 else []
-    for number, device in enumerate(filter(None, devices)):
+    """List the OpenCL devices."""
+    # Here, since a build without the core must get its other lines.
+    from litmusfuzz.fuzz.executors.native.driver_process import devices_apart
+
+    try:
+        devices, why = devices_apart(), ""
+    except Unavailable as error:
+        devices, why = [], str(error)
+    for number, device in enumerate(devices):
         yield Check(f"opencl:{number}", device)
-    if not any(devices):
-        says = done.stderr.strip().rpartition("\n")[2][-200:] or "no OpenCL device"
+    if not devices:
+        says = why or "no OpenCL device"
         yield Check("OpenCL", f"{says}: for configurations `opencl`", _GET_OPENCL, good=False)
 
 

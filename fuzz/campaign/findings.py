@@ -128,7 +128,7 @@ class Findings:
             executions=judgement.executions,
             noise=asdict(best.noise),
             settings=dict(config.settings),
-            versions=unreduced.executor.versions,
+            versions=unreduced.executor.versions_of(config.name),
             seed=self.settings.seed,
             index=unreduced.generated.index,
             family=unreduced.generated.family,
@@ -265,7 +265,7 @@ class Findings:
             f"{sampled.title}: {died.message}\n"
             f"seed {seed}, while {doing}, "
             f"after {slot.jobs_run - 1} other jobs in the same process\n"
-            + ", ".join(f"{k} {v}" for k, v in slot.executor.versions.items())
+            + ", ".join(f"{k} {v}" for k, v in slot.executor.versions_of(slot.config.name).items())
         )
         entry = Entry(replace(job.test, name=name, description=description))
         ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED

@@ -324,7 +324,13 @@ class Campaign:
             for unfinished in waiting.clear():
                 self._finish(unfinished)
         self.dispatcher.finish()
-        self.log(ShardEnded(seconds=round(time.monotonic() - begun, 3), problem=self.problem))
+        self.log(
+            ShardEnded(
+                seconds=round(time.monotonic() - begun, 3),
+                problem=self.problem,
+                drivers={e.name: found for e in self.dispatcher.fuzzed if (found := e.devices())},
+            )
+        )
 
     async def _start(self) -> None:
         """Start every worker."""

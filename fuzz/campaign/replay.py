@@ -37,7 +37,8 @@ class ReplayResult:
 
     `problem` is set if the test could not be run at all. `refused` names the feature that the
     executor lacks, if that was the reason. `schedule` says what happened when the recorded
-    schedule was followed, or is empty.
+    schedule was followed, or is empty. `drivers` has the devices on which the test ran, with their
+    drivers.
     """
 
     judgement: Judgement | None = None
@@ -46,6 +47,7 @@ class ReplayResult:
     problem: str = ""
     refused: str = ""
     schedule: str = ""
+    drivers: dict[str, str] = field(default_factory=dict)
 
     def record_refusal(self, worker: Worker, reply: messages.Reply) -> None:
         """Note why the executor does not run the test."""
@@ -126,6 +128,7 @@ def _follow(
     elif reply.diverged:
         result.schedule = f"its schedule cannot be followed any more: {reply.diverged}"
     else:
+        result.drivers = reply.drivers
         total.update(messages.histogram(test, reply))
         (outcome,) = total
         same = outcome == recorded.outcome
@@ -167,6 +170,7 @@ def _run(
             result.record_refusal(worker, reply)
             return
         else:
+            result.drivers = reply.drivers
             seen = messages.histogram(entry.test, reply)
             executions += sum(seen.values())
             total.update(seen)

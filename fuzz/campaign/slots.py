@@ -205,6 +205,8 @@ class Slot:
             self._begin()
             return reply
         self._count(reply.counters)
+        if reply.drivers:
+            self.executor.drivers[self.config.name] = reply.drivers
         self.clusterings = messages.chosen_clusters(reply)
         if not reply.rows:
             return reply

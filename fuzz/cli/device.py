@@ -58,7 +58,7 @@ def device(
     forbidden, and the command exits with 1. Elsewhere outcomes are counted, not judged.
     """
     from litmusfuzz.corpus.outcome import Verdict
-    from litmusfuzz.fuzz.executors.native.accelerators import opencl_devices
+    from litmusfuzz.fuzz.executors.native.driver_process import devices_apart, race_apart
     from litmusfuzz.fuzz.executors.native.work_items import work_items
     from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
     from litmusfuzz.reports.device import DeviceReport, DeviceRow
@@ -70,15 +70,17 @@ def device(
         fail(f"{file}: work-items do not take {refusal}")
     judge = explorer_for(file, test, model_of("executor"), None)
     try:
-        seen = made.run(executions, seed, number)
-        name = opencl_devices()[number]
-    except (Unavailable, RuntimeError) as error:
+        names = devices_apart()
+        if number >= len(names):
+            raise Unavailable(f"number {number} of {len(names)}")
+        seen = made.histogram(race_apart(made.request(executions, seed, number)))
+    except Unavailable as error:
         fail(f"device opencl:{number} ({error})")
     rows = tuple(
         DeviceRow(outcome, count, judge.judge(outcome).value)
         for outcome, count in sorted(seen.items(), key=lambda item: (-item[1], str(item[0])))
     )
-    report = DeviceReport(test, name, order, kernels, made.guaranteed, rows)
+    report = DeviceReport(test, names[number], order, kernels, made.guaranteed, rows)
     if as_json:
         print_json(report.as_json())
     else:

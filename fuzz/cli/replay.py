@@ -257,6 +257,7 @@ class _Replaying:
             died=tuple(result.died),
             seconds=result.seconds,
             schedule=result.schedule,
+            drivers=result.drivers,
         )
         self.reports.append(report)
 

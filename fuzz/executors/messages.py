@@ -181,6 +181,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         The clusters that the executor's own clusterer chose; of a run, those that it executed.
     diverged : str
         Why a replay or a total order could not be followed.
+    drivers : dict of str to str
+        Devices on which the test ran, with their drivers (`Drives`).
     seconds : float
         Time that the worker spent on the request, building included.
     counters : dict of str to float
@@ -196,6 +198,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     refused: Text = ""
     unavailable: Text = ""
     versions: Annotated[dict[Name, Name], Meta(max_length=MAX_NAMED)] = {}
+    drivers: Annotated[dict[Name, Name], Meta(max_length=MAX_NAMED)] = {}
     seconds: Number = 0.0
     counters: Annotated[dict[Name, Number], Meta(max_length=MAX_NAMED)] = {}
 

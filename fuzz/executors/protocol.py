@@ -448,6 +448,14 @@ class Counts(Protocol):
 
 
 @runtime_checkable
+class Drives(Protocol):
+    """Optional: a prepared test that may run on devices with a driver of their own."""
+
+    def drivers(self) -> Mapping[str, str]:
+        """By device, its name, platform, and version of the driver, each in one line."""
+
+
+@runtime_checkable
 class Clusters(Protocol):
     """Optional: an executor that compiles clusters of a test."""
 

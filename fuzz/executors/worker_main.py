@@ -27,6 +27,7 @@ from litmusfuzz.fuzz.executors.protocol import (
     Clustered,
     Counts,
     Diverged,
+    Drives,
     Forceable,
     Packing,
     Refused,
@@ -37,7 +38,7 @@ from litmusfuzz.fuzz.executors.protocol import (
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import IO
 
     from litmusfuzz.fuzz.executors.protocol import Executor, Prepared
@@ -73,15 +74,14 @@ class _Server:
             if not request.test:
                 if request.config and isinstance(executor, Checkable):
                     executor.check(configuration(name, request.config))
-                there = executor.versions().items()
-                versions = {name: printable(each, messages.MAX_NAME) for name, each in there}
-                return messages.Reply(versions=versions)
+                return messages.Reply(versions=_short(executor.versions()))
             start = time.perf_counter()
             prepared = self.prepare(executor, name, request)
             if request.task == "clusters":
                 return _clustered(prepared)
+            drivers = _drivers(prepared)
             if request.task != "run":
-                return _scheduled(prepared, request)
+                return msgspec.structs.replace(_scheduled(prepared, request), drivers=drivers)
             found = prepared.run(request.count, noise_from(request.noise), request.seed)
         except (Diverged, TimeoutError) as error:
             return messages.Reply(diverged=_line(error))
@@ -93,6 +93,7 @@ class _Server:
         return messages.Reply(
             rows=messages.rows(found),
             clusterings=messages.clusterings(chosen),
+            drivers=drivers,
             seconds=time.perf_counter() - start,
         )
 
@@ -111,6 +112,14 @@ class _Server:
 def _line(reason: Exception) -> str:
     """Why an executor does not run something, in one line; never "", which would be no reason."""
     return printable(" ".join(str(reason).split()), _MAX_REASON) or type(reason).__name__
+
+
+def _drivers(prepared: Prepared) -> dict[str, str]:
+    return _short(prepared.drivers()) if isinstance(prepared, Drives) else {}
+
+
+def _short(named: Mapping[str, str]) -> dict[str, str]:
+    return {name: printable(each, messages.MAX_NAME) for name, each in named.items()}
 
 
 def _packed(executor: Executor, name: str, request: messages.Request) -> messages.Reply:

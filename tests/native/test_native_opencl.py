@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from helpers import nightly
 from native.helpers_native import CONFIGS
 
 from litmusfuzz.corpus.builder import litmus
@@ -75,6 +77,48 @@ def test_a_device_that_is_closed_holds_nothing() -> None:
         del prepared
     gc.collect()
     assert watching.usage() == before
+
+
+@nightly
+@pytest.mark.usefixtures("opencl")
+def test_threads_read_one_value_at_once() -> None:
+    """By maps and by copies, from queues that are out of order.
+
+    Two maps of a value may have one address, and pocl's unmap of it ended the wrong one: a process
+    that had two open at once crashed in one of 12,000 executions. A miss has
+    (1 - 1/12,000)**200,000 < 1e-7.
+    """
+    test = litmus("r0=X; Y=r0 || r1=X; Z=r1 || X=1")
+    homes = {"X": "opencl:0", "Y": "cpu:0", "Z": "cpu:0"}
+    test = replace(
+        test, variables=tuple(replace(each, device=homes[each.name]) for each in test.variables)
+    )
+    job = Job(test, 200_000, Noise(copies=64))
+    worker = Worker("native")
+    reply = worker.ask(job.request(CONFIGS["opencl_out_of_order"]), 200.0, test)
+    worker.close()
+    assert not isinstance(reply, Died), reply.message
+    assert sum(row.count for row in reply.rows) >= 200_000
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_reply_has_the_drivers_of_the_devices_that_the_test_ran_on() -> None:
+    """Those of the configuration, and those that the test names."""
+    (first, *_), (part, *_) = opencl_devices(), opencl_devices(sub_devices=2)
+    assert ", driver " in first
+    placed = replace(SB, variables=tuple(replace(each, device="opencl:0") for each in SB.variables))
+    worker = Worker("native")
+    for test, config, expected in (
+        (SB, "opencl_gated", {"opencl:0": first}),
+        (SB, "two_opencl", {"opencl:0": part}),
+        (placed, "split", {"opencl:0": first}),
+        (SB, "emulated_gpu", {}),
+        (SB, "split", {}),
+    ):
+        reply = worker.ask(Job(test, 1, Noise()).request(CONFIGS[config]), 60.0, test)
+        assert not isinstance(reply, Died)
+        assert {k: v for k, v in reply.drivers.items() if k != "opencl:1"} == expected, config
+    worker.close()
 
 
 # --- faults ------------------------------------------------------------------------

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS, corpus_entry, share_of
+from native.test_native_engines import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.fuzz.executors.native.accelerators import Accelerators
-from litmusfuzz.fuzz.executors.native.work_items import ORDERS, work_items
-from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.campaign import doctor
+from litmusfuzz.fuzz.executors.native.accelerators import Accelerators, library
+from litmusfuzz.fuzz.executors.native.driver_process import devices_apart
+from litmusfuzz.fuzz.executors.native.work_items import ORDERS, WorkItems, race, work_items
+from litmusfuzz.fuzz.executors.protocol import Histogram, Refused, Unavailable
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 SHAPES = {
     "SB": "X=1; r0=Y || Y=1; r1=X",
@@ -36,6 +44,11 @@ def opencl() -> None:
         pytest.skip(why)
 
 
+def raced(made: WorkItems, count: int) -> Histogram:
+    """What so many executions in this process show."""
+    return made.histogram(race(**made.request(count, seed=1)))
+
+
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(("shape", "kernels"), [(s, 1 + n % 2) for n, s in enumerate(SHAPES)])
 def test_what_opencl_guarantees(shape: str, kernels: int) -> None:
@@ -46,7 +59,7 @@ def test_what_opencl_guarantees(shape: str, kernels: int) -> None:
         assert made.guaranteed == (
             order == "seq_cst" or (order == "fences" and shape not in ("IRIW", "WRC"))
         )
-        seen = made.run(3000, seed=1)
+        seen = raced(made, 3000)
         assert sum(seen.values()) >= 3000
         if made.guaranteed:
             assert set(seen) <= allowed, order
@@ -61,7 +74,7 @@ def test_a_chain_alone_has_one_outcome(order: str) -> None:
     """With any order, and all ops: a work-item sees what it wrote."""
     test = litmus("X=7; X+=2; r0=X; X-=4; Y=r0-3; r1=Y; Z=r1+r0; r2=Z; r3=X")
     (expected,) = explorer.allowed_outcomes(test, EXECUTOR).witnesses
-    assert set(work_items(test, order, 1).run(100, seed=1)) == {expected}
+    assert set(raced(work_items(test, order, 1), 100)) == {expected}
 
 
 @pytest.mark.usefixtures("opencl")
@@ -75,7 +88,7 @@ def test_tests_of_the_corpus() -> None:
         except Refused:
             continue
         judge = Explorer(test, EXECUTOR)
-        for outcome in made.run(256, seed=1):
+        for outcome in raced(made, 256):
             assert judge.judge(outcome) is Verdict.ALLOWED, (path.stem, str(outcome))
         ran += 1
     assert ran
@@ -119,6 +132,45 @@ def test_the_command_counts_and_judges(litmusfuzz_here) -> None:
     done = litmusfuzz_here("device", "SB", "--order", "relaxed", "--executions", "5000")
     assert done.returncode == 0, done.stderr
     assert "not sequentially consistent (not judged: OpenCL guarantees less here)" in done.stdout
+
+
+@pytest.fixture
+def broken_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Replaces the OpenCL drivers of this machine by one that runs such C when it is loaded."""
+    if library("opencl") is None:
+        pytest.skip("no OpenCL headers when this was built")
+
+    def install(body: str) -> None:
+        code = tmp_path / "driver.cpp"
+        code.write_text(
+            "#include <cstdlib>\n#include <unistd.h>\n"
+            f"__attribute__((constructor)) static void load() {{ {body} }}\n"
+        )
+        driver = compiled(tmp_path / "libdriver.so", "-shared", "-fPIC", code)
+        (tmp_path / "vendors").mkdir(exist_ok=True)
+        (tmp_path / "vendors" / "only.icd").write_text(f"{driver}\n")
+        monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path / "vendors"))
+
+    return install
+
+
+def test_a_driver_that_crashes_ends_the_command_with_one_line(
+    broken_driver: Callable[[str], None], litmusfuzz_here
+) -> None:
+    broken_driver("abort();")
+    done = litmusfuzz_here("device", "SB")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("device opencl:0 (its driver ended the process: signal 6)")
+    checks = {check.what: check for check in doctor._opencl()}
+    assert not checks["OpenCL"].good
+    assert "signal 6" in checks["OpenCL"].says
+
+
+def test_a_driver_that_hangs_is_given_up(broken_driver: Callable[[str], None]) -> None:
+    broken_driver("for (;;) pause();")
+    with pytest.raises(Unavailable, match=r"^its driver has not answered for 0\.5 s$"):
+        devices_apart(silence_s=0.5)
 
 
 def test_the_command_refuses_in_one_line(litmusfuzz_here) -> None:

@@ -139,7 +139,7 @@ def test_a_small_campaign() -> None:
         shown(5, 7.25, key="v3-1", counters={"found": 1}),
         e.CanaryRun(reported=True),
         e.Progress(at=STARTED + 8, spent_s=8.0, disk_bytes=5),
-        e.ShardEnded(at=STARTED + 9, seconds=8.5),
+        e.ShardEnded(at=STARTED + 9, seconds=8.5, drivers={"native": {"opencl:0": "A"}}),
         e.CampaignEnded(at=STARTED + 10, spent_s=9.5),
     )
     (share,) = report.by_config
@@ -175,6 +175,7 @@ def test_a_small_campaign() -> None:
     assert report.moments == (Moment(int(STARTED) + 8, 4, 192, 1, 5, 8),)
     assert (report.verdict, report.exit_code()) == ("1 new finding", 1)
     assert (report.ended, report.spent_s, report.pending) == (STARTED + 10, 9.5, ())
+    assert report.versions["native"]["opencl:0"] == "A"
 
 
 def test_each_generated_test_is_run_or_not_run_whatever_is_killed_when() -> None:

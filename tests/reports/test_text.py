@@ -282,6 +282,25 @@ def replayed(histogram: dict[Outcome, int], **more: Any) -> ReplayReport:
     return replace(report, **more)
 
 
+def test_a_replay_names_its_devices_and_compares_the_driver_with_the_finding_s() -> None:
+    report = replayed({LEFT: 1}, drivers={"opencl:0": "A (driver 2)", "opencl:1": "B (driver 1)"})
+    found = report.entry.finding
+    assert found is not None
+    versions = {"numpy": "2.4", "opencl:0": "A (driver 1)", "opencl:1": "B (driver 1)"}
+    seen = replace(found, versions=versions)
+    report = replace(report, entry=replace(report.entry, finding=seen))
+    lines = [line for line in text(report).splitlines() if line.startswith("opencl:")]
+    assert lines == [
+        "opencl:0 is A (driver 2); the finding was seen on A (driver 1)",
+        "opencl:1 is B (driver 1)",
+    ]
+    assert report.as_json()["drivers"] == report.drivers
+    assert report.as_json()["drivers_of_the_finding"] == {
+        "opencl:0": "A (driver 1)",
+        "opencl:1": "B (driver 1)",
+    }
+
+
 def text(report: ReplayReport) -> str:
     """The text of a replay on one executor."""
     verdicts = {report.model: {**dict.fromkeys(report.allowed, "allowed"), **report.verdicts}}

@@ -147,6 +147,14 @@ class Accelerators:
             return str(error)
         return _missing_opencl(self, number)
 
+    def driver(self, device: str) -> str:
+        """Return name, platform and driver's version of a device that is there; "" without one."""
+        sort, number = _parts(device)
+        if sort == "cpu" or (sort == "gpu" and self.emulated):
+            return ""
+        found = _listed(self, "cuda" if sort == "gpu" else sort)
+        return found[number] if number < len(found) else ""
+
     def backends(self, devices: Sequence[str]) -> list[_executor.Gpu | None]:
         """Return the backend of each device; None where the core computes."""
         return [None if each.startswith("cpu:") else self._backend(each) for each in devices]
@@ -207,6 +215,17 @@ def refuse_beside_tensorflow() -> None:
 def _parts(device: str) -> tuple[str, int]:
     sort, _, number = device.partition(":")
     return sort, int(number)
+
+
+@cache
+def _listed(accelerators: Accelerators, plug_in: str) -> list[str]:
+    path = library(plug_in, accelerators.module)
+    assert path is not None  # a device of it has been opened
+    opencl = accelerators.opencl
+    found: list[str] = accelerators.module.plugin_devices(
+        path, platform=opencl.platform, sub_devices=opencl.sub_devices
+    )
+    return found
 
 
 @cache  # opening a device is slow, and the answer does not change

@@ -470,6 +470,11 @@ class PreparedTest:
         rows, _, _ = self._threads.run(count, noise.shuffle, noise.transfer_delay_us_max, seed)
         return self._histogram(rows)
 
+    def drivers(self) -> Mapping[str, str]:
+        """Return name, platform and driver's version of each of its devices that has a driver."""
+        found = {name: self._accelerators.driver(name) for name in self._program.device_names}
+        return {name: text for name, text in found.items() if text}
+
     def _reseed(self, seed: int) -> None:
         """Make what devices do at random depend on the seed."""
         for gpu in chain.from_iterable(self._backends.values()):

@@ -17,7 +17,7 @@ Sorensen, "MC Mutants", ASPLOS 2023 (GPUHarbor): many instances in one launch, s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.ops import ConstAttrs, TensorType
 from litmusfuzz.corpus.outcome import Outcome, Status
@@ -26,7 +26,7 @@ from litmusfuzz.fuzz.executors.native.accelerators import library, refuse_beside
 from litmusfuzz.fuzz.executors.protocol import Refused, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.executors.protocol import Histogram
@@ -88,34 +88,21 @@ class WorkItems:
     items: tuple[int, ...]
     guaranteed: bool
 
-    def run(self, count: int, seed: int, number: int = 0) -> Histogram:
-        """Execute the test on ``opencl:number``; `count` is rounded up to a launch.
+    def request(self, count: int, seed: int, number: int = 0) -> dict[str, Any]:
+        """Arguments of `race` for at least `count` executions on ``opencl:number``."""
+        return {
+            "source": self.source,
+            "items": list(self.items),
+            "initial": [int(self.test.initial(each)[0]) for each in self.test.variables],
+            "observed": len(self.test.observe),
+            "count": count,
+            "seed": seed,
+            "number": number,
+        }
 
-        Raises
-        ------
-        Unavailable
-            With one line, if the device is missing or has no such atomics.
-        """
-        path = library("opencl")
-        if path is None:
-            raise Unavailable("no OpenCL headers when this was built")
-        variables = self.test.variables
-        try:
-            refuse_beside_tensorflow()
-            rows = _executor.plugin_race(
-                path,
-                source=self.source,
-                items=self.items,
-                initial=[int(self.test.initial(each)[0]) for each in variables],
-                observed=len(self.test.observe),
-                instances=min(count, INSTANCES),
-                count=count,
-                seed=seed,
-                number=number,
-            )
-        except RuntimeError as error:
-            raise Unavailable(" ".join(str(error).split())) from None
-        names = (*self.test.observe, *(each.name for each in variables))
+    def histogram(self, rows: Iterable[tuple[Sequence[int], int]]) -> Histogram:
+        """What `race` returned, as outcomes of the test."""
+        names = (*self.test.observe, *(each.name for each in self.test.variables))
         return {
             Outcome.of(
                 self.test,
@@ -124,6 +111,49 @@ class WorkItems:
             ): times
             for row, times in rows
         }
+
+
+def race(
+    *,
+    source: str,
+    items: Sequence[int],
+    initial: Sequence[int],
+    observed: int,
+    count: int,
+    seed: int,
+    number: int,
+) -> list[tuple[list[int], int]]:
+    """Race work-items in this process; `count` is rounded up to a launch.
+
+    Returns
+    -------
+    list of tuple
+        Observed values, then final values of variables; and the number of executions that showed
+        them.
+
+    Raises
+    ------
+    Unavailable
+        With one line, if the device is missing or has no such atomics.
+    """
+    path = library("opencl")
+    if path is None:
+        raise Unavailable("no OpenCL headers when this was built")
+    try:
+        refuse_beside_tensorflow()
+        return _executor.plugin_race(
+            path,
+            source=source,
+            items=items,
+            initial=initial,
+            observed=observed,
+            instances=min(count, INSTANCES),
+            count=count,
+            seed=seed,
+            number=number,
+        )
+    except RuntimeError as error:
+        raise Unavailable(" ".join(str(error).split())) from None
 
 
 def work_items(test: LitmusTest, order: str, kernels: int) -> WorkItems:

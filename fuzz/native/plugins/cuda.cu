@@ -131,6 +131,27 @@ extern "C" __attribute__((visibility("default"))) uint32_t litmusfuzz_gpu_interf
   return kInterface;
 }
 
+extern "C" __attribute__((visibility("default"))) void litmusfuzz_list_gpus(
+    const Settings&, std::vector<std::string>* lines, std::string* error) {
+  try {
+    int count = 0, driver = 0, runtime = 0;
+    check(cudaGetDeviceCount(&count));
+    check(cudaDriverGetVersion(&driver));
+    check(cudaRuntimeGetVersion(&runtime));
+    const auto text = [](int version) {  // 12040 is 12.4
+      return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    };
+    for (int number = 0; number < count; ++number) {
+      cudaDeviceProp properties;
+      check(cudaGetDeviceProperties(&properties, number));
+      lines->push_back(std::string(properties.name) + " (CUDA " + text(runtime) + ", driver " +
+                       text(driver) + ")");
+    }
+  } catch (const std::exception& thrown) {
+    *error = thrown.what();
+  }
+}
+
 /// Returns null, and sets `error`, if there is no such GPU.
 extern "C" __attribute__((visibility("default"))) Device* litmusfuzz_make_gpu(
     const Settings& settings, std::string* error) {
