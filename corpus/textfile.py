@@ -655,7 +655,7 @@ class _Reader(Document):
         return frozenset(found)
 
     def check_model(self, model: str, path: Path_) -> None:
-        if model not in ("rfc", "executor", "acd", "program", "sequential"):
+        if model not in ("rfc", "executor", "acd", "program", "sequential", "one_cluster"):
             raise self.error(path, f"unknown model {model[:80]!r}")
 
     def check_least(self, value: int, least: int, path: Path_) -> None:

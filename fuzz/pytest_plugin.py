@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--litmus-model",
-        choices=["rfc", "executor", "acd", "program", "sequential"],
+        choices=["rfc", "executor", "acd", "program", "sequential", "one_cluster"],
         help="memory model to judge by; if not given, the one that each executor guarantees",
     )
     group.addoption(

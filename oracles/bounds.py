@@ -30,7 +30,7 @@ from litmusfuzz.oracles.events import (
     parts_of,
     unfold,
 )
-from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.model import RFC, Axiom
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def has_small_values(
     A test that had small values under `rfc` is remembered for a while, since a generator asks
     first, and then each model that judges the test: a model with more axioms has fewer orders.
     """
-    if model.axioms >= RFC.axioms and any(each is test for each in _SMALL):
+    as_written = Axiom.ONE_CLUSTER not in model.axioms
+    if as_written and model.axioms >= RFC.axioms and any(each is test for each in _SMALL):
         return True
     unfolding = unfolding or unfold(test, model)
     small = largest_magnitude(test, unfolding, MAX_MAGNITUDE) < MAX_MAGNITUDE

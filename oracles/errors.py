@@ -6,12 +6,16 @@ class NoAllowedSet(ValueError):
 
 
 class NoProgramOrder(NoAllowedSet):
-    """The test has no program order, which the model ``acd`` requires.
+    """The test has no program order, which the models ``acd`` and ``program`` require.
 
     Either the test has clusters, or program order adds a cycle: a member of a critical
     section stands in the file before a node that the section waits for, and both touch
     the same resource.
     """
+
+
+class NotOneCluster(NoAllowedSet):
+    """The model ``one_cluster`` does not apply: a graph of the test can be no cluster."""
 
 
 class ValueTooLarge(NoAllowedSet):

@@ -35,6 +35,7 @@ from litmusfuzz.corpus.model import (
     BranchAttrs,
     CallAttrs,
     Cluster,
+    FreshNames,
     Graph,
     LoopAttrs,
     Node,
@@ -46,7 +47,7 @@ from litmusfuzz.corpus.model import (
     steps,
 )
 from litmusfuzz.corpus.ops import CLUSTER, HandleAttrs, Kind, MalformedTest, SectionAttrs
-from litmusfuzz.oracles.errors import NoProgramOrder, OpFails, TestTooLarge
+from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster, OpFails, TestTooLarge
 from litmusfuzz.oracles.model import FRONT_ENDS, Axiom
 
 if TYPE_CHECKING:
@@ -484,6 +485,8 @@ def unfold(
     ------
     NoProgramOrder
         If `model` has program order and the test has none.
+    NotOneCluster
+        If `model` takes each graph for a cluster, and one can be none.
     TestTooLarge
         If the unfolding has more than `MAX_PARTS` parts, or `MAX_EVENTS` events.
 
@@ -495,6 +498,8 @@ def unfold(
     if test.clusters and FRONT_ENDS & model.axioms:
         name = test.clusters[0].name
         raise NoProgramOrder(f"clusters.{name}: no program has clusters (model {model.name})")
+    if Axiom.ONE_CLUSTER in model.axioms:
+        test = as_clusters(test)
     unfolder = _Unfolder(test, model, strictness or {})
     ended: dict[str, int] = {}  # by run: the token that is ready when the run is done
     keys: dict[str, int] = {}
@@ -556,6 +561,7 @@ class _Unfolder:
         self.strictness = strictness
         # Asked for each node.
         self.dependencies = Axiom.DEPENDENCIES in model.axioms
+        self.effects_first = Axiom.EFFECTS_FIRST in model.axioms
         self.whole_updates = Axiom.UPDATES_INDIVISIBLE in model.axioms
         self.whole_dense_updates = Axiom.DENSE_UPDATES_INDIVISIBLE in model.axioms
         self.events: list[Event] = []
@@ -613,6 +619,15 @@ class _Unfolder:
         if Axiom.SEQUENCE in self.model.axioms:
             return _STRICTEST
         return self.strictness.get(node.name, Strictness())
+
+    def effects(self, first: _Mark) -> tuple[int, ...]:
+        """Return what a body's results wait for by the axiom: each event since a mark.
+
+        Instances without events are left out: a function waits for its stateful ops only.
+        """
+        if not self.effects_first:
+            return ()
+        return (self.token(Finished(tuple(range(first[0], len(self.events))))),)
 
     def fed(self, run: Run, graph: Graph) -> dict[str, int]:
         """Add the values that a run feeds; return their tokens by placeholder."""
@@ -840,6 +855,7 @@ class _Unfolder:
         leaves = waits
         if strict.late:
             leaves += (predicate, self.finished(first))
+        leaves += self.effects(first)
         results = {
             f"{node.name}.{name}": self.token(
                 Held(self.token(Pick(predicate, then, other)), leaves)
@@ -867,7 +883,7 @@ class _Unfolder:
         # The nodes of the body are live when the call is; loops inside may have live
         # instances that none of their results needs.
         everything = self.token(Join((*waits, *made.values(), self.finished(first))))
-        leaves = (everything,) if strict.late else waits
+        leaves = (everything,) if strict.late else (*waits, *self.effects(first))
         inside = scope | made
         results = {
             f"{node.name}.{name}": self.token(Held(inside[result], leaves))
@@ -932,10 +948,8 @@ class _Unfolder:
                 goes_on += (*gathered, self.finished(first, tested))
             working = self.graph(body, scope, _Frame(frame.run, goes_on, guards, name))
             inside = scope | working
-            carried = [
-                self.token(Held(inside[result], (*goes_on, predicate)))
-                for result in attrs.body.results
-            ]
+            after = (*goes_on, predicate, *self.effects(tested))
+            carried = [self.token(Held(inside[result], after)) for result in attrs.body.results]
             ends.append(self.mark())
             # Ready whenever a later iteration is live, since this body is live then.
             instances.append((*testing.values(), *working.values()))
@@ -1186,23 +1200,83 @@ def one_by_one(graph: Graph) -> Graph:
 
 
 def in_program_order(graph: Graph) -> Graph:
-    """Return the graph with an edge wherever two nodes conflict on a resource.
+    """Return the graph with an edge wherever two nodes conflict on a resource's handle.
 
-    Automatic control dependencies add the same edges. Mutexes are left out, since
-    critical sections have an order of their own.
+    Automatic control dependencies add the same edges (TensorFlow,
+    ``python/framework/auto_control_deps.py``). Mutexes are left out, since critical sections have
+    an order of their own.
     """
+    handles = {node.name for node in graph.nodes if isinstance(node.attrs, HandleAttrs)}
+    same = {n.name: n.inputs[0] for n in graph.nodes if n.op == "Identity"}
     nodes: list[Node] = []
-    uses: list[tuple[str, frozenset[str], frozenset[str]]] = []  # node, touched, changed
+    uses: list[tuple[str, dict[str, bool]]] = []
     for node in graph.nodes:
-        ops = [each for each in all_nodes([node]) if each.definition.kind is not Kind.SECTION]
-        touched = frozenset(name for each in ops for name in each.resources)
-        changed = frozenset(
-            name for each in ops if not each.definition.kind.only_reads for name in each.resources
-        )
-        before = [name for name, seen, set_ in uses if set_ & touched or seen & changed]
-        uses.append((node.name, touched, changed))
+        here = {} if node.name in handles else touched(node, same)
+        before = [
+            name
+            for name, seen in uses
+            if any(seen[key] or here[key] for key in seen.keys() & here.keys())
+        ]
+        uses.append((node.name, here))
         nodes.append(replace(node, after=tuple(dict.fromkeys((*node.after, *before)))))
     return Graph(graph.name, tuple(nodes))
+
+
+def touched(node: Node, same: Mapping[str, str]) -> dict[str, bool]:
+    """Return the handles through which a node touches resources; true where it may change them.
+
+    Ops without a handle of their own use one that stands for all of them: its key is the resource,
+    after a dot. `same` has the Identities of the body, which automatic control dependencies look
+    through. Handles that a body makes, or gets from a loop or conditional inside it, are left out:
+    what is ordered by less is allowed more.
+    """
+    found: dict[str, bool] = {}
+
+    def add(name: str, *, changes: bool) -> None:
+        while name in same:
+            name = same[name]
+        found[name] = found.get(name, False) or changes
+
+    if node.resources and node.definition.kind is not Kind.SECTION:
+        for name in (node.handle,) if node.handle else (f".{each}" for each in node.resources):
+            add(name, changes=not node.definition.kind.only_reads)
+    outside = dict(captures_of(node))
+    if isinstance(node.attrs, LoopAttrs):
+        outside |= dict(zip(node.attrs.carried, node.inputs, strict=True))
+    for _, body in bodies(node):
+        inner = {each.name: each.inputs[0] for each in body.nodes if each.op == "Identity"}
+        for each in body.nodes:
+            for name, changes in touched(each, inner).items():
+                if name[0] == "." or name in outside:
+                    add(outside.get(name, name), changes=changes)
+    return found
+
+
+def as_clusters(test: LitmusTest) -> LitmusTest:
+    """Return the test with each whole graph as one cluster, in the order of the file.
+
+    Raises
+    ------
+    NotOneCluster
+        If a graph can be no cluster; says why.
+
+    References
+    ----------
+    semantics.md, section 5; TensorFlow, ``compiler/jit/xla_launch_util.h``: XlaLaunch reads all
+    variables under their locks, and writes those that changed under their locks.
+    """
+    taken = FreshNames(each.name for each in (*test.resources, *test.graphs, *test.runs))
+    for node in test.nodes:
+        taken.take(node.name, *node.arguments, *node.results)
+    clusters = tuple(
+        Cluster(taken.like("whole"), tuple(node.name for node in graph.nodes))
+        for graph in test.graphs
+        if graph.nodes
+    )
+    try:
+        return replace(test, clusters=clusters)
+    except MalformedTest as error:
+        raise NotOneCluster(f"{error} (model one_cluster)") from None
 
 
 class _Function:

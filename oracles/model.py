@@ -72,10 +72,19 @@ class Axiom(StrEnum):
     iteration i+k comes before anything of iteration i."""
 
     PROGRAM_ORDER = "program order per resource"
-    """Automatic control dependencies of `tf.function`: ops on one variable or queue
-    come in the order of the file; reads of one variable are unordered among themselves.
-    A front end adds this order to the graph. It orders nothing between iterations of a
-    loop."""
+    """Automatic control dependencies of `tf.function`: ops of one body through one handle
+    come in the order of the file; reads through one handle are unordered among themselves.
+    Ops without a handle of their own share one. Two handles of one variable are ordered by
+    nothing. A front end adds this order to the graph."""
+
+    EFFECTS_FIRST = "results after effects"
+    """Automatic control dependencies of `tf.function`: what a function, a branch or an
+    iteration of a loop returns comes after all events of its body. So an iteration comes
+    after all events of the body of the one before."""
+
+    ONE_CLUSTER = "one cluster"
+    """`tf.function` with ``jit_compile``: each run's whole graph is one cluster, its members
+    in the order of the file. It is no order between events: with it the test is another."""
 
     IN_TURN = "program order"
     """Eager execution, which is synchronous: the nodes of a run's graph come in the order of
@@ -95,20 +104,26 @@ class Model:
     axioms: frozenset[Axiom]
 
 
-FRONT_ENDS: Final = frozenset({Axiom.PROGRAM_ORDER, Axiom.IN_TURN, Axiom.SEQUENCE})
-"""Axioms of front ends, which add order to a graph."""
+FRONT_ENDS: Final = frozenset(
+    {
+        *(Axiom.PROGRAM_ORDER, Axiom.EFFECTS_FIRST, Axiom.IN_TURN, Axiom.SEQUENCE),
+        Axiom.ONE_CLUSTER,
+    }
+)
+"""Axioms of front ends, which add order to a graph, or compile it."""
 EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE} - FRONT_ENDS)
-ACD: Final = Model("acd", EXECUTOR.axioms | {Axiom.PROGRAM_ORDER})
+ACD: Final = Model("acd", EXECUTOR.axioms | {Axiom.PROGRAM_ORDER, Axiom.EFFECTS_FIRST})
 PROGRAM: Final = Model("program", EXECUTOR.axioms | {Axiom.IN_TURN})
 SEQUENTIAL: Final = Model("sequential", PROGRAM.axioms | {Axiom.SEQUENCE})
 RFC: Final = Model(
     "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
 )
+ONE_CLUSTER: Final = Model("one_cluster", RFC.axioms | {Axiom.ONE_CLUSTER})
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
 """The models of semantics.md, weakest first: a corpus file has an allowed set for each."""
 
 GUARANTEES: Final = MappingProxyType(
-    {**MODELS, **{model.name: model for model in (ACD, PROGRAM, SEQUENTIAL)}}
+    {**MODELS, **{model.name: model for model in (ACD, PROGRAM, SEQUENTIAL, ONE_CLUSTER)}}
 )
 """Every model that an executor can guarantee."""
 

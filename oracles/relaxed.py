@@ -42,7 +42,7 @@ class Edge:
         return f"{self.target} waits for {self.source}"
 
 
-BY_EDGE: Final = frozenset({Axiom.DEPENDENCIES, Axiom.RUNS})
+BY_EDGE: Final = frozenset({Axiom.DEPENDENCIES, Axiom.RUNS, Axiom.ONE_CLUSTER})
 """Rules that are removed edge by edge, never as a whole."""
 
 

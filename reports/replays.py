@@ -137,6 +137,24 @@ class ReplayReport(ExecutorResult):
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedReplay:
+    """A test, of several, that ran on no executor; `not_run` has the reason of each."""
+
+    test: str
+    file: str
+    not_run: Mapping[str, str]
+
+    def line(self) -> str:
+        """One line."""
+        reasons = "; ".join(f"{name}: {why}" for name, why in self.not_run.items())
+        return f"{self.test}: not run: {reasons}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with everything that `line` has."""
+        return {"test": self.test, "file": self.file, "not_run": dict(self.not_run)}
+
+
+@dataclass(frozen=True, slots=True)
 class Replays:
     """Reports of at least one executor; `not_run` has the reason for the others."""
 

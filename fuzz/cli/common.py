@@ -228,13 +228,19 @@ def explore_or_fail(
 def explorer_for(path: str, test: LitmusTest, model: Model, budget: int | None) -> Explorer:
     """The explorer of a test."""
     from litmusfuzz.oracles.errors import NoAllowedSet
+
+    try:
+        return explorer_of(test, model, budget)
+    except NoAllowedSet as error:
+        fail(f"{path}: {error}")
+
+
+def explorer_of(test: LitmusTest, model: Model, budget: int | None) -> Explorer:
+    """The explorer of a test; raises `NoAllowedSet` if the model does not apply to it."""
     from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 
     chosen = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
-    try:
-        return Explorer(test, model, chosen)
-    except NoAllowedSet as error:
-        fail(f"{path}: {error}")
+    return Explorer(test, model, chosen)
 
 
 def refuse_allowed(file: str, entry: Entry, budget: int | None = None) -> None:
@@ -310,14 +316,14 @@ log_option = click.option(
 model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
     default=None,
     help="Memory model; rfc if not given.",
 )
 one_model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
     default=None,
     help="Memory model; rfc and executor if not given.",
 )

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
     default=None,
     help="Memory model; without this option the finding's, or rfc.",
 )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
-    from litmusfuzz.reports.replays import ReplayReport, Replays
+    from litmusfuzz.reports.replays import RefusedReplay, ReplayReport, Replays
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
@@ -37,7 +37,7 @@ from litmusfuzz.fuzz.cli.common import (
     budget_option,
     configuration_option,
     engine_option,
-    explore_or_fail,
+    explorer_of,
     fail,
     json_option,
     load_or_fail,
@@ -88,7 +88,7 @@ from litmusfuzz.fuzz.cli.run import executors_of
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential"]),
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
     default=None,
     help="Memory model; without this option the finding's or rfc, and for several executors the "
     "model that each guarantees.",
@@ -142,11 +142,17 @@ def replay(
     options = ReplayOptions(time_s, count, seed, schedule)
     workers: dict[str, Worker] = {}
     done: list[Replays] = []
+    refused: list[RefusedReplay] = []
     try:
         for (file, entry), on in zip(entries, chosen, strict=True):
             one = _Replaying(file, entry, options, budget, workers, python)
             for name, config in on:
                 one.run(name, config, model_name or (config.guarantees if several else None))
+            if not one.reports and len(files) > 1:  # of one test it is a mistake of the command
+                refused.append(one.refusal())
+                if not as_json:
+                    print_text(refused[-1].line())
+                continue
             done.append(one.replays())
             if log_file is not None:
                 write_log(entry.test, done[-1].reports[0].histogram, log_file)
@@ -158,10 +164,10 @@ def replay(
         for worker in workers.values():
             worker.close()
     if as_json:
-        data = [each.as_json() for each in done]
+        data = [*(each.as_json() for each in done), *(each.as_json() for each in refused)]
         print_json(data[0] if len(files) == 1 and data else data)
     codes = {each.exit_code for each in done}
-    if len(done) < len(files):
+    if len(done) < len(files):  # interrupted, or refused
         codes.add(UNKNOWN)
     sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
 
@@ -222,13 +228,18 @@ class _Replaying:
         """Run the test on one executor, which may refuse it."""
         from litmusfuzz.fuzz.campaign.replay import replay_entry
         from litmusfuzz.fuzz.executors.worker import Worker
+        from litmusfuzz.oracles.errors import NoAllowedSet
         from litmusfuzz.reports.replays import ReplayReport
 
         found = self.entry.finding
         model = model_of(model_name or (found.model if found else model_alone(config)))
         if model.name not in self.explored:
-            explored = explore_or_fail(self.file, self.entry.test, model, self.budget)
-            self.explored[model.name] = explored
+            try:
+                explorer = explorer_of(self.entry.test, model, self.budget)
+                self.explored[model.name] = explorer, explorer.allowed_outcomes()
+            except NoAllowedSet as error:
+                self.not_run[f"{name}/{config.name}"] = str(error)
+                return
         explorer, allowed = self.explored[model.name]
         worker = self.workers.setdefault(name, Worker(name, python=self.python))
         if self.python and not worker.starts and (missing := _missing(worker, config)):
@@ -260,6 +271,12 @@ class _Replaying:
             drivers=result.drivers,
         )
         self.reports.append(report)
+
+    def refusal(self) -> RefusedReplay:
+        """The reasons why the test ran on no executor."""
+        from litmusfuzz.reports.replays import RefusedReplay
+
+        return RefusedReplay(self.entry.test.name, self.file, self.not_run)
 
     def replays(self) -> Replays:
         """The reports of all executors."""

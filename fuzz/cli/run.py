@@ -93,7 +93,9 @@ MIN_LEFT_S = 1.0
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "guaranteed"]),
+    type=click.Choice(
+        ["rfc", "executor", "acd", "program", "sequential", "one_cluster", "guaranteed"]
+    ),
     default=None,
     help="Memory model; `guaranteed` is the one that each configuration guarantees, and the "
     "default for several executors or configurations. For one the default is rfc.",

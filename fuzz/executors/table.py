@@ -82,6 +82,12 @@ EXECUTORS: Final = MappingProxyType(
         "mutant/tf-eager-own-variables": "litmusfuzz.fuzz.mutants.tensorflow:OwnVariables",
         "mutant/tf-eager-shared-frame": "litmusfuzz.fuzz.mutants.tensorflow:SharedFrame",
         "mutant/tf-eager-last-op-first": "litmusfuzz.fuzz.mutants.tensorflow:LastOpFirst",
+        "mutant/tf-function-lost-edge": "litmusfuzz.fuzz.mutants.tensorflow:LostFunctionEdge",
+        "mutant/tf-function-without-order": (
+            "litmusfuzz.fuzz.mutants.tensorflow:FunctionWithoutOrder"
+        ),
+        "mutant/tf-cluster-in-parts": "litmusfuzz.fuzz.mutants.tensorflow:ClusterInParts",
+        "mutant/tf-stale-trace": "litmusfuzz.fuzz.mutants.tensorflow:StaleTrace",
         "mutant/relaxed-atomics": "litmusfuzz.fuzz.mutants.native:RelaxedAtomics",
         "mutant/store-buffers": "litmusfuzz.fuzz.mutants.native:StoreBuffers",
         "mutant/stale-cache": "litmusfuzz.fuzz.mutants.native:StaleCache",

@@ -1149,6 +1149,141 @@ class LastOpFirst(_EagerMutant):
         return Reversed
 
 
+# --- functions ---------------------------------------------------------------------------
+
+
+class _FunctionMutant(TensorFlowMutant):
+    """TensorFlow in the configuration `function`, given a changed test."""
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """The configuration `function`."""
+        return (configuration("function", front_end="function"),)
+
+    @classmethod
+    def control(cls) -> type[TensorFlowExecutor]:
+        """The same configuration with unchanged tests."""
+        return _Functions
+
+
+class _Functions(_FunctionMutant):
+    name = "control"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        return test
+
+
+class LostFunctionEdge(_FunctionMutant):
+    """Control edges out of a function call are lost.
+
+    Killed by another run that sees what comes after the call, but not what the call does. Survives
+    one variable, whose ops automatic control dependencies order.
+    """
+
+    name = "mutant/tf-function-lost-edge"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test without those edges."""
+        calls = {node.name for node in test.nodes if isinstance(node.attrs, CallAttrs)}
+        return _with_nodes(
+            test, lambda n: replace(n, after=tuple(name for name in n.after if name not in calls))
+        )
+
+
+class FunctionWithoutOrder(_FunctionMutant):
+    """A function is traced without automatic control dependencies.
+
+    Killed by SB, of which a function has one outcome. Survives a chain.
+    """
+
+    name = "mutant/tf-function-without-order"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test as it is."""
+        return test
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
+        """Prepare the test without a function."""
+        del config
+        return super().prepare(test, configuration("plain"))
+
+
+class ClusterInParts(FunctionWithoutOrder):
+    """A function with ``jit_compile`` is executed op by op.
+
+    Killed by SB, of which a function has one outcome. Survives a chain.
+    """
+
+    name = "mutant/tf-cluster-in-parts"
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """The configuration `function_compiled`."""
+        return (configuration("function_compiled", front_end="function", compiled="whole"),)
+
+    @classmethod
+    def control(cls) -> type[TensorFlowExecutor]:
+        """The same configuration without the defect."""
+        return _CompiledFunctions
+
+
+class _CompiledFunctions(_Functions):
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        return ClusterInParts.configurations()
+
+
+class _MixedMutant(_EagerMutant):
+    """Threads that mix ops and functions, and execute another program."""
+
+    @classmethod
+    def configurations(cls) -> tuple[Config, ...]:
+        """The configuration `eager_functions`."""
+        return (configuration("eager_functions", front_end="eager_functions"),)
+
+    @classmethod
+    def control(cls) -> type[TensorFlowExecutor]:
+        """The same threads without the defect."""
+        return _MixedThreads
+
+
+class _MixedThreads(_MixedMutant):
+    name = "control"
+
+    @classmethod
+    def wrong(cls) -> type[EagerProgram]:
+        from litmusfuzz.fuzz.executors.tensorflow.eager import MixedProgram
+
+        return MixedProgram
+
+
+class StaleTrace(_MixedMutant):
+    """A function keeps the arguments that it was traced with.
+
+    Killed by a value that changes from one execution to the next. Survives one that does not.
+    """
+
+    name = "mutant/tf-stale-trace"
+
+    @classmethod
+    def wrong(cls) -> type[EagerProgram]:
+        """A program whose functions get what they got first."""
+        from litmusfuzz.fuzz.executors.tensorflow.eager import MixedProgram, Part
+
+        class Stale(MixedProgram):
+            def __init__(self, test: LitmusTest, seed: int) -> None:
+                super().__init__(test, seed)
+                self.first: dict[int, list[Any]] = {}
+
+            def arguments(self, part: Part, values: dict[str, Any]) -> list[Any]:
+                return self.first.setdefault(id(part.function), super().arguments(part, values))
+
+        return Stale
+
+
 def _without_writes(
     body: Body, outside: Mapping[str, str], fresh: Callable[[str], str]
 ) -> tuple[Body, Nodes]:

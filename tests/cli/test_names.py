@@ -100,7 +100,7 @@ def test_promote_by_name_takes_the_file_of_the_corpus(litmusfuzz_here) -> None:
         ("executors", {name for name in names() if not name.startswith("mutant/")}),
         ("mutants", {name for name in names() if name.startswith("mutant/")}),
         ("families", set(FAMILIES)),
-        ("models", {"rfc", "executor", "acd", "program", "sequential"}),
+        ("models", {"rfc", "executor", "acd", "program", "sequential", "one_cluster"}),
     ],
 )
 def test_list_has_every_name_with_a_description(

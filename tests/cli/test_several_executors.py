@@ -123,6 +123,20 @@ def test_a_run_on_a_terminal_shows_each_configuration(tmp_path: Path) -> None:
     assert "differential comparison on 16 graphs:" in text
 
 
+def test_of_several_tests_one_without_an_allowed_set_is_refused_alone(litmusfuzz_here) -> None:
+    """No program has clusters, so that the model `program` does not apply."""
+    asked = ("--executors", "native", "--model", "program", "--count", "64")
+    result = litmusfuzz_here("replay", SB, CLUSTERED, LOST, *asked)
+    first, second, third = result.stdout.splitlines()
+    assert result.returncode == 1, result.stderr  # `native` does not guarantee `program`
+    assert first.startswith("SB: 64 executions")
+    assert second.startswith("cl-sb: not run: native/plain: clusters.")
+    assert third.startswith("lost-update: 64 executions")
+    data = json.loads(litmusfuzz_here("replay", CLUSTERED, CLUSTERED, *asked, "--json").stdout)
+    assert [each["test"] for each in data] == ["cl-sb", "cl-sb"]
+    assert all("no program has clusters" in each["not_run"]["native/plain"] for each in data)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

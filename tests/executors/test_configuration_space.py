@@ -58,9 +58,11 @@ def test_settings_determine_guarantee_and_environment() -> None:
         settings = Settings.of(config)
         environment = dict(config.environment)
         assert wrong_setting("tf", dict(config.settings)) is None
-        compiled = "rfc" if settings.compiled else "executor"
-        guarantees = {"function": "acd", "eager": "program"}.get(settings.front_end, compiled)
-        assert config.guarantees == guarantees
+        front_end = {"eager": "program", "eager_functions": "acd"}
+        front_end |= {"function": "acd", "function_kernels": "acd"}
+        compiled = {"clusters": "rfc", "region": "rfc", "whole": "one_cluster"}
+        guarantees = front_end.get(settings.front_end, "executor")
+        assert config.guarantees == compiled.get(settings.compiled, guarantees)
         assert ("TF_XLA_FLAGS" in environment) == (settings.compiled == "clusters")
         assert environment.get(PROCESS, "") == settings.of_the_process
         flags = environment.get("TF_XLA_FLAGS", "")
@@ -133,7 +135,7 @@ def test_each_exclusion_is_named_once_and_excludes_something() -> None:
 
 def test_the_number_of_pairs() -> None:
     """As docs/tensorflow.md states it."""
-    assert (len(SPACE.pairs), len(SPACE.impossible)) == (1645, 111)
+    assert (len(SPACE.pairs), len(SPACE.impossible)) == (1862, 176)
 
 
 def test_each_value_that_is_not_plain_has_words() -> None:

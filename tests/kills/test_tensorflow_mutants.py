@@ -157,6 +157,18 @@ KILLS = [
     ),
     Kill(mutants.LastOpFirst, Shape(SB), Shape("X=1; r0=X")),
     Kill(
+        mutants.LostFunctionEdge,
+        Shape("call { X=1 }; Y=1 ||| r0=Y; r1=X"),
+        Shape("call { X=1 }; X=2; r0=X"),
+    ),
+    Kill(mutants.FunctionWithoutOrder, Shape(SB), Shape("r0=X; Y=r0+1; r1=Y")),
+    Kill(mutants.ClusterInParts, Shape(SB), Shape("r0=X; Y=r0+1; r1=Y")),
+    Kill(
+        mutants.StaleTrace,
+        Shape("r0=X; Y=r0+1; Z=r0+2 ||| X=1"),
+        Shape("r0=X; Y=r0+1; Z=r0+2"),
+    ),
+    Kill(
         mutants.AlwaysInitialized,
         CorpusTest("state-before-the-write"),
         CorpusTest("state-of-an-initial-value"),

@@ -8,8 +8,8 @@ from helpers import LITMUS, corpus_entry
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.oracles import explorer, reference
-from litmusfuzz.oracles.errors import NoProgramOrder
-from litmusfuzz.oracles.model import ACD, EXECUTOR, PROGRAM
+from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster
+from litmusfuzz.oracles.model import ACD, EXECUTOR, ONE_CLUSTER, PROGRAM
 
 SB = corpus_entry(next(path for path in LITMUS if path.stem == "SB")).test
 
@@ -86,3 +86,62 @@ def test_program_order_of_eager_threads(name: str, shown: set[str] | None) -> No
         assert {str(each) for each in allowed} <= shown
     else:
         assert {str(each) for each in allowed} == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        # Both stores are through other handles, so only the edge orders them; s follows the first
+        # store, which is through its handle, and is not ordered with the second.
+        ("handle-two-of-one-variable", {"r=2 s=1 X=2", "r=2 s=2 X=2"}),
+        # An Identity is looked through.
+        ("handle-through-identity", {"r=1 s=1 X=1"}),
+        # The call returns after its store.
+        (
+            "rule-results-1",
+            {
+                "reader.r0=0 reader.r1=0 X=1 Y=1",
+                "reader.r0=0 reader.r1=1 X=1 Y=1",
+                "reader.r0=1 reader.r1=1 X=1 Y=1",
+            },
+        ),
+        ("rule-results-2", {"loop.i=2 X=1"}),
+    ],
+)
+def test_automatic_control_dependencies_see_handles(name: str, shown: set[str]) -> None:
+    """Sets by hand."""
+    test = corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+    allowed = reference.allowed_outcomes(test, ACD).witnesses
+    assert set(explorer.allowed_outcomes(test, ACD).witnesses) == set(allowed)
+    assert {str(each) for each in allowed} == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        # The order of the file: X=1; r0=Y; Y=1; r1=X.
+        ("SB", {"r0=0 r1=1 X=1 Y=1"}),
+        # Two functions: both may read before either writes, which the graphs forbid.
+        (
+            "sb-two-graphs",
+            {
+                "g1.r0=0 g2.r1=0 X=1 Z=1",
+                "g1.r0=0 g2.r1=1 X=1 Z=1",
+                "g1.r0=1 g2.r1=0 X=1 Z=1",
+            },
+        ),
+        ("rule-results-2", {"loop.i=2 X=1"}),
+    ],
+)
+def test_a_function_that_xla_compiles_is_one_cluster(name: str, shown: set[str]) -> None:
+    """Sets by hand: of two clusters one reads first, or both do."""
+    test = corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+    allowed = reference.allowed_outcomes(test, ONE_CLUSTER).witnesses
+    assert set(explorer.allowed_outcomes(test, ONE_CLUSTER).witnesses) == set(allowed)
+    assert {str(each) for each in allowed} == shown
+
+
+def test_what_waits_is_no_cluster() -> None:
+    test = litmus("Q!1; r0=Q?", queues={"Q": 1})
+    with pytest.raises(NotOneCluster, match=r"model one_cluster"):
+        explorer.allowed_outcomes(test, ONE_CLUSTER)

@@ -55,6 +55,14 @@ RULES = (
         "program order per resource",
         {"r0": 0, "r1": 1, "X": 1, "Y": 1},
     ),
+    (
+        "rule-results-1",
+        "acd",
+        "results after effects",
+        {"reader.r0": 1, "reader.r1": 0, "X": 1, "Y": 1},
+    ),
+    ("rule-results-2", "acd", "results after effects", {"loop.i": 2, "X": 0}),
+    ("SB", "one_cluster", "one cluster", {"r0": 1, "r1": 1, "X": 1, "Y": 1}),
     ("SB", "program", "program order", {"r0": 1, "r1": 0, "X": 1, "Y": 1}),
     ("call-needs-only", "program", "program order", {"ra": 0, "sx": 0, "A": 0, "X": 1, "Z": 0}),
     (

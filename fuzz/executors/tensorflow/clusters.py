@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
     from tensorflow.core.framework import function_pb2, node_def_pb2
 
-    from litmusfuzz.corpus.model import Node
+    from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Template, Unit
 
 _FORMAT: Final = {"TF_DUMP_GRAPH_FMT": "BIN"}
@@ -56,6 +57,9 @@ _CONTROL_FLOW: Final = frozenset(
 """Ops of helpers whose order counts as that of the test's ops does: they decide which instances
 there are, and who holds a mutex."""
 _FUNCTIONAL: Final = frozenset({"If", "While"})
+_NOT_READ: Final = frozenset(
+    {"calls", "handles", "fetches", "placeholders", "uninitialized variables"}
+)
 _OF_A_COPY: Final = re.compile(r"c\d+/")
 _INLINED: Final = re.compile(r".*/_\d+/(c\d+/.*)")
 MAX_LOST: Final = 16
@@ -64,8 +68,17 @@ MAX_LOST: Final = 16
 NO_OP: Final = "a write of the test, or an op on a queue or mutex, is not in the graph that runs"
 NO_GRAPH: Final = "TensorFlow dumped no graph of a run"
 BODY: Final = "a body that runs as a function"
+BUILT: Final = "a graph that Python code or a tf.function builds"
+FEATURE: Final = "a test with calls, handles, fetches, placeholders or variables without a value"
 SEVERAL_COPIES: Final = "a cluster of several copies of a test that may block"
 SEVERAL_RUNS: Final = "different clusters in the runs of one graph"
+
+
+def not_read(test: LitmusTest, settings: Settings) -> str:
+    """Why the clusters of a test are not read, as one of a few sentences; "" if they are."""
+    if settings.traced or settings.front_end.startswith("python"):
+        return BUILT
+    return FEATURE if _NOT_READ & test.features else ""
 
 
 @contextmanager

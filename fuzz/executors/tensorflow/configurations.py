@@ -39,13 +39,14 @@ class Settings:
     intra_op_threads   int   1; 1 or more
     executor_type      str   "", SINGLE_THREADED_EXECUTOR
     rewrites           str   "", all, or ``FIELD=VALUE,...`` of ``RewriterConfig``
-    compiled           str   "", clusters, region
+    compiled           str   "", clusters, region, whole
     min_cluster_size   int   1; 1 or more
     max_cluster_size   int   0; 0 or more
     lazy               bool  false, true
     in_background      bool  false, true
-    front_end          str   graph, function, functional, functional_kernels,
-                             critical_section, eager
+    front_end          str   graph, function, function_kernels, python_v1, python_v2,
+                             functional, functional_kernels, critical_section, eager,
+                             eager_functions
     model_code         bool  false, true
     workers            int   0; 0 or more
     devices            int   1; 1 or more
@@ -73,7 +74,8 @@ class Settings:
         optimizers are off.
     compiled : str
         Parts that XLA compiles: "" for none, ``clusters`` for auto-clustering,
-        ``region`` for a function with ``jit_compile`` around a part of the test.
+        ``region`` for a function with ``jit_compile`` around a part of the test,
+        ``whole`` for one around each run, loops and calls included.
     min_cluster_size, max_cluster_size : int
         Ops of a cluster, at least and at most; 0 for TensorFlow's limit.
     lazy : bool
@@ -82,11 +84,17 @@ class Settings:
         True if XLA compiles in the background; runs execute op by op until it is done.
     front_end : str
         How the graph is built. ``graph``: edge by edge. ``function``: by a
-        `tf.function`, which adds automatic control dependencies. ``functional``: loops
-        and conditionals are While and If nodes, which TensorFlow lowers;
-        ``functional_kernels``: the same, executed by their kernels.
-        ``critical_section``: a critical section is a `tf.CriticalSection`, which adds
-        edges. ``eager``: each run is a Python thread that executes its ops one by one.
+        `tf.function`, which adds automatic control dependencies, with `tf.while_loop`,
+        `tf.cond` and functions that it calls, all of which TensorFlow inlines and
+        lowers; ``function_kernels``: the same, executed by their kernels.
+        ``python_v1``: in a graph without a function, with `tf.while_loop` and `tf.cond`
+        of TensorFlow 1 (Enter, Exit, Switch, Merge); ``python_v2``: with those of
+        TensorFlow 2 (While, If). ``functional``: loops and conditionals are While and
+        If nodes, which TensorFlow lowers; ``functional_kernels``: the same, executed by
+        their kernels. ``critical_section``: a critical section is a
+        `tf.CriticalSection`, which adds edges. ``eager``: each run is a Python thread
+        that executes its ops one by one. ``eager_functions``: a thread whose program
+        mixes ops and `tf.function`s.
     model_code : bool
         True if layers, losses and metrics surround the test.
     workers : int
@@ -119,10 +127,28 @@ class Settings:
     def shared_handles(self) -> bool:
         """True if all ops of a copy that use a variable share one VarHandleOp.
 
-        XLA rejects two handles of one variable, and a `tf.function` identifies a variable
-        by its handle.
+        XLA rejects two handles of one variable.
         """
-        return bool(self.compiled) or self.front_end == "function"
+        return bool(self.compiled)
+
+    @property
+    def guarantees(self) -> str:
+        """Name of the memory model that TensorFlow guarantees with these settings."""
+        if self.compiled:
+            return "one_cluster" if self.compiled == "whole" else "rfc"
+        if self.traced or self.front_end == "eager_functions":
+            return "acd"
+        return "program" if self.front_end == "eager" else "executor"
+
+    @property
+    def traced(self) -> bool:
+        """True if each run is a call of a `tf.function` in a graph."""
+        return self.front_end in ("function", "function_kernels")
+
+    @property
+    def eager(self) -> bool:
+        """True if Python threads execute the runs, not a session."""
+        return self.front_end in ("eager", "eager_functions")
 
     @property
     def refuses(self) -> frozenset[str]:
@@ -131,24 +157,28 @@ class Settings:
         The single-threaded executor supports neither v1 control flow nor Recv, and an op
         that blocks would hold its only thread.
         """
-        if self.front_end == "function":
-            return FEATURES - {"several runs", "computed indices"}
-        if self.front_end == "eager":
-            taken = {"several runs", "calls", "handles", "conditionals", "loops"}
-            return FEATURES - taken - {"computed indices"}
         if self.executor_type:
             return FEATURES - {"several runs", "computed indices"}
         refused: set[str] = set()
-        if self.compiled or self.front_end == "critical_section":
-            # XLA rejects two handles of one variable, and a function opens its own.
-            refused |= {"calls", "handles"}
+        if self.eager:
+            refused |= {"critical sections", "queues", "transfers", "clusters"}
+        elif self.traced or self.front_end.startswith("python"):
+            # What Python code cannot write, or `tf.function` would not prune.
+            refused |= {"critical sections", "queues", "transfers", "fetches", "clusters"}
+        if self.compiled in ("region", "whole"):
+            # LitmusFuzz, or the user, says what is compiled as one, without a failure in it.
+            refused |= {"fetches", "uninitialized variables"}
+        if self.compiled == "region" or self.front_end == "critical_section":
+            refused |= {"handles"}
+        if self.model_code or self.front_end == "critical_section":
+            # They rewrite a graph that is run as a whole, and whose ops do not fail.
+            refused |= {"fetches", "placeholders", "uninitialized variables"}
+        if self.front_end == "critical_section":
+            refused |= {"calls"}
         if self.pool == "run_handler" or self.workers:
             # `quiescence` cannot detect a deadlock when threads wake up periodically
             # (run handlers) or when other processes take part.
             refused |= {"queues", "critical sections", "uninitialized variables"}
-        if self.compiled or self.model_code or self.front_end == "critical_section":
-            # They rewrite a graph that is run as a whole, and whose ops do not fail.
-            refused |= {"fetches", "placeholders", "uninitialized variables"}
         return frozenset(refused)
 
     @property
@@ -160,7 +190,8 @@ class Settings:
     @property
     def one_device(self) -> bool:
         """True if the whole test must be on one device."""
-        return bool(self.executor_type) or self.front_end == "functional_kernels"
+        kernels = self.front_end == "functional_kernels"
+        return bool(self.executor_type) or kernels or self.traced or "python" in self.front_end
 
     @property
     def may_wait(self) -> bool:
@@ -178,7 +209,7 @@ class Settings:
         shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
         if self.workers:
             shared.append(f"workers={self.workers}")
-        if self.front_end in ("critical_section", "eager"):
+        if self.front_end == "critical_section" or self.eager:
             shared.append("eager")  # tf.CriticalSection creates the process's eager context
         if self.pool in ("global", "run_handler"):
             shared.append(f"{self.pool}={self.inter_op_threads}")
@@ -223,9 +254,9 @@ def configuration(name: str, *flags: str, **changed: int | str | bool) -> Config
         Fields of `Settings`.
     """
     settings = Settings(**changed)  # type: ignore[arg-type]
-    compiled = "rfc" if settings.compiled else "executor"
-    guarantees = {"function": "acd", "eager": "program"}.get(settings.front_end, compiled)
-    return Config(name, guarantees, tuple(asdict(settings).items()), _environment(settings, flags))
+    return Config(
+        name, settings.guarantees, tuple(asdict(settings).items()), _environment(settings, flags)
+    )
 
 
 def _environment(settings: Settings, flags: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -288,6 +319,10 @@ AGGRESSIVE: Final = ",".join(
 """All optimizers, each as aggressive as it can be."""
 
 
+FRONT_ENDS: Final = (
+    *("graph", "function", "function_kernels", "python_v1", "python_v2"),
+    *("functional", "functional_kernels", "critical_section", "eager", "eager_functions"),
+)
 MAX_THREADS: Final = 1024
 SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
     {
@@ -306,14 +341,12 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
             separator=",",
             whole=("", "all"),
         ),
-        "compiled": OneOf(("", "clusters", "region")),
+        "compiled": OneOf(("", "clusters", "region", "whole")),
         "min_cluster_size": Number(1, 1 << 20),
         "max_cluster_size": Number(0, 1 << 20),
         "lazy": Flag(),
         "in_background": Flag(),
-        "front_end": OneOf(
-            ("graph", "function", "functional", "functional_kernels", "critical_section", "eager")
-        ),
+        "front_end": OneOf(FRONT_ENDS),
         "model_code": Flag(),
         "workers": Number(0, 64),
         "devices": Number(1, 64),
@@ -344,11 +377,18 @@ def _configurations() -> Iterator[Config]:
     yield configuration("jit_compile_grappler", compiled="region", rewrites="all")
     yield configuration("function", front_end="function")
     yield configuration("function_grappler", front_end="function", rewrites="all")
+    yield configuration("function_kernels", front_end="function_kernels")
+    yield configuration("function_autocluster", front_end="function", compiled="clusters")
+    yield configuration("function_compiled", front_end="function", compiled="whole")
+    yield configuration("python_v1", front_end="python_v1")
+    yield configuration("python_v2", front_end="python_v2")
     yield configuration("functional", front_end="functional")
     yield configuration("functional_grappler", front_end="functional", rewrites="all")
     yield configuration("functional_kernels", front_end="functional_kernels")
     yield configuration("critical_section", front_end="critical_section")
     yield configuration("eager_threads", front_end="eager")
+    yield configuration("eager_functions", front_end="eager_functions")
+    yield configuration("eager_compiled", front_end="eager_functions", compiled="whole")
     yield configuration("two_workers", pool="global", workers=2)
     for threads in (1, 2, 8, 16):
         yield configuration(f"inter_op_{threads}", inter_op_threads=threads)

@@ -1,14 +1,22 @@
-"""Eager execution: each run of a test is a Python thread that executes its ops one by one.
+"""Eager execution: each run of a test is a Python thread, and the threads share the variables.
 
-An op of a graph is executed when the thread reaches it, in the order of the file; a conditional
-or a loop is Python's; a call is a `tf.function`, traced in the order of the file, which adds
-automatic control dependencies inside. TensorFlow executes eager ops synchronously by default:
-an op has ended when its call returns (`tf.config.experimental.set_synchronous_execution`), which is
-the model `program`. The variables are shared by all threads.
+`EagerProgram`: a thread executes the ops of its graph one by one, in the order of the file; a
+conditional or a loop is Python's; a call is a `tf.function`, traced in the order of the file, which
+adds automatic control dependencies inside. TensorFlow executes eager ops synchronously by default:
+an op has ended when its call returns (`tf.config.experimental.set_synchronous_execution`). That is
+the model `program`.
+
+`MixedProgram`: a thread's program is a sequence of ops and of `tf.function`s, each over some
+consecutive nodes, and some functions are traced twice, for arguments of two shapes. A function
+takes each handle as an argument or captures it. Program order between the parts is stricter than
+automatic control dependencies, so the model is `acd`. If XLA compiles (``compiled=whole``), one
+function has the whole graph, and the model is `one_cluster`.
 
 References
 ----------
-semantics.md, section 3, model `program`; TensorFlow, ``tensorflow/python/eager/context.py``.
+semantics.md, section 3, models `program` and `acd`; TensorFlow,
+``tensorflow/python/eager/context.py``; https://www.tensorflow.org/guide/function, "Rules of
+tracing".
 """
 
 from __future__ import annotations
@@ -18,30 +26,35 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context, execute
-from tensorflow.python.ops import handle_data_util
 
-from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, bodies
-from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs
+from litmusfuzz.corpus.model import all_nodes, bodies
+from litmusfuzz.corpus.ops import HandleAttrs
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+from litmusfuzz.fuzz.executors.tensorflow.emission import variables_of
 from litmusfuzz.fuzz.executors.tensorflow.histogram import STATUSES, Batch, HistogramBuilder
+from litmusfuzz.fuzz.executors.tensorflow.lowering import changes_handles
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import literal
+from litmusfuzz.fuzz.executors.tensorflow.program import Program, Values
+from litmusfuzz.fuzz.executors.tensorflow.regions import refuse_compiler, refuse_uncompiled
+from litmusfuzz.fuzz.executors.tensorflow.traced import set_handle_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
 
-    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Run
+    from litmusfuzz.corpus.model import LitmusTest, Node, Run
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
     from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
-    from litmusfuzz.fuzz.executors.tensorflow.node_defs import Line
 
 _BATCH: Final = 64
 """Executions that are counted together."""
@@ -49,27 +62,23 @@ _SWITCH_S: Final = 2e-5
 """Python's switch interval meanwhile: threads take turns between ops, not after many of them."""
 _YIELDS: Final = 0.3
 """Chance that a thread lets others go first before an op on a variable."""
+_REWRITTEN: Final = 256
+"""Executions after which a program with functions is written anew."""
 _NUMBERS: Final = count()
 
-Values = dict[str, Any]
-"""Tensors by the names of the values in a graph or body."""
 
-
-class EagerProgram:
+class EagerProgram(Program):
     """The graphs of one test as Python code over one set of variables.
 
     Parameters
     ----------
     test : LitmusTest
+    seed : int
     """
 
     def __init__(self, test: LitmusTest, seed: int = 0) -> None:
-        self.test = test
-        self.rng = random.Random(seed)
-        self._lines: dict[str, Line] = {}
-        self._attrs: dict[str, tuple[Any, ...]] = {}
-        self._functions: dict[str, Any] = {}
-        self._graphs = {graph.name: graph for graph in test.graphs}
+        super().__init__(test, random.Random(seed))
+        self._nodes = {run.name: test.graph_of(run).nodes for run in test.runs}
         self._place = f"eager{next(_NUMBERS)}"
         self.handles = {v.name: self._handle(v.name) for v in test.variables}
         self._initial = {
@@ -77,7 +86,15 @@ class EagerProgram:
                 np.array(literal(v.init, v.shape, v.dtype, whole=test.whole)), v.dtype
             )
             for v in test.variables
-            if v.init is not None  # else it is refused
+            if v.init is not None
+        }
+        self._fed = {
+            (run.name, name): tf.constant(
+                np.array(literal(value, kind.shape, kind.dtype, whole=test.whole)), kind.dtype
+            )
+            for run in test.runs
+            for name, value in run.feeds
+            for kind in [test.type_of(name)]
         }
 
     def _handle(self, name: str) -> Any:
@@ -85,25 +102,27 @@ class EagerProgram:
         handle = tf.raw_ops.VarHandleOp(
             dtype=variable.dtype, shape=variable.shape, shared_name=f"{self._place}/{name}"
         )
-        known = handle_data_util.create_handle_data(
-            tf.TensorShape(variable.shape), tf.as_dtype(variable.dtype)
-        )
-        handle_data_util.set_handle_data(handle, known)
+        set_handle_data(handle, variable)
         return handle
 
     def reset(self) -> None:
-        """Give all variables their initial values."""
-        for name, value in self._initial.items():
-            tf.raw_ops.AssignVariableOp(resource=self.handles[name], value=value)
+        """Give all variables their initial values, or none."""
+        for name, handle in self.handles.items():
+            if name in self._initial:
+                tf.raw_ops.AssignVariableOp(resource=handle, value=self._initial[name])
+            else:
+                tf.raw_ops.DestroyResourceOp(resource=handle)
 
     def final(self) -> Values:
-        """The contents of all variables."""
+        """The contents of all variables that have a value."""
         return {
             # A copy: the array may share memory with the variable.
             v.name: np.array(
                 tf.raw_ops.ReadVariableOp(resource=self.handles[v.name], dtype=v.dtype)
             )
             for v in self.test.variables
+            if v.init is not None
+            or bool(tf.raw_ops.VarIsInitializedOp(resource=self.handles[v.name]))
         }
 
     def close(self) -> None:
@@ -114,192 +133,174 @@ class EagerProgram:
     def run(self, run: Run) -> Values:
         """Execute the ops of a run in program order; all values."""
         values = self.values_of(run)
-        self._execute(self.nodes_of(run), values, self.handles)
+        nodes = self.nodes_of(run)
+        values |= {n.name: self._fed[run.name, n.name] for n in nodes if n.definition.fed}
+        self.execute(nodes, values, self.handles)
         return values
 
     def nodes_of(self, run: Run) -> tuple[Node, ...]:
-        """The nodes of a run's graph in the order of their execution."""
-        return self._graphs[run.graph].nodes
+        """The nodes that a run needs, in the order of their execution."""
+        return self._nodes[run.name]
 
     def values_of(self, run: Run) -> Values:
         """Where a run puts its values: each in a place of its own."""
         del run
         return {}
 
-    # --- ops -----------------------------------------------------------------------------
+    def pause(self, node: Node) -> None:
+        """Let other threads go first, now and then, before an op on a variable."""
+        if node.resources and self.rng.random() < _YIELDS:
+            time.sleep(0)
 
-    def _execute(self, nodes: Sequence[Node], values: Values, handles: Mapping[str, Any]) -> None:
-        """Execute nodes one by one, or add them to the function that is traced.
 
-        Tracing adds edges between ops on one handle only: the test's own edges are added here.
-        """
-        for node in nodes:
-            if context.executing_eagerly():
-                if node.resources and self.rng.random() < _YIELDS:
-                    time.sleep(0)
-                self._node(node, values, handles)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive nodes of a run that are a `tf.function`; if `function` is None they are eager.
+
+    `handles` are the arguments that are handles, by the names that the nodes know; `given` are
+    values from before the part, and `results` those that are needed after it. `shapes` are those of
+    one more argument: a function is traced for each of them.
+    """
+
+    nodes: tuple[Node, ...]
+    function: Any = None
+    handles: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    shapes: tuple[Any, ...] = ()
+
+
+class MixedProgram(EagerProgram):
+    """The same, in which some parts are `tf.function`s.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    seed : int
+    compiled : bool
+        True if each run is one function, which XLA compiles.
+    """
+
+    def __init__(self, test: LitmusTest, seed: int = 0, *, compiled: bool = False) -> None:
+        super().__init__(test, seed)
+        self.compiled = compiled
+        self._resets = 0
+        self._parts: dict[str, tuple[Part, ...]] = {}
+
+    def reset(self) -> None:
+        """Give all variables their initial values; now and then, write the program anew."""
+        super().reset()
+        if self._resets % _REWRITTEN == 0 and not (self.compiled and self._parts):
+            self._parts = {run.name: tuple(self._written(run)) for run in self.test.runs}
+        self._resets += 1
+
+    def run(self, run: Run) -> Values:
+        """Execute the parts of a run in program order; the values that are observed."""
+        values = self.values_of(run)
+        nodes = self.nodes_of(run)
+        values |= {n.name: self._fed[run.name, n.name] for n in nodes if n.definition.fed}
+        for part in self._parts[run.name]:
+            if part.function is None:
+                self.execute(part.nodes, values, self.handles)
                 continue
-            graph = tf.compat.v1.get_default_graph()
-            first = len(graph.get_operations())
-            with tf.control_dependencies([e for n in node.after for e in _ended(values, n)]):
-                self._node(node, values, handles)
-            values[f"^{node.name}"] = graph.get_operations()[first:]
+            self.pause(part.nodes[0])
+            given = [self.handles[self._resource(name)] for name in part.handles]
+            given += self.arguments(part, values)
+            returned = part.function(self.rng.choice(part.shapes), *given)
+            values |= dict(zip(part.results, returned, strict=True))
+        return values
 
-    def _node(self, node: Node, values: Values, handles: Mapping[str, Any]) -> None:
-        attrs = node.attrs
-        if isinstance(attrs, BranchAttrs):
-            self._branch(node, attrs, values, handles)
-        elif isinstance(attrs, LoopAttrs):
-            self._loop(node, attrs, values, handles)
-        elif isinstance(attrs, CallAttrs):
-            self._call(node, attrs, values, handles)
-        elif isinstance(attrs, HandleAttrs):
-            values[node.name] = tf.identity(handles[attrs.variable])
-        else:
-            values[node.name] = self._op(node, values, handles)
+    def arguments(self, part: Part, values: Values) -> list[Any]:
+        """What a function gets besides handles."""
+        return [values[name] for name in part.given]
 
-    def _op(self, node: Node, values: Values, handles: Mapping[str, Any]) -> Any:
-        """Execute one op, or add it to the function that is traced; its result."""
-        if node.name not in self._lines:
-            self._lines[node.name] = node_defs.line(self.test, node)
-            self._attrs[node.name] = _plain(self._lines[node.name].proto)
-        line = self._lines[node.name]
-        if isinstance(node.attrs, ConstAttrs):
-            return tf.constant(tf.make_ndarray(line.proto.attr["value"].tensor))
-        given = [values[node.handle]] if node.handle else [handles[r] for r in node.resources]
-        given += [tf.constant(tf.make_ndarray(c.attr["value"].tensor)) for c in line.constants]
-        given += [values[name] for name in node.inputs]
-        attrs = self._attrs[node.name]
-        outputs = int(node.definition.has_value)
-        if context.executing_eagerly():
-            made = execute.execute(line.proto.op, outputs, given, attrs, context.context())
-            return made[0] if outputs else None
-        graph: Any = tf.compat.v1.get_default_graph()
-        op = graph._create_op_internal(
-            line.proto.op, given, name=f"{node.name}/", attrs=dict(line.proto.attr)
+    def _resource(self, handle: str) -> str:
+        """The variable of an argument that is a handle."""
+        return self._further.get(handle, handle)
+
+    @cached_property
+    def _further(self) -> dict[str, str]:
+        """The variables of the test's further handles, by the names of the arguments."""
+        return {
+            f"{node.name}/argument": node.attrs.variable
+            for node in self.test.nodes
+            if isinstance(node.attrs, HandleAttrs)
+        }
+
+    def _written(self, run: Run) -> Iterator[Part]:
+        """Divide the nodes of a run into parts."""
+        nodes = self.nodes_of(run)
+        left = nodes
+        whole = self.compiled or self.rng.random() < 0.4
+        while left:
+            length = len(left) if whole else self.rng.randint(1, len(left))
+            part, left = left[:length], left[length:]
+            if not self.compiled and self.rng.random() < 0.25:
+                yield Part(part)
+            else:
+                yield self._function(run, part, left)
+
+    def _function(self, run: Run, nodes: tuple[Node, ...], after: tuple[Node, ...]) -> Part:
+        """A part that is a function."""
+        mine = {key for node in nodes for key in node.keys}
+        nodes = tuple(  # what came before the part is done
+            replace(node, after=tuple(each for each in node.after if each in mine))
+            for node in nodes
         )
-        return op.outputs[0] if outputs else None
-
-    def _branch(
-        self, node: Node, attrs: BranchAttrs, values: Values, handles: Mapping[str, Any]
-    ) -> None:
-        taken = _lane(values[node.inputs[0]])
-        inside = {inner: values[outer] for inner, outer in attrs.captures}
-        if not context.executing_eagerly():
-            self._traced_branch(node, attrs, taken, inside, values, handles)
-            return
-        returned = self._body(attrs.then if bool(taken) else attrs.orelse, inside, handles)
-        values |= _results(node, returned)
-
-    def _traced_branch(
-        self,
-        node: Node,
-        attrs: BranchAttrs,
-        taken: Any,
-        inside: Values,
-        values: Values,
-        handles: Mapping[str, Any],
-    ) -> None:
-        """A conditional in a `tf.function`, as AutoGraph writes it."""
-        sides = [
-            lambda body=body: [tf.identity(v) for v in self._body(body, inside, handles)]
-            for body in (attrs.then, attrs.orelse)
-        ]
-        values |= _results(node, tf.cond(taken, *sides))
-
-    def _loop(
-        self, node: Node, attrs: LoopAttrs, values: Values, handles: Mapping[str, Any]
-    ) -> None:
-        captured = {inner: values[outer] for inner, outer in attrs.captures}
-        carried = [values[name] for name in node.inputs]
-
-        def tested(*given: Any) -> tuple[Any, Values]:
-            inside = captured | dict(zip(attrs.carried, given, strict=True))
-            (more,) = self._body(attrs.condition, inside, handles)
-            return _lane(more), inside
-
-        if context.executing_eagerly():
-            while True:
-                more, inside = tested(*carried)
-                if not bool(more):
-                    break
-                carried = self._body(attrs.body, inside, handles)
-        else:
-
-            def step(*given: Any) -> list[Any]:
-                inside = captured | dict(zip(attrs.carried, given, strict=True))
-                return [tf.identity(v) for v in self._body(attrs.body, inside, handles)]
-
-            carried = tf.while_loop(
-                lambda *given: tested(*given)[0],
-                step,
-                carried,
-                parallel_iterations=attrs.parallel_iterations,
+        names = {variable.name: variable for variable in self.test.variables}
+        given = tuple(
+            dict.fromkeys(
+                name
+                for node in nodes
+                for name in (*node.references, *(n.name for n in [node] if n.definition.fed))
+                if self.test.types.get(name) is not None and (name not in mine or _fed(node, name))
             )
-        values |= _results(node, carried)
+        )
+        needed = {name for node in after for name in node.references}
+        shown = {key.rpartition(f"{run.name}.")[2] for key in self.test.observe}
+        results = tuple(
+            key
+            for node in nodes
+            for key in node.keys
+            if self.test.types.get(key) is not None and (key in needed or key in shown)
+        )
+        known = dict.fromkeys(each for n in all_nodes(nodes) for each in variables_of(n))
+        used = [name for name in known if self.rng.random() < 0.5]
+        further = [f"{node.name}/argument" for node in nodes if isinstance(node.attrs, HandleAttrs)]
+        used += [name for name in further if self.rng.random() < 0.5]
+        if self.compiled:  # XLA takes no two handles of one variable
+            used = []
 
-    def _body(self, body: Body, inside: Values, handles: Mapping[str, Any]) -> list[Any]:
-        values = dict(inside)
-        self._execute(body.nodes, values, handles)
-        return [values[name] for name in body.results]
+        def traced(extra: Any, *arguments: Any) -> list[Any]:
+            del extra
+            known = self.handles | dict(zip(used, arguments, strict=False))
+            for name in used:
+                set_handle_data(known[name], names[self._resource(name)])
+            values = dict(zip(given, arguments[len(used) :], strict=True))
+            self.execute(nodes, values, known)
+            return [tf.identity(values[name]) for name in results]
 
-    def _call(
-        self, node: Node, attrs: CallAttrs, values: Values, handles: Mapping[str, Any]
-    ) -> None:
-        """Call a `tf.function`, traced when it is called first; inside another, while that is."""
-        given = [values[outer] for _, outer in attrs.captures]
-        made = self._functions.get(node.name)
-        if made is None:
-
-            def function(*arguments: Any) -> list[Any]:
-                inside = {n: v for (n, _), v in zip(attrs.captures, arguments, strict=True)}
-                return [tf.identity(v) for v in self._body(attrs.body, inside, handles)]
-
-            made = self._functions[node.name] = tf.function(function, autograph=False)
-        values |= _results(node, made(*given))
-
-
-def _ended(values: Values, name: str) -> list[Any]:
-    """The ops of a node in the function that is traced; for a value from outside, itself."""
-    made = values.get(f"^{name}")
-    return [values[name]] if made is None else list(made)
-
-
-def _results(node: Node, returned: Sequence[Any]) -> Values:
-    return {f"{node.name}.{n}": v for n, v in zip(node.results, returned, strict=True)}
+        function = tf.function(traced, autograph=False, jit_compile=self.compiled or None)
+        shapes = [tf.zeros([n]) for n in ((1, 2) if self.rng.random() < 0.5 else (1,))]
+        return Part(nodes, function, tuple(used), given, results, tuple(shapes))
 
 
-def _lane(value: Any) -> Any:
-    """A predicate: lane 0 of a value."""
-    return tf.reshape(value, [-1])[0] if value.shape.rank else value
-
-
-def _plain(proto: Any) -> tuple[Any, ...]:
-    """The attributes of a NodeDef, as eager execution takes them."""
-    found: list[Any] = []
-    for name, value in proto.attr.items():
-        if name.startswith("_"):
-            continue
-        found += [name, _attribute(value)]
-    return tuple(found)
-
-
-def _attribute(value: Any) -> Any:
-    kind = value.WhichOneof("value")
-    if kind == "shape":
-        return tf.TensorShape(value.shape)
-    if kind == "list":
-        held = (value.list.type, value.list.i, value.list.f)
-        return next((list(each) for each in held if each), [])
-    return getattr(value, kind)
+def _fed(node: Node, name: str) -> bool:
+    return node.definition.fed and node.name == name
 
 
 class PreparedEager:
     """A test as Python threads."""
 
     def __init__(self, test: LitmusTest, config: Config, clock: Clock) -> None:
-        for feature in sorted(test.features & Settings.of(config).refuses):
+        settings = Settings.of(config)
+        for feature in sorted(test.features & settings.refuses):
             raise Refused(f"{feature} in configuration {config.name}")
+        if (loop := changes_handles(test)) and settings.front_end != "eager":
+            # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
+            raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
+        if settings.compiled:
+            refuse_uncompiled(test)
         for placed in (*test.resources, *test.nodes):
             if placed.device not in ("", "cpu:0"):
                 raise Refused(f"device {placed.device} in configuration {config.name}")
@@ -309,12 +310,19 @@ class PreparedEager:
         self._test = test
         self._clock = clock
         self.program: Callable[[LitmusTest, int], EagerProgram] = EagerProgram
+        if settings.front_end == "eager_functions":
+            self.program = partial(MixedProgram, compiled=bool(settings.compiled))
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the test `count` times. Of the noise, only the seed has an effect.
 
         An op that fails raises an exception of `tensorflow.errors`. In a test with ops that may
         fail, that ends the execution: outcome `failed`.
+
+        Raises
+        ------
+        Refused
+            If XLA cannot compile a function.
         """
         del noise
         builder = HistogramBuilder(self._test)
@@ -338,14 +346,19 @@ class PreparedEager:
         return builder.histogram()
 
     def _batch(self, rows: Sequence[Values | None]) -> Batch:
-        """The values of executions; None for one that failed."""
-        kinds = {name: self._test.type_of(name) for name in self._test.names}
-        nothing = {name: np.zeros(kind.shape, kind.dtype) for name, kind in kinds.items()}
-        values = {n: np.stack([(row or nothing)[n] for row in rows]) for n in kinds}
-        if None not in rows:
-            return Batch(values)
+        """The values of several executions; an execution that failed has none."""
+        test = self._test
+        values, empty = {}, {}
+        for name in test.names:
+            kind = test.type_of(name)
+            nothing = np.zeros(kind.shape, kind.dtype)
+            values[name] = np.stack([nothing if r is None else r.get(name, nothing) for r in rows])
+            empty[name] = np.array([r is not None and name not in r for r in rows])
         failed = STATUSES.index(Status.FAILED)
-        return Batch(values, status=np.array([0 if row else failed for row in rows]))
+        if all(row is not None for row in rows) and not any(e.any() for e in empty.values()):
+            return Batch(values)
+        status = np.array([failed if row is None else 0 for row in rows])
+        return Batch(values, status=status, empty=empty)
 
     def close(self) -> None:
         """Nothing is kept between runs."""
@@ -354,12 +367,15 @@ class PreparedEager:
 def _execution(program: EagerProgram, threads: ThreadPoolExecutor) -> Values | None:
     """One execution: a thread for each run; runs that the client orders wait for each other.
 
-    None if an op failed, in a test in which one may.
+    Returns
+    -------
+    dict of str to array, or None
+        The values that there are in the end; None if an op failed, in a test in which one may.
     """
     test = program.test
     first = sum(not run.after for run in test.runs)
     together = threading.Barrier(first)
-    ended: dict[str, Any] = {}
+    ended: dict[str, Future[Values]] = {}
 
     def thread(run: Run) -> Values:
         for name in run.after:
@@ -371,9 +387,13 @@ def _execution(program: EagerProgram, threads: ThreadPoolExecutor) -> Values | N
     for run in test.runs:
         ended[run.name] = threads.submit(thread, run)
     wait(ended.values())
-    if test.failing and any(isinstance(e.exception(), tf.errors.OpError) for e in ended.values()):
-        return None
-    shown = {name: each.result() for name, each in ended.items()}
+    try:
+        shown = {name: each.result() for name, each in ended.items()}
+    except tf.errors.OpError as error:
+        refuse_compiler(error)
+        if test.failing or any(each.init is None for each in test.variables):
+            return None
+        raise
     found = program.final()
     for key in test.observe:
         name, node = (test.runs[0].name, key) if len(test.runs) == 1 else key.split(".", 1)

@@ -153,7 +153,7 @@ class Copy:
             inner = [other.name for other in sections if section in enclosing(other, sections)]
             for name in (*section.attrs.members, *inner):
                 level.locks.setdefault(name, []).append(f"^{self._name(section)}/lock")
-        if self.share_handles:
+        if self.share_handles and not level.shared:
             for variable in self.frame.test.variables:
                 name = f"{level.pivot[1:]}/{variable.name}/shared"
                 level.shared[variable.name] = self._handle(name, variable.name, [level.pivot])
@@ -169,10 +169,22 @@ class Copy:
                 self._section(level, node, node.attrs, sections)
             elif isinstance(node.attrs, HandleAttrs):
                 waits = [level.pivot, *self._waits(level, node)]
-                self._handle(self._name(node), node.attrs.variable, waits)
+                self._further_handle(level, node, node.attrs.variable, waits)
             else:
                 self._op(level, node)
         return self._ends(level)
+
+    def _further_handle(
+        self, level: Level, node: Node, variable: str, waits: Sequence[str]
+    ) -> None:
+        """Emit another handle of a variable; where ops share one, an Identity of that."""
+        name = self._name(node)
+        if not level.shared:
+            self._handle(name, variable, list(waits))
+            return
+        copied = proto("Identity")
+        copied.attr["T"].type = DATA_TYPES[self._type(node.name).dtype]
+        self.emit.node(name, copied, [level.shared[variable], *waits])
 
     def _op(self, level: Level, node: Node) -> None:
         """Emit one op of the test, with its helpers."""
@@ -324,7 +336,14 @@ class Copy:
         types = [BOOL, *(self._type(outside).dtype for _, outside in attrs.captures)]
         values = [start, *(self._value(level, outside) for _, outside in attrs.captures)]
         names = {inside: f"arg{i}" for i, (inside, _) in enumerate(attrs.captures, 1)}
-        body = Level({n.name: n for n in attrs.body.nodes}, "^arg0", names, frozenset(names))
+        # A cluster of ops inside and outside may have one handle of each variable only.
+        used = {each for n in all_nodes(attrs.body.nodes) for each in variables_of(n)}
+        taken = [variable for variable in level.shared if variable in used]
+        shared = {variable: f"arg{i}" for i, variable in enumerate(taken, len(types))}
+        values += [level.shared[variable] for variable in taken]
+        types += [self.frame.test.type_of(variable).handle.dtype for variable in taken]
+        nodes = {n.name: n for n in attrs.body.nodes}
+        body = Level(nodes, "^arg0", names, frozenset(names), shared=shared)
         results = [self._type(f"{node.name}.{result}").dtype for result in attrs.results]
         end = f"{name}/end"
 
@@ -542,6 +561,12 @@ class Copy:
     def _may_run_early(level: Level, sources: Iterable[str]) -> bool:
         """True if all sources are invariant, so that the node needs the pivot as an input."""
         return all(source in level.invariant for source in sources)
+
+
+def variables_of(node: Node) -> tuple[str, ...]:
+    """The variables that a node names, those of its bodies left out."""
+    named = (node.attrs.variable,) if isinstance(node.attrs, HandleAttrs) else ()
+    return (*node.resources, *named)
 
 
 def _results(node: Node) -> tuple[str, ...]:

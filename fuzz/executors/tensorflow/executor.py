@@ -15,7 +15,13 @@ from litmusfuzz.corpus.model import FEATURES, MalformedTest
 from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
-from litmusfuzz.fuzz.executors.protocol import ForkAfter, Noise, Refused, Unavailable
+from litmusfuzz.fuzz.executors.protocol import (
+    ChosenClusters,
+    ForkAfter,
+    Noise,
+    Refused,
+    Unavailable,
+)
 from litmusfuzz.fuzz.executors.tensorflow import space
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
@@ -36,7 +42,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
-    from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
     from litmusfuzz.fuzz.executors.setting_types import SettingType
     from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
@@ -56,7 +62,8 @@ _PACKED_COPIES: Final = 8
 
 _MODULES: Final = (
     *("executor", "lowering", "session", "functional", "functions", "model_code", "regions"),
-    *("sections", "clusters", "forced", "grpc_server_main", "packs"),
+    *("sections", "clusters", "forced", "grpc_server_main", "packs", "program", "traced"),
+    *("eager", "python_graphs"),
 )
 """Modules of this package that import TensorFlow, and that tests need."""
 
@@ -146,7 +153,7 @@ class TensorFlowExecutor:
         target = ""
         if settings.workers:
             target = grpc_servers(settings.workers, settings.inter_op_threads).target
-        if settings.front_end == "eager":
+        if settings.eager:
             from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
 
             return PreparedEager(test, config, self._clock)
@@ -208,6 +215,8 @@ class PreparedTest:
             raise Refused(f"{feature} in configuration {config.name}")
         if self._settings.compiled == "region":
             test = regions.without_clusters(test)
+        if self._settings.compiled == "whole":
+            regions.refuse_uncompiled(test)
         if self._settings.front_end == "critical_section":
             sections.check(test)
         devices = self._settings.workers or self._settings.devices
@@ -217,7 +226,8 @@ class PreparedTest:
                 test = place(test, [f"cpu:{number}" for number in range(devices)])
             except (CannotPlace, MalformedTest) as error:
                 raise Refused(f"{error} in configuration {config.name}") from None
-        if self._settings.front_end == "functional" and (loop := lowering.changes_handles(test)):
+        lowers = ("functional", "function", "python_v2")
+        if self._settings.front_end in lowers and (loop := lowering.changes_handles(test)):
             # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
             raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
         self._template = lowering.lower(test)
@@ -285,9 +295,6 @@ class PreparedTest:
             sections,
         )
 
-        traced = self._settings.front_end == "function"
-        if traced:  # automatic control dependencies follow the order of creation
-            noise = replace(noise, shuffle=False)
         shared = self._settings.shared_handles
         built = lowering.build(
             self._template,
@@ -296,11 +303,10 @@ class PreparedTest:
             share_handles=shared,
             sequential=sequential,
             front_end=self._settings.front_end,
+            compiled=self._settings.compiled == "whole",
         )
         if self._settings.model_code:
             built = model_code.surrounded(built, self._template.test, rng)
-        if traced:
-            return functions.as_function(built)
         if self._settings.front_end == "critical_section":
             return sections.as_written(built, self._test)
         if self._settings.workers:
@@ -318,6 +324,9 @@ class PreparedTest:
             return session.LiveSession(self._template, built, self._settings, copies, self._target)
 
         if self._settings.compiled != "clusters":
+            return made()
+        if problem := clusters.not_read(self._test, self._settings):
+            self._clusters[ChosenClusters((), (), problem)] = None
             return made()
         with clusters.dumping() as folder:
             live = made()

@@ -1,17 +1,12 @@
-"""Graph rewrites that move nodes of a built graph into functions traced by `tf.function`.
+"""Graph rewrite that moves the clusters of a built graph into functions that XLA compiles.
 
-Tracing adds automatic control dependencies (acd): ops on one resource run in the order
-in which they were traced; reads among themselves stay unordered. Two rewrites use it:
-
-- `as_function`: each graph, with all its copies, becomes one function, traced in the order
-  of the file. The guarantee is the model `acd`.
-- `as_compiled`: each cluster of the test is a function with ``jit_compile``, traced in
-  SSA order and compiled by XLA as a whole. The values that a cluster computes depend
-  only on the order of its ops on each variable, so that the function computes exactly
-  what the semantics says of the cluster.
+Each cluster of the test is a function with ``jit_compile``, traced in SSA order and compiled by XLA
+as a whole. The values that a cluster computes depend only on the order of its ops on each variable,
+which tracing adds (automatic control dependencies), so that the function computes exactly what the
+semantics says of the cluster.
 
 The call replaces the nodes: edges into any of them lead to the call, and edges out of any
-of them leave from the call, as for a cluster. Both rewrites need shared handles, which means
+of them leave from the call, as for a cluster. The rewrite needs shared handles, which means
 one VarHandleOp for each variable and copy.
 """
 
@@ -45,39 +40,12 @@ class _OutlinedPart:
     prefix : str
     nodes : tuple of str
         In the order of tracing.
-    compiled : bool
-        True if XLA compiles the function (``jit_compile``).
     """
 
     call: str
     function: str
     prefix: str
     nodes: tuple[str, ...]
-    compiled: bool = False
-
-
-def as_function(built: Built) -> Built:
-    """Move all copies of each graph into one function, traced in the order of the nodes.
-
-    Parameters
-    ----------
-    built : Built
-        Built with shared handles, from a test without bodies.
-    """
-    by_name = {node.name: node for node in built.graph_def.node}
-    parts = []
-    for unit in built.units:
-        needed: set[str] = set()
-        stack = list(by_name[unit.target].input)
-        while stack:
-            name = stack.pop().lstrip("^")
-            if name not in needed:
-                needed.add(name)
-                stack += by_name[name].input
-        inside = (n for n in built.graph_def.node if n.name in needed and n.op != "VarHandleOp")
-        names = tuple(node.name for node in inside)
-        parts.append(_OutlinedPart(f"{unit.target}/call", f"{unit.graph.name}_function", "", names))
-    return replace(built, graph_def=_outlined(built.graph_def, parts))
 
 
 def as_compiled(built: Built, test: LitmusTest) -> Built:
@@ -102,9 +70,7 @@ def as_compiled(built: Built, test: LitmusTest) -> Built:
             members = [f"{prefix}{name}" for name in cluster.members]
             nodes = tuple(name for each in members for name in (*constants.get(each, ()), each))
             name = f"{cluster.name}_function"
-            parts.append(
-                _OutlinedPart(f"{prefix}{cluster.name}", name, prefix, nodes, compiled=True)
-            )
+            parts.append(_OutlinedPart(f"{prefix}{cluster.name}", name, prefix, nodes))
     return replace(built, graph_def=_outlined(built.graph_def, parts))
 
 
@@ -161,13 +127,12 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_OutlinedPart]) -> 
                 dict(zip(names, (nodes[source] for source in data), strict=True)),
                 bare,
                 results,
-                compiled=part.compiled,
             )
         call = found.node.add()
-        call.CopyFrom(_call(functions[part.function], compiled=part.compiled))
+        call.CopyFrom(_call(functions[part.function]))
         call.name = part.call
-        if part.compiled:  # all on one device
-            call.device = next((node.device for node in inside if node.device), "")
+        # All are on one device.
+        call.device = next((node.device for node in inside if node.device), "")
         call.input.extend(rewired(given))
     found.library.function.extend(functions.values())
     return found
@@ -237,8 +202,6 @@ def _traced(
     arguments: Mapping[str, node_def_pb2.NodeDef],
     nodes: Sequence[node_def_pb2.NodeDef],
     results: Sequence[str],
-    *,
-    compiled: bool,
 ) -> function_pb2.FunctionDef:
     """The FunctionDef that `tf.function` makes when it traces these nodes in this order."""
 
@@ -255,8 +218,7 @@ def _traced(
         for node in nodes:
             data = [tensors[source] for source in node.input if source[0] != "^"]
             after = [ops[s[1:]] for s in node.input if s[0] == "^" and s[1:] in ops]
-            device = None if compiled else node.device
-            with tf.control_dependencies(after), tf.device(device or None):
+            with tf.control_dependencies(after), tf.device(None):
                 op = graph._create_op_internal(
                     node.op, data, name=f"{node.name}/", attrs=dict(node.attr)
                 )
@@ -265,7 +227,7 @@ def _traced(
                 tensors[node.name] = op.outputs[0]
         return [tensors[name] for name in results]
 
-    function = tf.function(program, autograph=False, jit_compile=compiled or None)
+    function = tf.function(program, autograph=False, jit_compile=True)
     given = [
         tf.TensorSpec([] if kind == tf.resource else None, kind)
         for kind in map(type_of, arguments.values())
@@ -273,11 +235,10 @@ def _traced(
     return function.get_concrete_function(*given).function_def
 
 
-def _call(function: function_pb2.FunctionDef, *, compiled: bool) -> node_def_pb2.NodeDef:
+def _call(function: function_pb2.FunctionDef) -> node_def_pb2.NodeDef:
     call = node_def_pb2.NodeDef(op="StatefulPartitionedCall")
     call.attr["f"].func.name = function.signature.name
     call.attr["Tin"].list.type.extend(each.type for each in function.signature.input_arg)
     call.attr["Tout"].list.type.extend(each.type for each in function.signature.output_arg)
-    if compiled:
-        call.attr["_XlaMustCompile"].b = True
+    call.attr["_XlaMustCompile"].b = True
     return call

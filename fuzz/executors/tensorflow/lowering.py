@@ -53,6 +53,7 @@ Sources of different outcomes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -66,6 +67,8 @@ from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Frame
 from litmusfuzz.fuzz.executors.tensorflow.functional import FunctionalCopy
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import Emitter, const, literal, typed
+from litmusfuzz.fuzz.executors.tensorflow.python_graphs import PythonCopy, PythonGraphs
+from litmusfuzz.fuzz.executors.tensorflow.traced import TracedCopy, Traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -261,6 +264,7 @@ def build(
     share_handles: bool = False,
     sequential: bool = True,
     front_end: str = "graph",
+    compiled: bool = False,
     beside: Beside | None = None,
 ) -> Built:
     """One graph of `noise.copies` copies, with random order of creation and padding.
@@ -277,7 +281,9 @@ def build(
     sequential : bool
         True if each copy waits for the copy before; false if most copies block.
     front_end : str
-        As in `Settings`; decides how bodies are written.
+        As in `Settings`; decides how graphs and bodies are written.
+    compiled : bool
+        True if XLA compiles each graph as a whole; with the front end `function`.
     beside : Beside, optional
         Adds the test to a graph of other tests, in place of a graph of its own.
     """
@@ -287,8 +293,29 @@ def build(
     emit = Emitter(graph_def)
     test = template.test
     copies = [f"{place}c{copy}" for copy in range(noise.copies)]
-    functional = front_end.startswith("functional")
-    make: Callable[..., Copy] = FunctionalCopy if functional else Copy
+    lowered = not front_end.endswith("_kernels")
+    make: Callable[..., Copy] = FunctionalCopy if front_end.startswith("functional") else Copy
+    if front_end in ("function", "function_kernels"):
+        traces = Traces(
+            test,
+            graph_def.library,
+            noise.padding,
+            int(rng.integers(1 << 32)),
+            compiled=compiled,
+            lowered=lowered,
+            one_handle=share_handles,
+        )
+        make = partial(TracedCopy, traces=traces)
+    elif front_end in ("python_v1", "python_v2"):
+        graphs = PythonGraphs(
+            test,
+            graph_def.library,
+            noise.padding,
+            int(rng.integers(1 << 32)),
+            v2=front_end == "python_v2",
+            share_handles=share_handles,
+        )
+        make = partial(PythonCopy, graphs=graphs)
     state = _State(emit, template, copies, rng, place)
     units = []
     late = _late(test)
@@ -314,7 +341,7 @@ def build(
                 shuffle=noise.shuffle,
                 share_handles=share_handles,
                 library=graph_def.library,
-                lowered=front_end != "functional_kernels",
+                lowered=lowered,
                 part=part,
                 late=late,
             ).graph(graph.nodes, f"^{start}")

@@ -118,6 +118,11 @@ class Emitter:
             node.device = f"/device:{device.upper()}"
         return name
 
+    @property
+    def last(self) -> node_def_pb2.NodeDef:
+        """The node that was appended last."""
+        return self._nodes[-1]
+
     def helper(
         self,
         name: str,
@@ -127,7 +132,7 @@ class Emitter:
     ) -> str:
         """Append a helper, which XLA must not put into a cluster."""
         self.node(name, template, inputs, device)
-        self._nodes[-1].attr["_XlaCompile"].b = False
+        self.last.attr["_XlaCompile"].b = False
         return name
 
     def handle(
@@ -140,7 +145,7 @@ class Emitter:
     ) -> str:
         """Append a handle; all handles with the same `resource` share that resource."""
         self.helper(name, template, gate, device)
-        self._nodes[-1].attr["shared_name"].s = resource.encode()
+        self.last.attr["shared_name"].s = resource.encode()
         return name
 
 

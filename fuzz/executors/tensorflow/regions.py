@@ -7,8 +7,9 @@ is one that the model `rfc` allows for the test itself.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import bodies
 from litmusfuzz.corpus.ops import SliceAttrs
@@ -18,7 +19,16 @@ from litmusfuzz.fuzz.passes.clustering import Clustering, choose_clusters
 if TYPE_CHECKING:
     import random
 
+    import tensorflow as tf
+
     from litmusfuzz.corpus.model import LitmusTest, Node
+
+_NOT_COMPILED: Final = re.compile(
+    "must be a compile-time constant|tf2xla conversion failed|Duplicate variable passed to XLA"
+)
+"""What TensorFlow says of a function or cluster that XLA cannot compile."""
+_ONE_GRAPH: Final = re.compile(r"\{\{.*?\}\}|\[id=\d+ .*?\]|__inference_\w+")
+"""What it names of one graph: refusals are counted by their texts."""
 
 
 def without_clusters(test: LitmusTest) -> LitmusTest:
@@ -53,6 +63,33 @@ def with_regions(test: LitmusTest, rng: random.Random) -> LitmusTest:
     ]
     kept = rng.sample(found, rng.randint(min(1, len(found)), len(found)))
     return replace(test, clusters=tuple(kept))
+
+
+def refuse_uncompiled(test: LitmusTest) -> None:
+    """Refuse a test with an op that XLA cannot compile.
+
+    Raises
+    ------
+    Refused
+        Naming the op.
+    """
+    for node in test.nodes:
+        if not bodies(node) and not _compiles(node, test):
+            raise Refused(f"XLA does not compile {node.op} ({node.name})")
+
+
+def refuse_compiler(error: tf.errors.OpError) -> None:
+    """Refuse a test that XLA does not compile; of an op that fails, say nothing.
+
+    Raises
+    ------
+    Refused
+        With TensorFlow's reason.
+    """
+    message = str(error.message)
+    if _NOT_COMPILED.search(message) and "Read variable failure" not in message:
+        reason = _ONE_GRAPH.sub("", message.partition("\n")[0])
+        raise Refused(f"XLA does not compile it: {reason}") from None
 
 
 def _compiles(node: Node, test: LitmusTest) -> bool:

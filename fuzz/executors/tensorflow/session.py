@@ -76,6 +76,7 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     state_key,
 )
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import other_threads_s, stays_quiescent
+from litmusfuzz.fuzz.executors.tensorflow.regions import refuse_compiler
 from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
@@ -190,14 +191,22 @@ class LiveSession:
 
         Raises
         ------
+        Refused
+            If XLA cannot compile a cluster or function.
         tensorflow.errors.OpError
             If an op fails in a test that cannot block, and has no op that may fail.
         """
         self._initialize()
         race = _Race(self._test, self._runs, self._threads)
-        race.go(watched=self._may_block, stuck=stuck)
-        if race.failure and not self._may_block:
-            return self._failed(race.failure)
+        try:
+            race.go(watched=self._may_block, stuck=stuck)
+        except tf.errors.OpError as error:
+            refuse_compiler(error)
+            raise
+        if race.failure is not None:
+            refuse_compiler(race.failure)
+            if not self._may_block:
+                return self._failed(race.failure)
         values: dict[str, npt.NDArray[Any]] = {}
         if not self._may_block:
             for unit in self._built.units:

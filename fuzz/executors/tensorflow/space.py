@@ -14,6 +14,7 @@ from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Ex
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     AGGRESSIVE,
     CONFIGURATIONS,
+    FRONT_ENDS,
     OPTIMIZERS,
     Settings,
     configuration,
@@ -30,19 +31,19 @@ _SINGLE: Final = "SINGLE_THREADED_EXECUTOR"
 _OPTIMIZER: Final = MappingProxyType({f"{name}_optimizer": OPTIMIZERS[name] for name in OPTIMIZERS})
 """By setting, the fields of ``RewriterConfig`` that enable an optimizer."""
 _FLAG: Final = (False, True)
+TRACED: Final = ("function", "function_kernels")
+PYTHON: Final = ("python_v1", "python_v2")
 
 _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
     {
         "rewrites": ("", "all", "aggressive"),
         **dict.fromkeys(_OPTIMIZER, _FLAG),
-        "compiled": ("", "clusters", "region"),
+        "compiled": ("", "clusters", "region", "whole"),
         "min_cluster_size": (1, 2, 4),
         "max_cluster_size": (0, 2),
         "lazy": _FLAG,
         "in_background": _FLAG,
-        "front_end": (
-            *("graph", "function", "functional", "functional_kernels", "critical_section", "eager"),
-        ),
+        "front_end": FRONT_ENDS,
         "model_code": _FLAG,
         "inter_op_threads": (4, 1, 2, 8, 16),
         "pool": ("own", "per_session", "second", "global", "run_handler", "caller"),
@@ -65,10 +66,14 @@ def _exclusions() -> Iterator[Exclusion]:
     yield from _of_threads()
     yield from _of_devices()
     for setting in _VALUES:
-        if setting != "front_end":
-            plain = _VALUES[setting][0]
+        if setting == "front_end":
+            continue
+        for front_end in ("eager", "eager_functions"):
+            plain = [_VALUES[setting][0]]
+            if (setting, front_end) == ("compiled", "eager_functions"):
+                plain.append("whole")
             yield Exclusion(
-                ("front_end", ("eager",)), _other(setting, plain), "it is a setting of graphs"
+                ("front_end", (front_end,)), _other(setting, *plain), "it is a setting of graphs"
             )
 
 
@@ -97,14 +102,22 @@ def _of_compilation() -> Iterator[Exclusion]:
         ("in_background", (True,)), ("lazy", (False,)), "XLA compiles in the background when lazy"
     )
     yield Exclusion(
-        ("compiled", ("clusters", "region")),
-        ("front_end", ("function",)),
-        "no memory model describes compiled parts of a function with automatic control edges",
+        ("compiled", ("region",)),
+        ("front_end", (*TRACED, *PYTHON, "critical_section")),
+        "LitmusFuzz builds one or the other",
     )
     yield Exclusion(
-        ("compiled", ("region",)),
-        ("front_end", ("critical_section",)),
-        "LitmusFuzz builds one or the other",
+        ("compiled", ("whole",)),
+        _other("front_end", "function", "eager", "eager_functions"),
+        "it compiles a tf.function",
+    )
+    yield Exclusion(
+        ("compiled", ("clusters",)),
+        ("front_end", ("function_kernels",)),
+        "it clusters no functions",
+    )
+    yield Exclusion(
+        ("front_end", (*TRACED, *PYTHON)), ("model_code", (True,)), "it goes around single ops"
     )
     yield Exclusion(
         ("compiled", ("region",)),
@@ -127,7 +140,7 @@ def _of_threads() -> Iterator[Exclusion]:
     )
     yield Exclusion(
         ("executor_type", (_SINGLE,)),
-        ("front_end", ("functional", "functional_kernels", "critical_section")),
+        ("front_end", (*PYTHON, "functional", "functional_kernels", "critical_section")),
         "it runs no loops, conditionals and sections",
     )
     yield Exclusion(
@@ -141,8 +154,9 @@ def _of_devices() -> Iterator[Exclusion]:
     for setting, value in (("workers", 2), ("devices", 2)):
         several = setting, (value,)
         yield Exclusion(several, ("executor_type", (_SINGLE,)), "it supports no Recv")
+        yield Exclusion(several, ("front_end", TRACED), "its control edges do not order transfers")
         yield Exclusion(
-            several, ("front_end", ("function",)), "its control edges do not order transfers"
+            several, ("front_end", PYTHON), "LitmusFuzz builds it before it places nodes"
         )
         yield Exclusion(
             several,
@@ -167,7 +181,7 @@ def _of_devices() -> Iterator[Exclusion]:
     )
     yield Exclusion(
         workers,
-        ("compiled", ("clusters", "region")),
+        ("compiled", ("clusters", "region", "whole")),
         "LitmusFuzz reads clusters only from graphs of its own process",
     )
 
@@ -185,11 +199,16 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("max_cluster_size", 2), "with clusters of at most 2 ops"
     yield ("lazy", True), "with lazy compilation"
     yield ("in_background", True), "with compilation in the background"
+    yield ("compiled", "whole"), "with whole functions that XLA compiles (jit_compile)"
     yield ("front_end", "function"), "in a tf.function"
+    yield ("front_end", "function_kernels"), "in a tf.function, not inlined"
+    yield ("front_end", "python_v1"), "with tf.while_loop and tf.cond of TensorFlow 1"
+    yield ("front_end", "python_v2"), "with tf.while_loop and tf.cond of TensorFlow 2"
     yield ("front_end", "functional"), "with functional control flow, lowered"
     yield ("front_end", "functional_kernels"), "with functional control flow, not lowered"
     yield ("front_end", "critical_section"), "with tf.CriticalSection"
     yield ("front_end", "eager"), "in eager Python threads"
+    yield ("front_end", "eager_functions"), "in Python threads that call tf.functions"
     yield ("model_code", True), "with model code around"
     yield ("inter_op_threads", 1), "in one thread"
     yield ("intra_op_threads", 1), "with one thread inside an op"
