@@ -54,9 +54,11 @@ _OPERANDS: Final = {
     ("Send", "tensor"): "input",
     ("Recv", "sent"): "input",
 }
-_AXIS: Final = frozenset({"reduction_indices", "dim", "squeeze_dims"})
+_AXIS: Final = frozenset({"reduction_indices", "dim", "squeeze_dims", "split_dim"})
 """What raw_ops call `axis`, of the ops in `_WITH_AXIS`."""
-_WITH_AXIS: Final = frozenset({"Sum", "Prod", "Max", "Min", "All", "Any", "ExpandDims", "Squeeze"})
+_WITH_AXIS: Final = frozenset(
+    {"Sum", "Prod", "Max", "Min", "All", "Any", "ExpandDims", "Squeeze", "Split", "SplitV"}
+)
 MAX_LINE: Final = 88
 _RESERVED: Final = {
     *keyword.kwlist,
@@ -365,6 +367,9 @@ class _Writer:
             call = f'copy.resource("{node.attrs.variable}")'
         elif node.definition.takes:
             call += "[0]"
+        elif row is not None and (row.results or row.count):
+            assert isinstance(node.attrs, PureAttrs)
+            call += f"[{row.outputs(node.attrs, len(node.inputs))[0]}]"
         scopes = [f'tf.device("/{node.device}")'] if node.device else []
         if waits:
             scopes.append(f"tf.control_dependencies([{', '.join(dict.fromkeys(waits))}])")
@@ -387,7 +392,11 @@ class _Writer:
         elif isinstance(attrs, CountAttrs):
             found.append(f"n={attrs.count}")
         elif isinstance(attrs, PureAttrs):
+            row = node.definition.meaning
+            several = row is not None and bool(row.results or row.count)
             for key, value in attrs.values:
+                if several and key == "result":
+                    continue
                 found.append(f"{_argument_name(node.op, key)}={_argument(node, key, value)}")
         if node.definition.kind is Kind.READ:
             found.append(f"dtype=tf.{self.dtypes[node.resources[0]]}")

@@ -32,6 +32,7 @@ from litmusfuzz.corpus.pure import (
     matrices,
     reductions,
     resources,
+    several,
     shapes,
 )
 
@@ -59,6 +60,7 @@ _ROWS: Final = (
     *gathers.ROWS,
     *contractions.ROWS,
     *images.ROWS,
+    *several.ROWS,
 )
 ROWS: Final[tuple[PureOp, ...]] = tuple(
     replace(row, compiles=False) if row.name in _NOT_COMPILED else row for row in _ROWS

@@ -163,6 +163,12 @@ class PureOp:
         False if XLA has no kernel for it, or has one that fails or errs (TensorFlow 2.21).
     divisors : tuple of str
         Further operands, beside those above, whose values may make the op fail.
+    results : tuple of (str, str)
+        Of an op with several results: their names in TensorFlow, each with its dtype as in the
+        signature. The attribute `result` names one.
+    count : str
+        Of an op with a list of results: the attribute with their number; ``*`` for as many as
+        the repeated operand. The attribute `result` is a number.
     """
 
     name: str
@@ -179,6 +185,8 @@ class PureOp:
     dtypes: tuple[str, ...] = ()
     divisors: tuple[str, ...] = ()
     compiles: bool = True
+    results: tuple[tuple[str, str], ...] = ()
+    count: str = ""
     operands: tuple[str, ...] = field(init=False)
     types: tuple[str, ...] = field(init=False)
     repeated: tuple[str, ...] = field(init=False)
@@ -232,6 +240,20 @@ class PureOp:
             each.check(value)
             values.append((each.name, value))
         return PureAttrs(tuple(values))
+
+    def outputs(self, attrs: PureAttrs | None, inputs: int) -> tuple[int, int]:
+        """The number of the result that a node has, and how many TensorFlow's op has.
+
+        `inputs` is the number of the node's inputs.
+        """
+        if not (self.results or self.count):
+            return 0, 1
+        assert attrs is not None
+        if self.results:
+            names = [name for name, _ in self.results]
+            return names.index(attrs["result"]), len(names)
+        fixed = len(self.operands) - len(self.repeated)
+        return attrs["result"], inputs - fixed if self.count == "*" else attrs[self.count]
 
     def grouped(self, values: Sequence[Any]) -> list[Any]:
         """Return one entry for each operand: a list for a repeated one."""
@@ -443,15 +465,19 @@ def _dtype(
         if first != each.dtype:
             text = f"{role} must be {first}, as another operand is, got {each}"
             raise MalformedTest(text, ("inputs", position))
-    if op.result.startswith("@"):
+    kind = op.result
+    if op.results:
         assert attrs is not None
-        name, _, permitted_names = op.result[1:].partition("=")
+        kind = dict(op.results)[attrs["result"]]
+    if kind.startswith("@"):
+        assert attrs is not None
+        name, _, permitted_names = kind[1:].partition("=")
         dtype: str = attrs[name]
         permitted = op.permitted(permitted_names)
         if dtype not in permitted:
             raise MalformedTest(f"must be {' or '.join(permitted)}, got {dtype}", (name,))
         return dtype
-    return found.get(op.result, op.result)
+    return found.get(kind, kind)
 
 
 def _shape(call: Call, roles: tuple[str, ...]) -> Shape:

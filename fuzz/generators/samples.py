@@ -1054,6 +1054,110 @@ def _resized(d: _Draw) -> None:
     d.control("size", [shape[1] * d.number(1, 3), shape[2] * d.number(1, 3)])
 
 
+# --- ops with several results ------------------------------------------------------------
+
+
+def _result_of(d: _Draw, count: int) -> None:
+    """Choose one of so many results."""
+    d.attrs["result"] = d.rng.randrange(count)
+
+
+def _named_result(d: _Draw) -> None:
+    d.attrs["result"] = d.rng.choice(d.op.results)[0]
+
+
+def _split(d: _Draw) -> None:
+    shape = d.shape(1)
+    axis = d.axis(len(shape))
+    count = d.rng.choice([n for n in range(1, shape[axis] + 1) if shape[axis] % n == 0])
+    d.attrs["num_split"] = count
+    _result_of(d, count)
+    d.control("split_dim", axis)
+    d.data("value", shape)
+
+
+def _split_v(d: _Draw) -> None:
+    shape = d.data("value", d.shape(1))
+    axis = d.axis(len(shape))
+    cuts = sorted(d.number(0, shape[axis]) for _ in range(d.number(0, 2)))
+    sizes = [b - a for a, b in zip([0, *cuts], [*cuts, shape[axis]], strict=True)]
+    d.attrs["num_split"] = len(sizes)
+    _result_of(d, len(sizes))
+    if len(sizes) > 1 and d.flip(0.3):
+        sizes[d.rng.randrange(len(sizes))] = -1
+    d.control("size_splits", sizes)
+    d.control("split_dim", axis)
+
+
+def _unpacked(d: _Draw) -> None:
+    shape = d.data("value", d.shape(1))
+    axis = d.axis(len(shape))
+    d.attrs |= {"axis": axis, "num": shape[axis]}
+    _result_of(d, shape[axis])
+
+
+def _partitioned(d: _Draw) -> None:
+    shape = d.data("data", d.shape(1))
+    count = d.number(1, 3)
+    d.attrs["num_partitions"] = count
+    _result_of(d, count)
+    d.positions("partitions", shape[: d.number(1, len(shape))], count)
+
+
+def _unique(d: _Draw) -> None:
+    d.attrs["out_idx"] = d.rng.choice(("int32", "int64"))
+    _named_result(d)
+    shape = d.data("x", d.shape(1, 3 if d.op.name.endswith("V2") else 1), -2, 2)
+    if d.op.name.endswith("V2"):
+        one = len(shape) == 1 and d.flip()
+        d.control("axis", [] if one else [d.axis(len(shape))])
+
+
+def _list_diff(d: _Draw) -> None:
+    d.attrs["out_idx"] = d.rng.choice(("int32", "int64"))
+    _named_result(d)
+    d.data("x", d.shape(1, 1), -2, 2)
+    d.data("y", (d.number(0, 3),), -2, 2)
+
+
+def _top(d: _Draw) -> None:
+    _named_result(d)
+    shape = d.data("input", d.shape(1), -3, 3)
+    k = d.number(0, shape[-1])
+    d.attrs["index_type"] = d.rng.choice(("int32", "int64"))
+    d.control("k", k, limit=shape[-1] + 1)
+
+
+def _gradient_axes(d: _Draw) -> None:
+    _named_result(d)
+    shape = [d.number(1, 3) for _ in range(d.number(0, 3))]
+    other = list(d.partner(tuple(shape)))
+    one, two = (shape, other) if d.flip() else (other, shape)
+    d.control("s0", one)
+    d.control("s1", two)
+
+
+def _offset(d: _Draw) -> None:
+    shape = [d.number(1, 4) for _ in range(d.number(1, 3))]
+    axis = d.axis(len(shape))
+    d.control("concat_dim", axis)
+    count = d.number(2, 3)
+    _result_of(d, count)
+    for _ in range(count):
+        other = list(shape)
+        other[axis] = d.number(1, 4)
+        d.control("shape", other)
+
+
+def _shape_n(d: _Draw) -> None:
+    d.attrs["out_type"] = d.rng.choice(("int32", "int64"))
+    count = d.number(1, 3)
+    _result_of(d, count)
+    d.data("input", d.shape())
+    for _ in range(count - 1):
+        d.data("input", tuple(d.number(1, 3) for _ in range(d.number(0, 2))))
+
+
 _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     **dict.fromkeys(("FloorDiv", "FloorMod", "TruncateDiv", "Div", "TruncateMod", "Mod"), _divided),
     **dict.fromkeys(("ApproximateEqual", "Relu6Grad", "EluGrad"), _alike),
@@ -1145,6 +1249,16 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     "Dilation2D": _dilated,
     **dict.fromkeys(("ExtractImagePatches", "ExtractVolumePatches"), _patched),
     "ResizeNearestNeighbor": _resized,
+    "Split": _split,
+    "SplitV": _split_v,
+    "Unpack": _unpacked,
+    "DynamicPartition": _partitioned,
+    **{f"Unique{n}": _unique for n in ("", "V2", "WithCounts", "WithCountsV2")},
+    "ListDiff": _list_diff,
+    "TopKV2": _top,
+    "BroadcastGradientArgs": _gradient_axes,
+    "ConcatOffset": _offset,
+    "ShapeN": _shape_n,
 }
 PURE_OPS: Final = tuple(
     op.meaning for op in OPS.values() if op.meaning is not None and op.name not in ABSTRACT_OPS

@@ -216,14 +216,20 @@ def text() -> str:
             "but other pure ops take it. Values of the operands that *may fail* the op end the "
             "order: outcome `failed`."
         ),
+        _paragraph(
+            "An op with several results stands in a test once for each result that is used. Its "
+            "attribute `result` says which: one of the names behind the arrow, or, for a list, "
+            "a number from 0."
+        ),
         "\n".join(_rows()),
         _paragraph(
             "The other pure ops have arithmetic of their own in each oracle: "
             + _listed(n for n in others if OPS[n].kind is Kind.PURE)
         ),
         _paragraph(
-            "XLA has no kernel for some of them, or one that fails or errs, so the executor `tf` "
-            "keeps them out of clusters: " + _listed(row.name for row in ROWS if not row.compiles)
+            "XLA has no kernel for some of them, or one that fails or errs, or they have several "
+            "results, so the executor `tf` keeps them out of clusters: "
+            + _listed(row.name for row in ROWS if not row.compiles)
         ),
         "## Ops on variables and queues",
         _paragraph(_listed(n for n in others if OPS[n].kind is not Kind.PURE)),
@@ -250,7 +256,11 @@ def _rows() -> Iterable[str]:
     yield "|---|---|---|---|---|---|"
     for row in sorted(ROWS, key=lambda each: each.name):
         attrs = ", ".join(f"`{each.name}`" for each in row.fields)
-        signature = row.signature.replace("@", "").replace("=", ": ")
+        signature = row.signature
+        if row.results:
+            results = " ".join(f"{name}:{kind}" for name, kind in row.results)
+            signature = f"{signature.partition('->')[0]}-> {results}"
+        signature = signature.replace("@", "").replace("=", ": ")
         fails = sorted(row.fails_by)
         yield (
             f"| {row.name} | `{signature}` | {attrs} | {'yes' if row.lanes else ''} | "

@@ -25,15 +25,19 @@ def test_operands_and_attributes_have_the_names_of_the_registry() -> None:
         row, op = OPS[name].meaning, ops[name]
         assert row is not None
         assert row.operands == tuple(arg.name for arg in op.input_arg), name
-        assert {f.name for f in row.fields} <= {a.name for a in op.attr}, name
-        assert len(op.output_arg) == 1, name
+        several = {"result"} if row.results or row.count else set()
+        assert {f.name for f in row.fields} - several <= {a.name for a in op.attr}, name
+        outputs = tuple(arg.name for arg in op.output_arg)
+        assert tuple(result for result, _ in row.results) == (outputs if row.results else ()), name
+        assert row.results or len(outputs) == 1, name
+        assert bool(row.count) == any(arg.number_attr for arg in op.output_arg), name
 
 
 def test_reasons() -> None:
     ops, kernels = registry()
     wanted = {
         "Sin": "not exact on integers",
-        "Unique": "several results",
+        "SparseSplit": "several results",
         "StringJoin": "strings",
         "InplaceAdd": "written in place",
         "RandomUniform": "stateful",

@@ -6,7 +6,7 @@ import pytest
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.replay import event_keys
@@ -106,3 +106,16 @@ def test_all_outcomes_of_computed_indices_can_be_forced() -> None:
         finally:
             prepared.close()
     assert reached == 14
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "grappler_aggressive", "function", "functional", "eager_threads"]
+)
+def test_ops_with_several_results_in_every_front_end(name: str) -> None:
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "several-results")).test
+    prepared = TensorFlowExecutor().prepare(test, configuration("tf", name))
+    try:
+        judged = judge(Explorer(test, RFC), prepared.run(40, Noise(copies=4), 3))
+    finally:
+        prepared.close()
+    assert judged.verdicts.keys() == {Verdict.ALLOWED}

@@ -90,6 +90,7 @@ FEATURES = (
     "less-equal-of-two-reads",
     "backpressure-blocked",
     "indexed-gather",
+    "several-results",
     "call-around-a-loop",
     "call-control-edges",
     "fetches-loop-whole",

@@ -217,7 +217,7 @@ class Copy:
             inputs = handles + constants + inputs
         elif level.is_body and self._may_run_early(level, node.edges):
             waits.append(level.pivot)
-        self.emit.node(name, line.proto, inputs + waits, device)
+        self.emit.line(name, line, inputs + waits, device)
 
     def _section(
         self, level: Level, node: Node, attrs: SectionAttrs, sections: Iterable[Node]

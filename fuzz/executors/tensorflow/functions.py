@@ -117,7 +117,8 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_OutlinedPart]) -> 
     for part in parts:
         inside = [nodes[name] for name in part.nodes]
         mine = set(part.nodes)
-        given = list(dict.fromkeys(s for n in inside for s in n.input if s.lstrip("^") not in mine))
+        sources = dict.fromkeys(s for n in inside for s in n.input)
+        given = [s for s in sources if s.lstrip("^").partition(":")[0] not in mine]
         data = [source for source in given if source[0] != "^"]
         if part.function not in functions:
             bare = [_without_prefix(part.prefix, node) for node in inside]
@@ -223,8 +224,8 @@ def _traced(
                     node.op, data, name=f"{node.name}/", attrs=dict(node.attr)
                 )
             ops[node.name] = op
-            if op.outputs:
-                tensors[node.name] = op.outputs[0]
+            for number, output in enumerate(op.outputs):
+                tensors[f"{node.name}:{number}" if number else node.name] = output
         return [tensors[name] for name in results]
 
     function = tf.function(program, autograph=False, jit_compile=True)

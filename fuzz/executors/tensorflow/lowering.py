@@ -454,7 +454,7 @@ def unobserved_copies(template: Template, copies: int) -> graph_pb2.GraphDef:
                 inputs.append(emit.node(f"{name}/constant{position}", constant))
             inputs += (f"{copy}/{source}" for source in node.inputs)
             inputs += (f"^{copy}/{source}" for source in node.after)
-            emit.node(name, line.proto, inputs)
+            emit.line(name, line, inputs)
     sinks = [f"^{c}/{n.name}" for c in names for n in nodes if n.name not in followed]
     emit.node(RACE, node_defs.proto("NoOp"), sinks)
     sets = [f"^{c}/{v.name}/set" for c in names for v in test.variables]

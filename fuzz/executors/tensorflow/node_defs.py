@@ -89,11 +89,18 @@ _VALUE_FIELD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A node of the test as a NodeDef without inputs, and its constant helpers."""
+    """A node of the test as a NodeDef without inputs, and its constant helpers.
+
+    Of an op with several outputs, `output` is the number of the one that is the node's value,
+    `outputs` how many there are, and `alias` an Identity of the value's dtype.
+    """
 
     node: Node
     proto: node_def_pb2.NodeDef
     constants: tuple[node_def_pb2.NodeDef, ...]
+    output: int = 0
+    outputs: int = 0
+    alias: node_def_pb2.NodeDef | None = None
 
 
 class Emitter:
@@ -122,6 +129,14 @@ class Emitter:
     def last(self) -> node_def_pb2.NodeDef:
         """The node that was appended last."""
         return self._nodes[-1]
+
+    def line(self, name: str, line: Line, inputs: Iterable[str] = (), device: str = "") -> str:
+        """Append a lowered node; its name stands for the output that is its value."""
+        if line.alias is None:
+            return self.node(name, line.proto, inputs, device)
+        whole = self.node(f"{name}/all", line.proto, inputs, device)
+        source = f"{whole}:{line.output}" if line.output else whole
+        return self.node(name, line.alias, (source,), device)
 
     def helper(
         self,
@@ -161,8 +176,13 @@ def line(test: LitmusTest, node: Node) -> Line:
         If the op is not supported; the message names it.
     """
     op = {"Send": "Identity", "Recv": "Identity"}.get(node.op, node.op)
-    if node.definition.meaning is not None and op not in ABSTRACT_OPS:
-        return Line(node, pure(test, node), ())
+    row = node.definition.meaning
+    if row is not None and op not in ABSTRACT_OPS:
+        if not (row.results or row.count):
+            return Line(node, pure(test, node), ())
+        assert isinstance(node.attrs, PureAttrs)
+        alias = typed("Identity", test.type_of(node.name).dtype)
+        return Line(node, pure(test, node), (), *row.outputs(node.attrs, len(node.inputs)), alias)
     if op not in _TYPE_ATTR:
         raise Refused(f"op {node.op} (node {node.name})")
     dtype = ""

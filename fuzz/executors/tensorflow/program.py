@@ -109,11 +109,11 @@ class Program:
         given = [values[node.handle]] if node.handle else [handles[r] for r in node.resources]
         given += [tf.constant(tf.make_ndarray(c.attr["value"].tensor)) for c in line.constants]
         given += inputs
-        outputs = int(node.definition.has_value)
+        outputs = line.outputs or int(node.definition.has_value)
         if context.executing_eagerly():
             attrs = self._attrs[node.name]
             made = execute.execute(line.proto.op, outputs, given, attrs, context.context())
-            values[node.name] = made[0] if outputs else None
+            values[node.name] = made[line.output] if outputs else None
             return
         graph: Any = tf.compat.v1.get_default_graph()
         with tf.control_dependencies(self._work(node, inputs)):
@@ -121,7 +121,7 @@ class Program:
                 line.proto.op, given, name=node.name, attrs=dict(line.proto.attr)
             )
         values[f"^{node.name}"] = [op]
-        values[node.name] = op.outputs[0] if outputs else None
+        values[node.name] = op.outputs[line.output] if outputs else None
         if outputs and node.resources:
             # A function executes no read that nothing takes a value from, and orders nothing by it.
             tf.identity(op.outputs[0])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 _HELPERS: Final = (
-    *("work", "padding", "var", "accum", "queue"),
+    *("work", "padding", "var", "accum", "queue", "all"),
     *("constant0", "constant1", "constant2"),
 )
 """Suffixes of the helpers that `emission` writes before an op, in its order."""
@@ -116,7 +116,7 @@ def _executed(
         source
         for node in (*inside.values(), lock)
         for source in node.input
-        if source.lstrip("^") not in replaced
+        if source.lstrip("^").partition(":")[0] not in replaced
     )
     graph: Any = tf.Graph()
     ops: dict[str, tf.Operation] = {}
@@ -131,7 +131,7 @@ def _executed(
 
         def body() -> list[Any]:
             for node in inside.values():
-                data = [ops[source].outputs[0] for source in node.input if source[0] != "^"]
+                data = [_output(ops, source) for source in node.input if source[0] != "^"]
                 after = [ops[s[1:]] for s in node.input if s[0] == "^" and s[1:] in ops]
                 with tf.control_dependencies(after), tf.device(node.device or None):
                     ops[node.name] = graph._create_op_internal(
@@ -152,6 +152,12 @@ def _executed(
     names = (f"{prefix}{member.name}" for member in members)
     given_out = (getattr(output, "op", output).name for output in outputs)
     return new, replaced, dict(zip(names, given_out, strict=True))
+
+
+def _output(ops: Mapping[str, tf.Operation], source: str) -> tf.Tensor:
+    """The output of an op that an input names, as ``op:number``."""
+    name, _, number = source.partition(":")
+    return ops[name].outputs[int(number or 0)]
 
 
 def _moved(source: str, moved: Mapping[str, str]) -> str:
