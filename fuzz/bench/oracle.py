@@ -7,23 +7,33 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.model import LitmusTest
 from litmusfuzz.corpus.outcome import Outcome, Verdict
-from litmusfuzz.fuzz.bench.programs import chains, changed, hidden, looped, simulated
+from litmusfuzz.fuzz.bench.programs import (
+    chains,
+    changed,
+    computed,
+    executed,
+    hidden,
+    looped,
+    simulated,
+)
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.oracles import reference
+from litmusfuzz.oracles.bounds import has_small_values
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.reports.bench import BenchReport, Curve, Figure, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from litmusfuzz.corpus.model import LitmusTest
+    from collections.abc import Sequence
 
 REPEATS: Final = 7
 ENOUGH_S: Final = 0.5  # a call this long is not repeated: its noise is small
@@ -102,9 +112,13 @@ OF_A_RUN: Final = "of a run"
 CHANGED: Final = "changed"
 Answer = tuple[str, Verdict, float]
 """Kind of outcome (`OF_A_RUN`, which is allowed, or `CHANGED`), verdict, seconds."""
+Run = Callable[[LitmusTest, random.Random], Outcome]
+"""The outcome of some total order."""
 
 
-def answers(test: LitmusTest, rng: random.Random, budget: Budget) -> tuple[float, list[Answer]]:
+def answers(
+    test: LitmusTest, rng: random.Random, budget: Budget, run: Run = simulated
+) -> tuple[float, list[Answer]]:
     """Time to load, and verdicts on the outcome of a random run and on a changed outcome.
 
     The outcome of a run is allowed; the benchmark stops if the oracle says otherwise. The
@@ -112,7 +126,7 @@ def answers(test: LitmusTest, rng: random.Random, budget: Budget) -> tuple[float
     second verdict is forbidden or unknown.
     """
     load_s, explorer = best(lambda: Explorer(test, RFC, budget))
-    seen = simulated(test, rng)
+    seen = run(test, rng)
     found = [_answer(OF_A_RUN, explorer, seen)]
     assert found[0][1] is not Verdict.FORBIDDEN, f"wrong on {seen} of {test}"
     for _ in range(200):
@@ -152,13 +166,14 @@ def membership(
     *,
     tests: int = TESTS,
     budget: Budget = BUDGET,
+    run: Run = simulated,
 ) -> list[Figure]:
     """Times of verdicts over random tests."""
     found: list[Answer] = []
     loads = []
     for number in range(tests):
         rng = random.Random(number)
-        load_s, more = answers(make(rng), rng, budget)
+        load_s, more = answers(make(rng), rng, budget, run)
         loads.append(load_s)
         found += more
     return judged(name, found, loads, limits_s)
@@ -167,6 +182,34 @@ def membership(
 def _hidden(make: Callable[[random.Random], LitmusTest], rng: random.Random) -> LitmusTest:
     """The test, with a third of its reads unobserved."""
     return hidden(make(rng), rng, HIDDEN)
+
+
+# --- 100 ops with computed operands ------------------------------------------------------
+
+COMPUTED: Final = (100, 12)
+"""Ops, and those of them that read or write variables."""
+
+
+def _computed(rng: random.Random) -> LitmusTest:
+    """A test of 100 ops with small values."""
+    while True:
+        test = computed(rng, *COMPUTED)
+        if has_small_values(test):
+            return test
+
+
+def computed_operands() -> list[Figure]:
+    """Membership where operands are computed: times, time to load, and the share of `unknown`."""
+    name = "100 ops, computed operands"
+    figures = []
+    for about, make in (("", _computed), (", third unobserved", partial(_hidden, _computed))):
+        limits_s = (5e-3, 5e-3)
+        figures += membership(name + about, make, limits_s, budget=CAMPAIGN_BUDGET, run=executed)
+    loads = [each.load_s for each in figures if each.load_s is not None]
+    figures.append(Figure(f"{name}, to load", max(loads), "s", most=15e-3))
+    asked, unknown = (sum(getattr(each, n) or 0 for each in figures) for n in ("asked", "unknown"))
+    figures.append(Figure(f"{name}, unknown", 100 * unknown / asked, "%", most=1.0))
+    return figures
 
 
 # --- 256 ops with a loop ---------------------------------------------------------------
@@ -310,6 +353,8 @@ def report(progress: Callable[[str], None], *, compare: bool = True) -> BenchRep
         figures += membership(name, make, limits_s)
         progress(f"{name}, a third of the reads unobserved")
         figures += membership(f"{name}, third unobserved", partial(_hidden, make))
+    progress("100 ops with computed operands")
+    figures += computed_operands()
     progress("256 ops without a loop")
     figures += membership(
         "256 ops, no loop",

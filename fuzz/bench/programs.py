@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Body, Graph, LitmusTest, LoopAttrs, Node, Variable
-from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.ops import OPS, ConstAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.fuzz.generators.context import Context
+from litmusfuzz.fuzz.generators.pure import DENSE, PureBody
+from litmusfuzz.fuzz.support import EVERYTHING
+from litmusfuzz.oracles import sequential
 
 if TYPE_CHECKING:
     import random
@@ -77,6 +81,43 @@ def looped(
 
 def _constant(name: str, value: int) -> Node:
     return Node(name, "Const", attrs=ConstAttrs("int32", (), value))
+
+
+def computed(rng: random.Random, ops: int, effects: int) -> LitmusTest:
+    """A race of `effects` reads and writes in three chains, and pure ops of all kinds around it.
+
+    Operands of writes, indices and axes are computed from what was read; `ops` counts all nodes
+    but constants. The reads and five computed values are observed.
+    """
+    variables = tuple(Variable(name, "int32", (2,), 1) for name in "XY")
+    body = PureBody(Context(rng, EVERYTHING, "int32", variables, matrices=True))
+    reads = [name for name in DENSE if OPS[name].kind is Kind.READ]
+    changes = [name for name in DENSE if OPS[name].kind is not Kind.READ]
+    changes = [name for name in changes if body.context.possible(OPS[name])]
+    chains = [""] * 3
+    for number in range(effects):
+        chain = number % len(chains)
+        first = number < len(chains)
+        op = rng.choice(reads if first or rng.random() < 0.4 else changes)
+        chains[chain] = body.effect(OPS[op], (chains[chain],) if chains[chain] else ())
+        body.used.clear()
+    while sum(not node.definition.constant for node in body.nodes) < ops:
+        body.applied(rng.choice((*body.sources, *body.computed)))
+        body.used.clear()
+    nodes = tuple(body.nodes)
+    shown = [node.name for node in nodes if node.definition.kind is Kind.READ]
+    shown += rng.sample(body.computed, 5)
+    return LitmusTest("computed", variables, (Graph("main", nodes),), tuple(shown))
+
+
+def executed(test: LitmusTest, rng: random.Random) -> Outcome:
+    """The outcome of a random order of the nodes of a test of one graph, one thing at a time."""
+    left = {node.name: node for node in test.graph.nodes}
+    nodes: list[Node] = []
+    while left:
+        ready = [n for n in left.values() if left.keys().isdisjoint((*n.inputs, *n.after))]
+        nodes.append(left.pop(rng.choice(ready).name))
+    return sequential.outcome(replace(test, graphs=(Graph(test.graph.name, tuple(nodes)),)))
 
 
 def hidden(test: LitmusTest, rng: random.Random, share: float) -> LitmusTest:
@@ -151,9 +192,9 @@ def _instances(test: LitmusTest) -> tuple[list[Node], dict[str, str]]:
 
 
 def changed(test: LitmusTest, outcome: Outcome, rng: random.Random) -> Outcome:
-    """The outcome with one to three values replaced by other values of the outcome."""
-    values = dict(outcome.values)
+    """The outcome with one to three values replaced by others of their size in the outcome."""
+    values: dict[str, Any] = dict(outcome.values)
     pool = list(values.values())
     for name in rng.sample(list(values), rng.randint(1, 3)):
-        values[name] = rng.choice(pool)
+        values[name] = rng.choice([each for each in pool if len(each) == len(values[name])])
     return Outcome.of(test, values)

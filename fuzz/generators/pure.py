@@ -45,9 +45,10 @@ NEEDED: Final = frozenset(
     | {"Slice", "Sum"}
 )
 """Ops that fit one value to the type of another."""
-_DENSE: Final = tuple(
+DENSE: Final = tuple(
     name for name in EFFECT_OPS if not OPS[name].sparse and len(OPS[name].roles) == 1
 )
+"""Ops on one variable, all of it."""
 _SHAPES: Final = ((), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2), (1, 4))
 _NO_KEEP: Final = PureAttrs((("keep_dims", False),))
 _MODULUS: Final = 13
@@ -75,7 +76,7 @@ def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Conte
 def _test(context: Context) -> LitmusTest:
     rng = context.rng
     body = PureBody(context)
-    names = [name for name in _DENSE if context.possible(OPS[name])]
+    names = [name for name in DENSE if context.possible(OPS[name])]
     reads = [name for name in names if OPS[name].kind is Kind.READ]
     changes = [name for name in names if OPS[name].kind is not Kind.READ]
     chains: list[str] = [""] * rng.choice((2, 2, 3))

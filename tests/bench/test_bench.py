@@ -14,7 +14,15 @@ import pytest
 from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.bench import oracle
-from litmusfuzz.fuzz.bench.programs import chains, changed, hidden, looped, simulated
+from litmusfuzz.fuzz.bench.programs import (
+    chains,
+    changed,
+    computed,
+    executed,
+    hidden,
+    looped,
+    simulated,
+)
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import RFC
@@ -54,6 +62,18 @@ def test_a_third_is_hidden_and_the_order_kept() -> None:
     rest = hidden(test, random.Random(2), 1 / 3).observe
     assert len(rest) == round(len(test.observe) * 2 / 3)
     assert [name for name in test.observe if name in rest] == list(rest)
+
+
+def test_computed_operands_and_the_outcome_of_an_order() -> None:
+    rng = random.Random(4)
+    test = computed(rng, 100, 12)
+    nodes = test.graph.nodes
+    assert 100 <= sum(not node.definition.constant for node in nodes) < 130
+    assert sum(bool(node.resources) for node in nodes) == 12
+    orders = {executed(test, random.Random(seed)) for seed in range(8)}
+    assert len(orders) > 1
+    judge = Explorer(test, RFC)
+    assert {judge.judge(each) for each in orders} == {Verdict.ALLOWED}
 
 
 def test_a_change_keeps_the_names() -> None:
