@@ -69,8 +69,10 @@ class Program:
         Parameters
         ----------
         place : int
-            Of the copy that has the test's own contents, of the copies of a batch.
+            Of the copy that has the test's own contents, of the copies of a batch (modulo their
+            number).
         """
+        place %= COPIES
         contents, given = self.contents, self.given
         if self.settings.batch:
             contents = self._copies(contents, place)
