@@ -249,6 +249,7 @@ class _Variable(_Strict, kw_only=True):
     shape: list[int] = []
     init: _Literal | msgspec.UnsetType = msgspec.UNSET
     initialized: bool = True
+    gradient: bool = False
     device: str = ""
 
 
@@ -534,7 +535,8 @@ class _Reader(Document):
         elif init is not None:
             message = "has no initial value, as 'initialized' says"
             raise self.error(("variables", name, "init"), message)
-        return Variable(name, raw.dtype, tuple(raw.shape), init, raw.device)
+        shape = tuple(raw.shape)
+        return Variable(name, raw.dtype, shape, init, raw.device, raw.gradient)
 
     def mutex(self, name: str, data: Any) -> Mutex:
         raw: _Mutex = self.convert(data, _Mutex, ("mutexes", name))
@@ -945,6 +947,8 @@ def _variable_fields(variable: Variable) -> dict[str, Any]:
         fields["initialized"] = False
     else:
         fields["init"] = variable.init
+    if variable.gradient:
+        fields["gradient"] = True
     return fields | _on(variable)
 
 

@@ -28,6 +28,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.constraints import Case
 from litmusfuzz.oracles.errors import TestTooLarge
 from litmusfuzz.oracles.events import strictnesses, unfold
@@ -65,6 +66,7 @@ class Axiomatic:
     """
 
     def __init__(self, test: LitmusTest, model: Model, budget: Budget = DEFAULT_BUDGET) -> None:
+        test, self.gradients = sequential.gradients_apart(test, model)
         self.test = test
         self.model = model
         self.budget = budget
@@ -89,7 +91,10 @@ class Axiomatic:
         """
         if outcome.torn:
             return Verdict.FORBIDDEN
-        question = Question.of(self.test, outcome)
+        plain = sequential.with_those_gradients(outcome, self.gradients)
+        if plain is None:
+            return Verdict.FORBIDDEN
+        question = Question.of(self.test, plain)
         verdict = self.possible(question)
         if verdict is Verdict.ALLOWED and outcome.status is Status.FAILED:
             return Verdict.UNSPECIFIED

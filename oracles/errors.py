@@ -22,6 +22,10 @@ class ValueTooLarge(NoAllowedSet):
     """Some total order makes a value that is no integer below 2**24: the test is ill-formed."""
 
 
+class NoGradient(NoAllowedSet):
+    """The test has a gradient that is not defined: it takes a maximum of equals, for one."""
+
+
 class OpFails(NoAllowedSet):
     """Some total order makes an op fail: a division by zero, an index out of range."""
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Never
 from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.pure.definition import Fails, Undefined
-from litmusfuzz.oracles import _explorer
+from litmusfuzz.oracles import _explorer, sequential
 from litmusfuzz.oracles.allowed import AllowedSet
 from litmusfuzz.oracles.arithmetic import no_value
 from litmusfuzz.oracles.bounds import has_small_values
@@ -154,6 +154,8 @@ class Explorer:
         *,
         loosest: bool = False,
     ) -> None:
+        # The only gradients that are allowed, by key.
+        test, self.gradients = sequential.gradients_apart(test, model)
         self.test = test
         self.model = model
         self.budget = budget
@@ -227,6 +229,10 @@ class Explorer:
             the caller must know that the test is well-formed.
         """
         verdict = Verdict.FORBIDDEN
+        plain = sequential.with_those_gradients(outcome, self.gradients)
+        if plain is None:
+            return verdict
+        outcome = plain
         for search in self._searches(outcome, self.budget):
             if search.answer == _ALLOWED:
                 failed = outcome.status is Status.FAILED
@@ -245,7 +251,8 @@ class Explorer:
 
     def witness(self, outcome: Outcome) -> Witness | None:
         """Return a total order that yields the outcome, or None if none was found."""
-        return self._witness(outcome, self.budget)
+        plain = sequential.with_those_gradients(outcome, self.gradients)
+        return None if plain is None else self._witness(plain, self.budget)
 
     def _witness(self, outcome: Outcome, budget: Budget) -> Witness | None:
         for search in self._searches(outcome, budget):
@@ -274,11 +281,16 @@ class Explorer:
             left -= sets[-1].states * core.slowness
             states += sets[-1].states
         most = min(budget.states, budget.memory_bytes // self._outcome_bytes())
-        witnesses = _Witnesses(self, sets, most)
+        witnesses: Mapping[Outcome, Witness] = _Witnesses(self, sets, most)
         complete = bool(sets) and all(found.complete for found in sets)
         complete = complete and self._core(len(sets)) is None
         # The outcomes of independent components multiply.
         complete = complete and max(map(len, sets)) <= most
+        if self.gradients:  # there is one outcome
+            witnesses = {
+                sequential.differentiated(outcome, self.gradients): witness
+                for outcome, witness in witnesses.items()
+            }
         return AllowedSet(self.model.name, witnesses, 0, complete, max(1, states))
 
     def _all(self, core: _Core, states: int, budget: Budget) -> _explorer.OutcomeSet:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
+from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question
 from litmusfuzz.oracles.cycle import find_cycle, still_possible
 from litmusfuzz.oracles.model import Axiom
@@ -113,6 +114,16 @@ def explain(
     given = dict(wanted.values) if isinstance(wanted, Outcome) else wanted
     if TORN in given.values():
         return Reason((), ("reads and writes of a whole variable are atomic",))
+    if "gradients" in test.features:
+        test, gradients = sequential.gradients_apart(test, model)
+        common = [key for key in gradients if key in given]
+        wrong = tuple(f"{key}={given[key]}" for key in common if given[key] != gradients[key])
+        if wrong:
+            return Reason((), (), values=wrong)
+        if isinstance(wanted, Outcome):
+            wanted = sequential.with_those_gradients(wanted, gradients) or wanted
+        else:
+            wanted = {name: each for name, each in wanted.items() if name not in gradients}
     if isinstance(wanted, Outcome):
         questions = [Question.of(test, wanted)]
     elif status is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.allowed import AllowedSet
 from litmusfuzz.oracles.arithmetic import called, gathered, pure, written
 from litmusfuzz.oracles.errors import OpFails, TestTooLarge
@@ -72,6 +73,7 @@ def allowed_outcomes(
     ValueTooLarge
         If a value reaches 2**24 in a visited order: the test is ill-formed.
     """
+    test, gradients = sequential.gradients_apart(test, model)
     found: dict[Outcome, Witness] = {}
     orders = 0
     blocks = {"queues", "critical sections"} & test.features
@@ -82,7 +84,8 @@ def allowed_outcomes(
             walk = _Walk(test, model, strictness)
         except TestTooLarge:
             return AllowedSet(model.name, found, orders, complete=False)
-        for outcome in walk.outcomes():
+        for plain in walk.outcomes():
+            outcome = sequential.differentiated(plain, gradients)
             if orders == budget_orders:
                 return AllowedSet(model.name, found, orders, complete=False)
             orders += 1

@@ -13,7 +13,8 @@ class Variable:
 
     `shape` is ``(rows, *lanes)`` or ``()``; `init` is one int for all elements, or one int for
     each row, or None if the variable has no value until the first write. `device` holds the
-    variable; "" is the default device.
+    variable; "" is the default device. With `gradient`, an outcome has the gradient of the test's
+    floats with respect to `init` (`LitmusTest.weights`).
     """
 
     name: str
@@ -21,6 +22,12 @@ class Variable:
     shape: tuple[int, ...]
     init: Nested | None = 0
     device: str = ""
+    gradient: bool = False
+
+    @property
+    def gradient_key(self) -> str:
+        """The key of its gradient in an outcome; no name has parentheses."""
+        return f"grad({self.name})"
 
     @property
     def type(self) -> TensorType:

@@ -19,6 +19,7 @@ from litmusfuzz.corpus.model.client import Run
 from litmusfuzz.corpus.model.traversal import all_nodes
 from litmusfuzz.corpus.ops import (
     COMPUTED,
+    FLOATS,
     WHOLE_OPS,
     ConstAttrs,
     CountAttrs,
@@ -53,6 +54,7 @@ FEATURES: Final = frozenset(
         "placeholders",
         "uninitialized variables",
         "computed indices",
+        "gradients",
     }
 )
 """Names of all features that a test may have (`LitmusTest.features`)."""
@@ -141,6 +143,7 @@ class LitmusTest:
         validation.check_client(self.client, self.graphs)
         parts = validation.check_wanted(self.runs, self.graphs, types)
         validation.check_feeds(self.runs, parts, types, whole=whole)
+        validation.check_gradients(self.variables, types, whole=whole)
         object.__setattr__(self, "parts", MappingProxyType(parts))
         validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
         if self.clusters:
@@ -152,6 +155,7 @@ class LitmusTest:
         observed = validation.check_observe(self.observe, self.graphs, types, self.runs, parts)
         contents: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
         shown = observed | {each.name: each.type for each in contents}
+        shown |= {each.gradient_key: each.type for each in self.variables if each.gradient}
         object.__setattr__(self, "shown", MappingProxyType(shown))
         places = {name: place for place, name in enumerate(shown)}
         object.__setattr__(self, "places", MappingProxyType(places))
@@ -232,7 +236,27 @@ class LitmusTest:
             found.add("placeholders")
         if any(node.op in COMPUTED and node.definition.computed for node in self.nodes):
             found.add("computed indices")
+        if any(each.gradient for each in self.variables):
+            found.add("gradients")
         return frozenset(found)
+
+    @property
+    def weights(self) -> Mapping[str, tuple[int, ...]]:
+        """What is differentiated: the sum of all floats of an outcome, each times a weight.
+
+        The weight of each element of a lane, by key. They differ, so that a gradient in the wrong
+        place shows.
+        """
+        keys = [name for name, kind in self.shown.items() if kind.dtype in FLOATS]
+        gradients = {each.gradient_key for each in self.variables}
+        found: dict[str, tuple[int, ...]] = {}
+        count = 0
+        for name in keys:
+            if name not in gradients:
+                size = self.size_of(self.shown[name].shape)
+                found[name] = tuple(1 + place % 3 for place in range(count, count + size))
+                count += size
+        return found
 
     def nodes_by_key(self) -> dict[str, str]:
         """Name of the node for each key that an outcome may have."""
@@ -247,7 +271,7 @@ class LitmusTest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Keys of an outcome, in order: observed nodes, variables, queues."""
+        """Keys of an outcome, in order: observed nodes, variables, queues, gradients."""
         return tuple(self.shown)
 
     def type_of(self, name: str) -> TensorType:

@@ -29,6 +29,7 @@ from litmusfuzz.corpus.model.resources import Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, levels
 from litmusfuzz.corpus.ops import (
     BOOL,
+    FLOATS,
     MAX_ROWS,
     OPS,
     ConstAttrs,
@@ -619,12 +620,26 @@ def check_resources(
                     check_shape(each.shape, each.dtype)
                     if each.init is not None:
                         check_literal(each.init, each.shape, "init", whole=whole)
+                    if each.gradient and (each.init is None or each.dtype not in FLOATS):
+                        message = "only an initial value of floats has a gradient"
+                        raise MalformedTest(message, ("gradient",))
                 elif isinstance(each, Queue):
                     _check_queue(each, whole=whole)
             except MalformedTest as error:
                 raise MalformedTest(error.message, (*path, *error.path)) from None
             resources[each.name] = each
     return resources
+
+
+def check_gradients(
+    variables: tuple[Variable, ...], types: Mapping[str, TensorType | None], *, whole: bool
+) -> None:
+    """Refuse gradients in a test with lanes: that of a scalar would add up all lanes."""
+    shapes = [kind.shape for kind in types.values() if kind] + [each.shape for each in variables]
+    for each in variables:
+        if each.gradient and not whole and any(len(shape) > 1 for shape in shapes):
+            message = "a test with lanes has no gradients"
+            raise MalformedTest(message, ("variables", each.name, "gradient"))
 
 
 def _check_queue(queue: Queue, *, whole: bool) -> None:

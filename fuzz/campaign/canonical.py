@@ -319,6 +319,7 @@ class _ColouredGraph:
             # One without a value holds nothing.
             held: tuple[tuple[int, ...], ...] = (test.initial(variable),)
             colour: tuple[object, ...] = ("variable", variable.dtype, variable.shape)
+            colour += ("gradient",) if variable.gradient else ()
             self._holder(("resource", variable.name), held, *colour, variable.device)
         for queue in test.queues:
             held = test.initial_elements(queue)

@@ -500,8 +500,8 @@ class Dispatcher:
             oracle = explorer_or_none(test, model, self.settings.budget)
             if oracle is None:
                 message = f"seed {self.settings.seed}, test {index}: a value of 2**24"
-                ordered = FRONT_ENDS & model.axioms
-                assert ordered, message
+                silent = FRONT_ENDS & model.axioms or "gradients" in test.features
+                assert silent, message
                 continue
             oracles[model.name] = CachingOracle(oracle)
             number = number_allowed(oracle)

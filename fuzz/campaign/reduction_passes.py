@@ -356,6 +356,14 @@ def observe_less(test: LitmusTest) -> Iterator[Rewriter]:
         yield replace(rewriter, observe=tuple(kept))
 
 
+def differentiate_less(test: LitmusTest) -> Iterator[Rewriter]:
+    """Leave out gradients."""
+    rewriter = Rewriter.of(test)
+    for group in _groups([each.name for each in test.variables if each.gradient]):
+        kept = (replace(v, gradient=v.gradient and v.name not in group) for v in test.variables)
+        yield replace(rewriter, variables=tuple(kept))
+
+
 def ask_less(test: LitmusTest) -> Iterator[Rewriter]:
     """Let a run execute its whole graph, or fetch and target fewer nodes, or feed zeros."""
     rewriter = Rewriter.of(test)
@@ -650,5 +658,6 @@ PASSES: Final[tuple[Pass, ...]] = (
     smaller_values,
     simpler_dtype,
     observe_less,
+    differentiate_less,
 )
 """All passes, from coarse to fine."""

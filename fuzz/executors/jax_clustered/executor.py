@@ -82,7 +82,8 @@ class JaxClusteredExecutor:
     support: ClassVar[Support] = Support(
         ops=frozenset(OPS) - DEFINED_OPS,
         features=FEATURES
-        - {"fetches", "placeholders", "uninitialized variables", "handles", "computed indices"},
+        - {"fetches", "placeholders", "uninitialized variables", "handles"}
+        - {"computed indices", "gradients"},
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (

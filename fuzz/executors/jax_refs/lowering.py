@@ -139,6 +139,8 @@ class Lowering:
         """Write the whole of a reference."""
         del node
         how = self.settings.writes
+        if how == "linked":
+            value = value + 0 * reference[...]
         if how == "set":
             jax.ref.set(reference, ..., value)
         elif how == "swap":
@@ -219,6 +221,8 @@ class Lowering:
         """Write a part of a reference."""
         value = jnp.broadcast_to(value, _shape(reference, index))
         how = self.settings.writes
+        if how == "linked":
+            value = value + 0 * reference[index]
         if how == "set":
             jax.ref.set(reference, index, value)
         elif how == "swap":

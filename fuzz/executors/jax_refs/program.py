@@ -14,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
+from litmusfuzz.fuzz.executors.jax_refs.derivatives import DERIVATIVES
 from litmusfuzz.fuzz.executors.traced.inputs import (
+    array_of,
     constants_of,
     contents_of,
     fed_to,
@@ -58,6 +60,7 @@ class Program:
         self.contents: Arrays = dict(contents_of(test))
         self.given: dict[str, Arrays] = {run.name: dict(fed_to(test, run)) for run in test.runs}
         self.given[""] = dict(constants_of(test))
+        self._by = [v.name for v in test.variables if v.gradient]
         self._jitted: dict[str, Callable[..., Any]] = {}
         self._refs: Refs = {}
 
@@ -80,7 +83,7 @@ class Program:
             given = jax.tree.map(lambda each: np.stack([each] * COPIES), given)
         given = jax.tree.map(jnp.asarray, given)
         arrays = {name: jnp.asarray(each) for name, each in contents.items()}
-        if self.settings.references == "inside":
+        if self._inside:
             values = self._whole(arrays, given)
         else:
             refs = self._references(arrays)
@@ -105,6 +108,39 @@ class Program:
             return jax.ref.freeze(ref)
         return ref[...]
 
+    @property
+    def _inside(self) -> bool:
+        """True if the program takes arrays and creates the references."""
+        return self.settings.references == "inside" or bool(self._by)
+
+    @property
+    def _how(self) -> str:
+        """How functions get references."""
+        how = self.settings.references
+        return "argument" if how == "closure" and self._by else how
+
+    # --- gradients --------------------------------------------------------------------------
+
+    def _differentiated(self, function: Callable[..., Arrays]) -> Callable[..., Any]:
+        """A function of contents, with the gradients that the test has among its values."""
+        weights = {
+            key: array_of(each, self.test.type_of(key)) for key, each in self.test.weights.items()
+        }
+        derivative = DERIVATIVES[self.settings.derivative]
+        keys = {variable.name: variable.gradient_key for variable in self.test.variables}
+
+        def differentiated(contents: Arrays, given: dict[str, Arrays]) -> Arrays:
+            others = {name: value for name, value in contents.items() if name not in self._by}
+
+            def floats(by: Arrays) -> tuple[Arrays, Arrays]:
+                values = function({name: (others | by)[name] for name in contents}, given)
+                return {key: values[key] for key in weights}, values
+
+            gradients, values = derivative(floats, {n: contents[n] for n in self._by}, weights)
+            return values | {keys[name]: each for name, each in gradients.items()}
+
+        return differentiated
+
     # --- batches ----------------------------------------------------------------------------
 
     @property
@@ -125,7 +161,7 @@ class Program:
         """The function over all copies. What it is given is theirs in common, or one for each."""
         if not self.settings.batch:
             return function
-        references = len(self._packed(self.contents))
+        references = 1 if self._inside else len(self._packed(self.contents))
         given = 0 if self.settings.batch == "vmap_all" else None
         axes = (*([self._axis] * references), given)
         made: Callable[..., Any] = jax.vmap(function, in_axes=axes, out_axes=self._axis)
@@ -140,7 +176,7 @@ class Program:
 
     def _function(self) -> Callable[..., Any]:
         """The program as a function of references or contents, and of what it is given."""
-        if self.settings.references != "inside":
+        if not self._inside:
             return lambda *arguments: self._runs(*self._unpacked(arguments))
 
         def inside(contents: Arrays, given: dict[str, Arrays]) -> Arrays:
@@ -148,7 +184,10 @@ class Program:
             values = self._runs(refs, given)
             return values | {name: self._final(ref) for name, ref in refs.items()}
 
-        return inside
+        if self.settings.checkpoint:
+            policy = getattr(jax.checkpoint_policies, f"{self.settings.checkpoint}_saveable")
+            inside = jax.checkpoint(inside, policy=policy)
+        return self._differentiated(inside) if self._by else inside
 
     def _compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
         how = self.settings.compiled
@@ -171,14 +210,15 @@ class Program:
 
     def _packed(self, refs: Mapping[str, Ref]) -> tuple[Any, ...]:
         """References, or contents, as the first arguments of a function."""
-        how = self.settings.references
+        how = self._how
         if how == "closure":
             return ()
-        return tuple(refs.values()) if how == "argument" else (dict(refs),)
+        # Not in the order of `refs`: a trace sorts dictionaries.
+        return tuple(refs[name] for name in self.contents) if how == "argument" else (dict(refs),)
 
     def _unpacked(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """References by name, then the other arguments, of those that `_packed` made."""
-        how = self.settings.references
+        how = self._how
         if how == "closure":
             return self._refs, *arguments
         if how == "argument":
@@ -228,8 +268,7 @@ class Program:
             made = walk.nodes(nodes, dict(values), dict(own))
             return {name: made[name] for name in wanted if name in made}
 
-        inside = self.settings.references == "inside"
-        packed = (refs,) if inside else self._packed(refs)
+        packed = self._packed(refs)
         if not self.settings.parts:
             return function(*packed, constants, values)
         if name not in self._jitted:

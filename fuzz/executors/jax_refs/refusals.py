@@ -15,6 +15,10 @@ REFUSALS: Final = (
         r"Reverse-mode differentiation does not work for lax\.while_loop",
         "lax.while_loop has no reverse mode",
     ),
+    Refusal(
+        r"can't apply forward-mode differentiation \(jvp\) to a custom_vjp function",
+        "a function with jax.custom_vjp has no forward mode",
+    ),
     Refusal(r"slice must have a step >= 1", "a reference takes no negative step"),
     Refusal(r"Out of bound (indexer|slice)", "an index beyond the end that is known while tracing"),
 )

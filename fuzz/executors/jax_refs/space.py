@@ -32,10 +32,12 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "bodies": ("closure", "argument"),
         "calls": ("inline", "jit", "checkpoint", "custom_jvp", "custom_vjp"),
         "reads": ("index", "get", "pieces", "view"),
-        "writes": ("index", "set", "swap", "pieces"),
+        "writes": ("index", "set", "swap", "pieces", "linked"),
         "updates": ("read_write", "addupdate", "swap"),
         "indices": ("array", "static", "negative", "beyond", "scalar", "slice"),
         "batch": ("", "vmap", "vmap_last", "vmap_all"),
+        "derivative": ("vjp", "grad", "jvp", "linearize", "jacfwd", "jacrev"),
+        "checkpoint": ("", "everything", "nothing", "dots"),
         "donate": (False, True),
         "x64": (True, False),
     }
@@ -79,11 +81,18 @@ class Settings:
         How functions are called. Functions without references only can be given to
         `jax.checkpoint`, `jax.custom_jvp` and `jax.custom_vjp`; others are inlined then.
     reads, writes, updates : str
-        How references are read, written and updated.
+        How references are read, written and updated. A write that is ``linked`` adds zero times
+        what was there.
     indices : str
         How rows are named.
     batch : str
         The program under `jax.vmap`, over copies with other contents.
+    derivative : str
+        How gradients are computed, of a test that has some. Such a program takes arrays and creates
+        the references, whatever `references` says.
+    checkpoint : str
+        `jax.checkpoint` around a program that creates its references: by its policies
+        ``everything_saveable``, ``nothing_saveable``, ``dots_saveable``.
     donate : bool
         Donate the arrays that the program takes.
     x64 : bool
@@ -105,6 +114,8 @@ class Settings:
     updates: str = "read_write"
     indices: str = "array"
     batch: str = ""
+    derivative: str = "vjp"
+    checkpoint: str = ""
     donate: bool = False
     x64: bool = True
 
@@ -131,6 +142,7 @@ def _exclusions() -> Iterator[Exclusion]:
         ("unroll", (2,)), ("loops", ("python", "while")), "these loops are not unrolled by JAX"
     )
     yield Exclusion(_other("batch", ""), closed, "the page forbids it")
+    yield Exclusion(_other("checkpoint", ""), outside, "the page forbids it")
     yield Exclusion(("donate", (True,)), outside, "references are always donated")
     yield Exclusion(("donate", (True,)), ("compiled", ("", "export")), "only `jit` donates")
     yield Exclusion(inside, ("parts", ("pieces",)), "arguments cover it")

@@ -267,7 +267,8 @@ class NativeExecutor:
     device_defect: ClassVar[str] = ""
     """Defect of the devices of a mutant."""
     support: ClassVar[Support] = Support(
-        ops=frozenset(OPS) - DEFINED_OPS, features=FEATURES - {"clusters", "computed indices"}
+        ops=frozenset(OPS) - DEFINED_OPS,
+        features=FEATURES - {"clusters", "computed indices", "gradients"},
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(("litmusfuzz.fuzz.executors.native.executor",))
     setting_types: ClassVar[Mapping[str, SettingType]] = SETTING_TYPES

@@ -72,7 +72,7 @@ class TensorFlowExecutor:
     """TensorFlow's graph executor on the CPU."""
 
     name: ClassVar[str] = "tf"
-    support: ClassVar[Support] = Support(features=FEATURES - {"clusters"})
+    support: ClassVar[Support] = Support(features=FEATURES - {"clusters", "gradients"})
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (
             "litmusfuzz.fuzz.executors.tensorflow.without_jax",  # imports TensorFlow

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Body, LitmusTest, Node
 
 FEATURES: Final = frozenset(
-    {"several runs", "conditionals", "loops", "calls", "handles", "fetches", "placeholders"}
+    {
+        *("several runs", "conditionals", "loops", "calls", "handles"),
+        *("fetches", "placeholders", "gradients"),
+    }
 )
 """Features of the tests that are programs over references. A reference always has a value."""
 
