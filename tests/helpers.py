@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from litmusfuzz import corpus
-from litmusfuzz.corpus.textfile import Entry, load
+from litmusfuzz.corpus.ops import FLOATS
+from litmusfuzz.corpus.textfile import Entry, load, plain_test, read_plain
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -59,6 +62,20 @@ def corpus_entry(path: Path) -> Entry:
 def is_small(test: LitmusTest) -> bool:
     """Whether the reference oracle can look at all total orders within a test."""
     return count_orders(unfold(test, RFC), SMALL_ORDERS) < SMALL_ORDERS
+
+
+def differentiated(test: LitmusTest) -> LitmusTest:
+    """The test with the gradients of all floats that its variables hold at first."""
+    variables = (
+        replace(v, gradient=v.dtype in FLOATS and v.init is not None) for v in test.variables
+    )
+    return replace(test, variables=tuple(variables))
+
+
+def in_floats(test: LitmusTest) -> LitmusTest:
+    """The test with float32 for int32."""
+    text = json.dumps(plain_test(test)).replace('"int32"', '"float32"')
+    return read_plain(json.loads(text))
 
 
 def allowed_values(test: LitmusTest, model: Model, *names: str) -> set[tuple[object, ...]]:

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 
 import pytest
-from helpers import LITMUS, corpus_entry, for_each, share_of
+from helpers import LITMUS, corpus_entry, differentiated, for_each, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, Cluster
@@ -133,6 +133,7 @@ WITH = {
     "clusters": replace(litmus("X=1"), clusters=(Cluster("k", ("w0",)),)),
     "transfers": place(litmus("X=1; r0=Y"), ("cpu:0", "cpu:1")),
     "fetches": litmus("X=1 || r0=X", client="a:main fetch r0"),
+    "gradients": differentiated(litmus("r0=X; X=r0*2", dtype="float32")),
 } | {
     feature: corpus_entry(next(path for path in LITMUS if path.stem == stem)).test
     for feature, stem in (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from helpers import LITMUS, corpus_entry, share_of
+from helpers import LITMUS, corpus_entry, differentiated, in_floats, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
@@ -35,9 +37,14 @@ BROKEN = {
 """By preset and test: what JAX does instead; see docs/jax-findings.md."""
 
 
+def named(name: str):
+    """A test of the corpus."""
+    return corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+
+
 def shown(name: str, config: str) -> str:
     """What a test shows in a configuration, in a line."""
-    test = corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+    test = named(name)
     try:
         found = EXECUTOR.prepare(test, configuration("jax_refs", config)).run(2, Noise(), 1)
     except SystemFailed as failure:
@@ -76,6 +83,39 @@ def test_the_corpus_gives_its_single_outcome(config: str) -> None:
 def test_known_findings_show(config: str) -> None:
     expected = {name: line for (where, name), line in BROKEN.items() if where == config}
     assert {name: shown(name, config) for name in expected} == expected
+
+
+PROGRAMS_WITH_GRADIENTS = (
+    "MP",
+    "momentum-nesterov-values",
+    "h-loop-increments",
+    "matmul-two-steps",
+)
+
+
+@pytest.mark.parametrize("how", ["vjp", "grad", "jvp", "linearize", "jacrev"])
+def test_gradients_are_those_of_dual_integers(how: str) -> None:
+    """In each way of JAX's but `jacfwd`, which differentiates no function with references."""
+    config = "compiled=jit;references=inside;loops=scan;writes=linked"
+    config += f";derivative={how}" if how != "vjp" else ""
+    for name in PROGRAMS_WITH_GRADIENTS:
+        test = differentiated(in_floats(named(name)))
+        found = EXECUTOR.prepare(test, configuration("jax_refs", config)).run(1, Noise(), 1)
+        assert set(found) == {sequential.outcome(test)}, name
+
+
+@pytest.mark.parametrize(
+    ("config", "place"),
+    [
+        ("eager", "AttributeError at jax/_src/state/primitives.py:_swap_transpose_fancy"),
+        ("derivative=jacfwd", "ValueError at jax/_src/api.py:vmap_f"),
+    ],
+)
+def test_known_findings_about_gradients_show(config: str, place: str) -> None:
+    """A constant is written in reverse mode; a function with references has no `jacfwd`."""
+    test = differentiated(in_floats(named("MP")))
+    with pytest.raises(SystemFailed, match=re.escape(place)):
+        EXECUTOR.prepare(test, configuration("jax_refs", config)).run(1, Noise(), 1)
 
 
 def test_what_is_no_program_is_refused_by_name() -> None:

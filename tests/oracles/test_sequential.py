@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS, corpus_entry, for_each, share_of
+from helpers import LITMUS, corpus_entry, differentiated, for_each, in_floats, share_of
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.model import MalformedTest
+from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.oracles import axiomatic, explorer, reference, sequential
-from litmusfuzz.oracles.model import PROGRAM, SEQUENTIAL
+from litmusfuzz.oracles.errors import NoAllowedSet, NoGradient, NoProgramOrder
+from litmusfuzz.oracles.model import PROGRAM, RFC, SEQUENTIAL
 
 PROGRAMS = [
     path for path in LITMUS if not corpus_entry(path).test.features - sequential.EXPRESSIBLE
@@ -45,6 +49,67 @@ def test_the_other_oracles_agree(path) -> None:
 )
 def test_outcomes_by_hand(text: str, shown: str) -> None:
     assert str(sequential.outcome(litmus(text))) == shown
+
+
+def with_gradients(path):
+    """A corpus test in floats, with its gradients; None if it has none."""
+    try:
+        test = differentiated(in_floats(corpus_entry(path).test))
+        return test if sequential.gradients(test) else None
+    except (MalformedTest, NoAllowedSet):  # lanes, or a maximum of equals
+        return None
+
+
+@for_each("path", share_of(PROGRAMS, 3))
+def test_all_oracles_judge_gradients(path) -> None:
+    test = with_gradients(path)
+    if test is None:
+        return
+    outcome = sequential.outcome(test)
+    assert set(explorer.allowed_outcomes(test, SEQUENTIAL).witnesses) == {outcome}
+    for oracle in (explorer.Explorer, axiomatic.Axiomatic):
+        assert oracle(test, SEQUENTIAL).judge(outcome) is Verdict.ALLOWED
+        name, value = outcome.values[-1]
+        wrong = Outcome((*outcome.values[:-1], (name, (value[0] + 1, *value[1:]))))
+        assert oracle(test, SEQUENTIAL).judge(wrong) is Verdict.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("text", "gradients"),
+    [
+        # The sum of the floats is r0 + 2 r1 + 3 X + Y = x + 2 y + 3 x y + y, with x = 3 and y = 5.
+        ("r0=X; r1=Y; X=r0*r1", {"grad(X)": 1 + 3 * 5, "grad(Y)": 2 + 3 * 3 + 1}),
+        # An overwritten value has no part in it: r0 + 2 X.
+        ("r0=X; X=7", {"grad(X)": 1}),
+        # r0 + 2 r1 + 3 X, where both r1 and X are 2 x.
+        ("r0=X; X+=r0; r1=X", {"grad(X)": 1 + 2 * 2 + 3 * 2}),
+        ("r0=X; if r0==3 { X=9 } else { X+=1 }", {"grad(X)": 1}),
+    ],
+)
+def test_gradients_by_hand(text: str, gradients: dict[str, int]) -> None:
+    observed = litmus(text, dtype="float32", init={"X": 3, "Y": 5} if "Y" in text else {"X": 3})
+    found = sequential.gradients(differentiated(observed))
+    assert {key: value[0] for key, value in found.items()} == gradients
+
+
+def test_a_maximum_of_equals_has_no_gradient() -> None:
+    test = loads(
+        """
+litmusfuzz: 2
+name: tie
+variables:
+  X: {dtype: float32, shape: [], init: 0, gradient: true}
+graphs:
+  main:
+    r: {op: ReadVariableOp, resources: [X]}
+    t: {op: Relu, inputs: [r]}
+    w: {op: AssignVariableOp, resources: [X], inputs: [t]}
+"""
+    ).test
+    with pytest.raises(NoGradient, match="equal values"):
+        explorer.Explorer(test, SEQUENTIAL)
+    with pytest.raises(NoProgramOrder, match=r"^gradients .* \(model rfc\)$"):
+        explorer.Explorer(test, RFC)
 
 
 def test_what_is_no_program_of_one_thread_is_refused_by_name() -> None:

@@ -285,6 +285,8 @@ def lower(
     """
     if test.clusters and not compiles:
         raise Refused("clusters")
+    if "gradients" in test.features:
+        raise Refused("gradients")
     for node in test.nodes:
         if node.definition.computed:
             raise Refused("computed indices")

@@ -202,6 +202,8 @@ def lower(test: LitmusTest) -> Template:
     """
     if test.clusters:
         raise Refused("clusters")
+    if "gradients" in test.features:
+        raise Refused("gradients")
     nodes = list(test.nodes)
     devices = 1
     for what, each in (
