@@ -38,6 +38,7 @@ def _jvp(function: Function, by: Arrays, weights: Arrays) -> tuple[Arrays, Array
     _, values = function(by)
 
     def along(direction: Arrays) -> Arrays:
+        tangents: Arrays
         _, tangents, _ = jax.jvp(function, (by,), (direction,), has_aux=True)
         return tangents
 
@@ -72,13 +73,12 @@ def _jacobian(
 ) -> Callable[[Function, Arrays, Arrays], tuple[Arrays, Arrays]]:
     def found(function: Function, by: Arrays, weights: Arrays) -> tuple[Arrays, Arrays]:
         rows, values = jacobian(function, has_aux=True)(by)
-        gradients = {
-            name: sum(
-                jnp.tensordot(jnp.asarray(weights[key]), rows[key][name], weights[key].ndim)
-                for key in weights
-            ).astype(each.dtype)
-            for name, each in by.items()
-        }
+        gradients = {}
+        for name, each in by.items():
+            total = jnp.zeros_like(each)
+            for key, weight in weights.items():
+                total = total + jnp.tensordot(jnp.asarray(weight), rows[key][name], weight.ndim)
+            gradients[name] = total.astype(each.dtype)
         return gradients, values
 
     return found
