@@ -98,6 +98,11 @@ RUN_SETUPS: Final = MappingProxyType(
             RunSetup("gang", "gang", Noise(1024, shuffle=False, together=True, pinned=True), 4096),
         ),
         "jax": (RunSetup("controlled", "controlled", Noise(), 500),),
+        # An execution is the same each time; the second shows what the first has left.
+        "jax_refs": tuple(
+            RunSetup(f"references, {name}", name, Noise(), 2)
+            for name in ("eager", "scan", "swap", "addupdate", "inside", "vmap", "gradient", "jvp")
+        ),
         # To build 8 copies takes 10 ms, 32 take three times as long; an execution that
         # blocks takes 4 ms. What tears needs luck, and has more executions.
         "tf": (

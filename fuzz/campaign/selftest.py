@@ -154,7 +154,7 @@ class _SelftestRun:
 
     def _candidate(self, name: str) -> _Candidate:
         made = executor_class(name)
-        origins = (o for o in ("tf", "jax") if issubclass(made, executor_class(o)))
+        origins = (o for o in ("tf", "jax", "jax_refs") if issubclass(made, executor_class(o)))
         origin = next(origins, "native")  # mutants in Python need no framework either
         first, *_ = configs = made.configurations()
         by_name = {config.name: config for config in configs} | {"": first}

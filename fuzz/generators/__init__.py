@@ -15,6 +15,7 @@ are small enough for the reference oracle, which looks at every order.
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
@@ -31,6 +32,7 @@ from litmusfuzz.fuzz.generators import (
     dag,
     dense,
     fetches,
+    gradients,
     handles,
     loops,
     mixed,
@@ -224,4 +226,5 @@ def generate(family: str, seed: int, index: int, support: Support = EVERYTHING) 
     NotGenerated
         If the family makes no test within `support`.
     """
-    return FAMILIES[family].test(f"{seed}/{family}/{index}", support)
+    test = FAMILIES[family].test(f"{seed}/{family}/{index}", support)
+    return gradients.add(test, support, random.Random(f"{seed}/{family}/{index}/gradients"))

@@ -67,5 +67,8 @@ def test_forgotten_scatter_is_killed_by_a_read_after_and_survives_lanes() -> Non
 def test_every_mutant_belongs_to_a_module_that_is_tested_here() -> None:
     """Their own tests check that each mutant has a kill."""
     modules = {executor_class(n).__module__ for n in names() if n.startswith("mutant/")}
-    about = ("canary", "stale_reads", "scatter", "native", "opencl", "jax", "tensorflow")
+    about = (
+        *("canary", "stale_reads", "scatter", "native", "opencl", "jax", "jax_refs"),
+        "tensorflow",
+    )
     assert modules == {f"litmusfuzz.fuzz.mutants.{name}" for name in about}

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
+    from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
+    from litmusfuzz.fuzz.executors.jax_refs.program import Program
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.setting_types import SettingType
 
@@ -125,9 +127,6 @@ class JaxRefsExecutor:
         """The program of a test that the executor takes."""
         import jax
 
-        from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
-        from litmusfuzz.fuzz.executors.jax_refs.program import Program
-
         @contextmanager
         def guarded() -> Iterator[None]:
             with ExitStack() as stack:
@@ -135,4 +134,23 @@ class JaxRefsExecutor:
                 stack.enter_context(jax.enable_x64(settings.x64))
                 yield
 
-        return PreparedProgram(test, Program(test, settings, Lowering(settings)), guarded)
+        program = self.made(self.as_traced(test), settings, self.lowering(settings))
+        return PreparedProgram(test, program, guarded)
+
+    # What mutants change.
+
+    def as_traced(self, test: LitmusTest) -> LitmusTest:
+        """The test in the order in which it is traced: that of the file."""
+        return test
+
+    def lowering(self, settings: Settings) -> Lowering:
+        """JAX as a traced system."""
+        from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
+
+        return Lowering(settings)
+
+    def made(self, test: LitmusTest, settings: Settings, lowering: Lowering) -> Program:
+        """The program of a test."""
+        from litmusfuzz.fuzz.executors.jax_refs.program import Program
+
+        return Program(test, settings, lowering)

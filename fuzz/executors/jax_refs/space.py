@@ -185,6 +185,13 @@ _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
         "aot": {"compiled": "aot", "loops": "while"},
         "export": {"compiled": "export", "references": "inside"},
         "vmap": {"compiled": "jit", "batch": "vmap", "loops": "scan"},
+        "gradient": {
+            "compiled": "jit",
+            "references": "inside",
+            "loops": "scan",
+            "writes": "linked",
+        },
+        "jvp": {"compiled": "jit", "loops": "scan", "derivative": "jvp"},
         "x32": {"compiled": "jit", "x64": False},
     }
 )
