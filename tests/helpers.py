@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import os
 from dataclasses import replace
 from functools import cache
@@ -15,7 +14,7 @@ import pytest
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.ops import FLOATS
-from litmusfuzz.corpus.textfile import Entry, load, plain_test, read_plain
+from litmusfuzz.corpus.textfile import Entry, load
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -70,12 +69,6 @@ def differentiated(test: LitmusTest) -> LitmusTest:
         replace(v, gradient=v.dtype in FLOATS and v.init is not None) for v in test.variables
     )
     return replace(test, variables=tuple(variables))
-
-
-def in_floats(test: LitmusTest) -> LitmusTest:
-    """The test with float32 for int32."""
-    text = json.dumps(plain_test(test)).replace('"int32"', '"float32"')
-    return read_plain(json.loads(text))
 
 
 def allowed_values(test: LitmusTest, model: Model, *names: str) -> set[tuple[object, ...]]:

@@ -31,6 +31,7 @@ from litmusfuzz.fuzz.campaign.renaming import permuted
 from litmusfuzz.fuzz.campaign.variation import with_lanes
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
+from litmusfuzz.fuzz.generators.gradients import differentiated, in_floats
 from litmusfuzz.fuzz.generators.mutations import names, parent
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class RunSetup:
 
     An empty configuration is the executor's first. With `wide`, the test runs with the widest
     lanes that the reducer tries, so that torn values show; with `lanes` it runs with so many, as
-    large tensors may be copied by other code; with `names` it runs under permuted names. Tests
+    large tensors may be copied by other code; with `names` it runs under permuted names; with
+    `gradients` over floats, with the gradients of all variables. Tests
     without such a form are left out. One test of `every` runs in this setup. With `settings` the
     configurations are generated in the executor's space, another one every so many tests; a mutant
     that has one configuration is left out.
@@ -67,11 +69,15 @@ class RunSetup:
     names: bool = False
     every: int = 1
     settings: int = 0
+    gradients: bool = False
 
     def form(self, test: LitmusTest, number: int) -> LitmusTest | None:
         """The test with this number as it is run; None if it is not run."""
         if number % self.every:
             return None
+        if self.gradients:
+            floats = in_floats(test)
+            return differentiated(floats, [v.name for v in floats.variables])
         if self.names:
             return permuted(test, number)
         if self.lanes > 1:
@@ -99,9 +105,13 @@ RUN_SETUPS: Final = MappingProxyType(
         ),
         "jax": (RunSetup("controlled", "controlled", Noise(), 500),),
         # An execution is the same each time; the second shows what the first has left.
-        "jax_refs": tuple(
-            RunSetup(f"references, {name}", name, Noise(), 2)
-            for name in ("eager", "scan", "swap", "addupdate", "inside", "vmap", "gradient", "jvp")
+        "jax_refs": (
+            *(
+                RunSetup(f"references, {name}", name, Noise(), 2)
+                for name in ("scan", "swap", "addupdate", "inside", "vmap")
+            ),
+            RunSetup("references, eager", "eager", Noise(), 2, every=2),
+            RunSetup("references, gradients", "gradient", Noise(), 1, gradients=True),
         ),
         # To build 8 copies takes 10 ms, 32 take three times as long; an execution that
         # blocks takes 4 ms. What tears needs luck, and has more executions.

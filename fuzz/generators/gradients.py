@@ -6,18 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MalformedTest
-from litmusfuzz.corpus.ops import FLOATS
+from litmusfuzz.corpus.ops import FLOATS, ConstAttrs, PlaceholderAttrs
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import NoAllowedSet
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Collection
 
-    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.fuzz.support import Support
 
 SHARE: Final = 0.5
 """How often a test that can have gradients has some."""
+_FLOAT: Final = {"int32": "float32", "int64": "float64"}
 _NO_PROGRAM: Final = frozenset({"queues", "critical sections"})
 
 
@@ -35,10 +38,28 @@ def add(test: LitmusTest, support: Support, rng: random.Random) -> LitmusTest:
     if not floats or rng.random() >= SHARE:
         return test
     chosen = rng.sample(floats, rng.randint(1, len(floats)))
-    variables = tuple(replace(v, gradient=v.name in chosen) for v in test.variables)
+    return differentiated(test, chosen) or test
+
+
+def differentiated(test: LitmusTest, by: Collection[str]) -> LitmusTest | None:
+    """The test with the gradients of these variables; None if they are not defined."""
+    variables = tuple(replace(v, gradient=v.name in by) for v in test.variables)
     try:
         made = replace(test, variables=variables)
-        sequential.gradients(made)
+        return made if sequential.gradients(made) else None
     except (MalformedTest, NoAllowedSet):  # lanes, a maximum of equals, large values
-        return test
-    return made
+        return None
+
+
+def in_floats(test: LitmusTest) -> LitmusTest:
+    """The test with floats in place of integers of as many bits."""
+
+    def edit(node: Node) -> Node:
+        if not isinstance(node.attrs, (ConstAttrs, PlaceholderAttrs)):
+            return node
+        dtype = _FLOAT.get(node.attrs.dtype, node.attrs.dtype)
+        return replace(node, attrs=replace(node.attrs, dtype=dtype))
+
+    rewriter = Rewriter.of(test).each_node(edit)
+    variables = (replace(v, dtype=_FLOAT.get(v.dtype, v.dtype)) for v in test.variables)
+    return replace(rewriter, variables=tuple(variables)).build()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from helpers import LITMUS, corpus_entry, differentiated, in_floats, share_of
+from helpers import LITMUS, corpus_entry, differentiated, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
+from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import sequential
 
 EXECUTOR = JaxRefsExecutor()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS, corpus_entry, differentiated, for_each, in_floats, share_of
+from helpers import LITMUS, corpus_entry, differentiated, for_each, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import axiomatic, explorer, reference, sequential
 from litmusfuzz.oracles.errors import NoAllowedSet, NoGradient, NoProgramOrder
 from litmusfuzz.oracles.model import PROGRAM, RFC, SEQUENTIAL
