@@ -24,15 +24,11 @@ STALE = {
     "h-if-in-a-condition": "loop.i=2 see=1 X=1",
 }
 """A compiled `lax.while_loop`, whose condition does not see what the body wrote."""
-ALIASED = "failed: ValueError at jax/_src/api_util.py:check_no_aliased_ref_args"
-"""An eager `lax.while_loop`, whose condition and body close over one reference."""
-READING = (*STALE, "h-edge-into-a-loop", "rule-predicates-3")
 UNMOVED = "failed: ValueError at jax/_src/state/primitives.py:_swap_abstract_eval"
 """A write of a batched value whose axis of the batch is not the first."""
 BROKEN = {
     **{("jit", name): line for name, line in STALE.items()},
     **{("aot", name): line for name, line in STALE.items()},
-    **{("eager_lax", name): ALIASED for name in READING},
     ("vmap", "matmul-two-steps"): UNMOVED,
 }
 """By preset and test: what JAX does instead; see docs/jax-findings.md."""

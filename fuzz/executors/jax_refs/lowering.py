@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
 # Virtual CPU devices, for programs on several.
 jax.config.update("jax_num_cpu_devices", val=4)  # type: ignore[no-untyped-call]
+# As the executor jax has it: a process may have one only.
+jax.config.update("jax_cpu_enable_async_dispatch", val=False)  # type: ignore[no-untyped-call]
 # Failures are grouped by the place in JAX that raised them.
 jax.config.update("jax_traceback_filtering", val="off")  # type: ignore[no-untyped-call]
 

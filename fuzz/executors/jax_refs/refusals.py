@@ -19,6 +19,10 @@ REFUSALS: Final = (
         r"can't apply forward-mode differentiation \(jvp\) to a custom_vjp function",
         "a function with jax.custom_vjp has no forward mode",
     ),
+    Refusal(
+        r"only one reference to a mutable array may be passed .* when tracing while ",
+        "two functions of an eager lax.while_loop close over one reference",
+    ),
     Refusal(r"slice must have a step >= 1", "a reference takes no negative step"),
     Refusal(r"Out of bound (indexer|slice)", "an index beyond the end that is known while tracing"),
 )

@@ -1,0 +1,16 @@
+"""jacfwd, and so hessian, of a function with a reference of its own fails."""
+
+import jax
+import jax.numpy as jnp
+
+
+def f(x):
+    ref = jax.new_ref(x)
+    return ref[...] * 2
+
+
+print("expected [[2.0, 0.0], [0.0, 2.0]]")
+try:
+    print("observed", jax.jacfwd(f)(jnp.ones(2)).tolist())
+except ValueError as error:
+    print("observed ValueError:", error)

@@ -1,0 +1,41 @@
+"""The scripts of docs/jax-findings.md show what the page says, without LitmusFuzz."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "docs" / "jax"
+SHOWN = {
+    "whole-write-under-vmap": ("[[0.0, 2.0], [1.0, 3.0]]", "[[0.0, 1.0], [2.0, 3.0]]"),
+    "stale-condition": ("1", "3"),
+    "constant-write-in-reverse-mode": (
+        "[0.0, 1.0]",
+        "AttributeError: 'jaxlib._jax.ArrayImpl' object has no attribute 'accum'",
+    ),
+    "jacfwd": (
+        "[[2.0, 0.0], [0.0, 2.0]]",
+        "ValueError: at vmap out_axes[0], got axis spec None but output was batched on axis 0",
+    ),
+    "impure-checkpoint": ("3.0, or a refusal", "4.0"),
+}
+MAX_LINES = 25
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_script_shows_its_finding(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = FOLDER / f"{name}.py"
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_LINES
+    assert "litmusfuzz" not in text
+    runpy.run_path(str(path), run_name="__main__")
+    expected, observed = SHOWN[name]
+    assert capsys.readouterr().out == f"expected {expected}\nobserved {observed}\n"
+
+
+def test_every_script_is_shown_and_named_on_the_page() -> None:
+    page = (FOLDER.parent / "jax-findings.md").read_text(encoding="utf-8")
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(SHOWN)
+    assert all(f"`docs/jax/{name}.py`" in page for name in SHOWN)
