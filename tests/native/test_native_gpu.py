@@ -7,8 +7,9 @@ queues; a skip says what is missing.
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from native.test_native_engines import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.native import _executor, accelerators
 from litmusfuzz.fuzz.executors.native.accelerators import (
     GATED,
@@ -37,6 +39,7 @@ from litmusfuzz.fuzz.executors.native.executor import (
     on_devices,
 )
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
+from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.events import strictnesses
 from litmusfuzz.oracles.explorer import Explorer
@@ -162,6 +165,85 @@ def test_handles_and_variables_without_a_value(kind: Kind, where: str) -> None:
         assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses), name
         compared += 1
     assert compared > 9
+
+
+CHOSEN = """\
+litmusfuzz: 2
+name: update-through-a-chosen-handle
+variables:
+  X: {dtype: int32, shape: [], init: 1}
+  Y: {dtype: int32, shape: [], init: 0}
+graphs:
+  main:
+    x: {op: VarHandleOp, variable: X}
+    y: {op: VarHandleOp, variable: Y}
+    zero: {op: Const, dtype: int32, shape: [], value: 0}
+    ten: {op: Const, dtype: int32, shape: [], value: 10}
+    r0: {op: ReadVariableOp, resources: [Y]}
+    w: {op: AssignVariableOp, resources: [Y], inputs: [ten]}
+    is_zero: {op: Equal, inputs: [r0, zero]}
+    chosen:
+      op: If
+      inputs: [is_zero]
+      captures: {a: x, b: y}
+      results: [handle]
+      then: {results: [a]}
+      else: {results: [b]}
+    u: {op: AssignAddVariableOp, resources: [X, Y], handle: chosen.handle, inputs: [ten]}
+observe: [r0]
+"""
+
+
+def test_an_update_through_a_handle_changes_the_chosen_variable_only(kind: Kind) -> None:
+    """Of the variables that its handle may stand for, it has the contents of one."""
+    test = loads(CHOSEN).test
+    config = put(kind, "device")
+    found = all_outcomes(test, RFC, LIMIT, config)
+    assert found is not None
+    assert found[0] == set(explorer.allowed_outcomes(test, RFC).witnesses)
+    assert {(o.plain["X"], o.plain["Y"]) for o in found[0]} == {(11, 10), (1, 20)}
+
+
+def test_tests_of_every_family(kind: Kind) -> None:
+    """On the host, an emulated GPU and two devices; threads show nothing else.
+
+    One test of each family; in ``make nightly`` forty.
+    """
+    other = kind.device if kind.device == "opencl" else "gpu"
+    kind = replace(kind, opencl=replace(kind.opencl, sub_devices=2))
+    places = ["cpu:0", "gpu:0", f"{other}:0", f"{other}:1"]
+    places = list(dict.fromkeys(places))
+    gpus = "real" if kind.gpus == "real" else "emulated"
+    for device in places:
+        if lacking := Accelerators(gpus == "emulated", kind.opencl).lacks(device):
+            pytest.skip(lacking)
+    walk = controlled_config("", "random", split_updates=True)
+    walk = on_devices(walk, "it", devices=places, gpus=gpus, opencl=kind.opencl)
+    threads = on_devices(CONFIGS["split"], "it", devices=places, gpus=gpus, opencl=kind.opencl)
+    ran: Counter[str] = Counter()
+    for family, index in product(FAMILIES, share_of(range(40), 40)):
+        try:
+            test = generate(family, 1, index, NativeExecutor.support)
+            prepared = PreparedTest(test, threads)
+        except NotGenerated:
+            continue
+        except Refused as refusal:
+            assert str(refusal) == "handles on several devices"  # noqa: PT017
+            continue
+        seen = set(prepared.run(32, Noise(copies=4), seed=index))
+        prepared.close()
+        allowed = explorer.allowed_outcomes(test, RFC)
+        assert allowed.complete
+        judge = Explorer(test, RFC)
+        verdicts = {judge.judge(each) for each in seen}
+        assert verdicts <= {Verdict.ALLOWED, Verdict.UNSPECIFIED}, (family, index)
+        if len(list(islice(strictnesses(test, RFC), 9))) < 9:
+            found = all_outcomes(test, RFC, 1_000, walk)
+            assert found is None or found[0] == set(allowed.witnesses), (family, index)
+            ran["exhaustively"] += found is not None
+        ran["threads"] += 1
+    assert ran["threads"] > 10
+    assert ran["exhaustively"] > 8
 
 
 @pytest.mark.parametrize(

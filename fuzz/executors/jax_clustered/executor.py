@@ -220,6 +220,16 @@ class PreparedJaxTest(PreparedTest):
             compiles=True,
         )
 
+    def drivers(self) -> Mapping[str, str]:
+        """Name, and platform with its version, of each device that is no CPU."""
+        from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
+
+        names = [name for name in self._program.device_names if not name.startswith("cpu:")]
+        return {
+            name: f"{each.device_kind} ({each.client.platform_version.splitlines()[0]})"
+            for name, each in zip(names, jax_devices(names), strict=True)
+        }
+
     def load(self, program: Program) -> _executor.Program:
         """Load the lowered test into the core."""
         from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing

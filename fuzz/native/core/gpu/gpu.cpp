@@ -164,14 +164,14 @@ void Gpu::apply_update(const Node& node, Tensor* contents, const Operands& opera
   give_operands(node, operands, call);
   give_rows(node, call);
   Tensor after[2];
-  for (size_t k = 0; k < node.resources.size(); ++k) {
+  for (size_t k = 0; k < node.variables(); ++k) {
     const Value& made = make(made_, node.type.bytes());
     call.contents[k] = value_of(contents[k]).data;
     call.out[k] = made.data;
     after[k] = tensor_of(made);
   }
   device_->launch(call);
-  for (size_t k = 0; k < node.resources.size(); ++k) contents[k] = std::move(after[k]);
+  for (size_t k = 0; k < node.variables(); ++k) contents[k] = std::move(after[k]);
 }
 
 ClusterResult Gpu::apply_cluster(const Node&, std::span<const Tensor>,
