@@ -16,6 +16,7 @@ from litmusfuzz.corpus.ops import MAX_MAGNITUDE, Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles.events import Access
+from litmusfuzz.oracles.histories import unreachable
 from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.oracles.saturation import Choice, OverBudget, find_order
 from litmusfuzz.oracles.statement import (
@@ -131,7 +132,8 @@ class Case(Statement):
                 return answer
         if not self.budget.solve:
             return None
-        return self._ask(orders)
+        answer = self._ask(orders)
+        return _NONE if answer is None and unreachable(self, self.budget.histories) else answer
 
     def _saturate(self, orders: Sequence[Before]) -> Answer | None:
         """Return the answer without a solver; None where more than the order is open."""

@@ -34,6 +34,8 @@ class Budget:
         Largest number of cases: choices of how strict loops and conditionals are.
     lemmas : int
         Largest number of solutions in which a pure op has another result than its own.
+    histories : int
+        Largest number of histories of the writes of one variable (`litmusfuzz.oracles.histories`).
     asked : int
         Largest number of events in all questions of one reason together.
     saturate, solve : bool
@@ -46,6 +48,7 @@ class Budget:
     steps: int = 5_000_000
     cases: int = 1_000
     lemmas: int = 100
+    histories: int = 50_000
     asked: int = 50_000
     saturate: bool = True
     solve: bool = True

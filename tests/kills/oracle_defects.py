@@ -28,6 +28,7 @@ HAND = "tests/oracles/test_whole_model.py"
 REFERENCE = "tests/oracles/test_reference.py"
 LIVE = "tests/oracles/test_live_values.py"
 SYMMETRY = "tests/oracles/test_symmetry.py"
+HISTORIES = "tests/oracles/test_histories.py"
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,20 @@ DEFECTS = (
         "[&](size_t i) { return exchange.observations[i]; });",
         "[&](size_t i) { return i; });",
         SYMMETRY,
+    ),
+    Defect(
+        "histories: a write occurs twice",
+        "oracles/histories.py",
+        "if last in sources and not writes & excluded:",
+        "if last in sources and not writes & excluded & ~bit:",
+        HISTORIES,
+    ),
+    Defect(
+        "histories: none begins with a write that depends on no read",
+        "oracles/histories.py",
+        "            found.add((_known(store(())), write, 1 << write))\n",
+        "",
+        HISTORIES,
     ),
     Defect(
         "a mutex is not freed",

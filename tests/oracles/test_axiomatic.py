@@ -246,7 +246,8 @@ def test_over_budget_nothing_is_allowed_or_forbidden() -> None:
     test = litmus(" || ".join(f"X+={1 << i}" for i in range(4)))
     for value in (9, 16):
         outcome = Outcome.of(test, {"X": (value,)})
-        for budget in (Budget(steps=10), Budget(events=7), Budget(clauses=20)):
+        limits = (Budget(steps=10, histories=0), Budget(events=7), Budget(clauses=20, histories=9))
+        for budget in limits:
             assert judge(test, RFC, outcome, budget) is Verdict.UNKNOWN
     for value, verdict in ((9, Verdict.ALLOWED), (15, Verdict.ALLOWED), (16, Verdict.FORBIDDEN)):
         assert judge(test, RFC, Outcome.of(test, {"X": (value,)})) is verdict
@@ -259,7 +260,7 @@ def test_the_same_question_takes_the_same_steps() -> None:
 
     def least() -> int:
         steps = 1
-        while judge(test, RFC, outcome, Budget(steps=steps)) is Verdict.UNKNOWN:
+        while judge(test, RFC, outcome, Budget(steps=steps, histories=0)) is Verdict.UNKNOWN:
             steps += 5_000
         return steps
 
