@@ -288,7 +288,8 @@ class _ColouredGraph:
         self.test = test
         self.kept = frozenset(names)
         self.one_thread = Axiom.SEQUENCE in model.axioms
-        self.in_file_order = order or self.one_thread
+        compiled = Axiom.ONE_CLUSTER in model.axioms  # in the order of the file
+        self.in_file_order = order or self.one_thread or compiled
         self.rewriter = Rewriter.of(test)
         self.values = _Values(test)
         self.number: dict[tuple[str, object], int] = {}

@@ -42,7 +42,6 @@ from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 from litmusfuzz.fuzz.executors.tensorflow.emission import variables_of
 from litmusfuzz.fuzz.executors.tensorflow.histogram import STATUSES, Batch, HistogramBuilder
-from litmusfuzz.fuzz.executors.tensorflow.lowering import changes_handles
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import literal
 from litmusfuzz.fuzz.executors.tensorflow.program import Program, Values
 from litmusfuzz.fuzz.executors.tensorflow.regions import refuse_compiler, refuse_uncompiled
@@ -296,9 +295,6 @@ class PreparedEager:
         settings = Settings.of(config)
         for feature in sorted(test.features & settings.refuses):
             raise Refused(f"{feature} in configuration {config.name}")
-        if (loop := changes_handles(test)) and settings.front_end != "eager":
-            # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
-            raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
         if settings.compiled:
             refuse_uncompiled(test)
         for placed in (*test.resources, *test.nodes):

@@ -226,8 +226,7 @@ class PreparedTest:
                 test = place(test, [f"cpu:{number}" for number in range(devices)])
             except (CannotPlace, MalformedTest) as error:
                 raise Refused(f"{error} in configuration {config.name}") from None
-        lowers = ("functional", "function", "python_v2")
-        if self._settings.front_end in lowers and (loop := lowering.changes_handles(test)):
+        if self._settings.front_end == "functional" and (loop := lowering.changes_handles(test)):
             # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
             raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
         self._template = lowering.lower(test)
