@@ -106,6 +106,8 @@ is busy, racing ops seldom meet for seconds.
 """
 WITHOUT_OUTCOME: Final = {
     "async-compilation-close": "a crash, which the executor avoids: it waits for the compiler",
+    "gather-nd-without-value": "a crash, which has no outcome to reduce",
+    "lowered-while-exchanges-handles": "the configuration refuses such loops: its script shows it",
     "memory-optimizer-and-nested-loop": "a crash, which has no outcome to reduce",
     "single-threaded-executor-waits": "the configuration refuses queues: its script shows it",
     "slice-assign-writes-freed-memory": "a crash, which has no outcome to reduce",

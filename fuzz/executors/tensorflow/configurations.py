@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.setting_types import SettingType
 
 
+IN_PYTHON: Final = frozenset(
+    {
+        *("several runs", "conditionals", "loops", "calls", "handles", "placeholders"),
+        *("uninitialized variables", "computed indices"),
+    }
+)
+"""Features that the front ends of Python write (`program`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of one configuration of TensorFlow.
@@ -161,10 +170,9 @@ class Settings:
             return FEATURES - {"several runs", "computed indices"}
         refused: set[str] = set()
         if self.eager:
-            refused |= {"critical sections", "queues", "transfers", "clusters"}
+            refused |= FEATURES - IN_PYTHON - {"fetches"}
         elif self.traced or self.front_end.startswith("python"):
-            # What Python code cannot write, or `tf.function` would not prune.
-            refused |= {"critical sections", "queues", "transfers", "fetches", "clusters"}
+            refused |= FEATURES - IN_PYTHON  # a `tf.function` does not prune what nothing fetches
         if self.compiled in ("region", "whole"):
             # LitmusFuzz, or the user, says what is compiled as one, without a failure in it.
             refused |= {"fetches", "uninitialized variables"}
