@@ -66,6 +66,18 @@ def bench_clusters(as_json: bool) -> None:
     _show_bench(report, as_json)
 
 
+@bench.command("jax", epilog="Example: litmusfuzz bench jax --json")
+@json_option
+def bench_jax(as_json: bool) -> None:
+    """Measure how many programs over JAX's references run in a second.
+
+    Takes about half a minute.
+    """
+    from litmusfuzz.fuzz.bench.references import report
+
+    _show_bench(report, as_json)
+
+
 @bench.command("tensorflow", epilog="Example: litmusfuzz bench tensorflow")
 @json_option
 def bench_tensorflow(as_json: bool) -> None:

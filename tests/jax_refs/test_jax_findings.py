@@ -11,6 +11,10 @@ FOLDER = Path(__file__).parents[2] / "docs" / "jax"
 SHOWN = {
     "whole-write-under-vmap": ("[[0.0, 2.0], [1.0, 3.0]]", "[[0.0, 1.0], [2.0, 3.0]]"),
     "stale-condition": ("1", "3"),
+    "scan-under-vmap": (
+        "[[2.0, 2.0], [3.0, 3.0]]",
+        "AttributeError 'Ref' object has no attribute 'transpose'",
+    ),
     "constant-write-in-reverse-mode": (
         "[0.0, 1.0]",
         "AttributeError: 'jaxlib._jax.ArrayImpl' object has no attribute 'accum'",

@@ -1,0 +1,20 @@
+"""Benchmark of JAX's references: its report. No test checks a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from litmusfuzz.fuzz.bench import references
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_every_preset_has_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "TESTS", 1)
+    progress: list[str] = []
+    found = references.report(progress.append)
+    assert progress == ["generation", "eager", "under jit", "gradients under jit"]
+    speeds = [each for each in found.figures if each.name.startswith("programs")]
+    assert [each.least for each in speeds] == [8, 4, 2]
+    assert all(each.value is None or each.value > 0 for each in speeds)
