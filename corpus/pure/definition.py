@@ -429,6 +429,9 @@ def inferred(
             f"{op.name} takes {', '.join(op.operands)}; got {len(inputs)}", ("inputs",)
         )
     _check_attrs(op, attrs)
+    number, count = op.outputs(attrs, len(inputs))
+    if not 0 <= number < count:
+        raise MalformedTest(f"{op.name} has {max(count, 0)} results, from 0 on", ("result",))
     dtype = _dtype(op, attrs, inputs, roles)
     call = Call(op, attrs, inputs, known=tuple(known))
     try:

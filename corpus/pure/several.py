@@ -41,6 +41,12 @@ def _chosen(call: Call, attribute: str) -> tuple[int, int]:
     return number, count
 
 
+def _rank_of_value(call: Call) -> int:
+    rank = len(call.type_of("value").shape)
+    expect(rank > 0, "takes no scalar", "value")
+    return rank
+
+
 def _split(call: Call, axis_: Array, value: Array) -> Any:
     number, count = _chosen(call, "num_split")
     expect(value.ndim > 0, "takes no scalar", "value")
@@ -226,7 +232,7 @@ ROWS: Final = (
         largest_of("value"),
         (_NUMBER, Field("num_split", "int")),
         shape_from=("split_dim",),
-        rank=ranks("value"),
+        rank=_rank_of_value,
         count="num_split",
     ),
     _row(
@@ -236,7 +242,7 @@ ROWS: Final = (
         largest_of("value"),
         (_NUMBER, Field("num_split", "int")),
         shape_from=("size_splits", "split_dim"),
-        rank=ranks("value"),
+        rank=_rank_of_value,
         count="num_split",
     ),
     _row(

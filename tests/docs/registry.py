@@ -125,7 +125,7 @@ _WHY: Final = {
     "quantized": "Their dtypes are not among those of tests.",
     "no kernel for the dtypes of tests": "Tests have int32, int64, float32, float64, and bool.",
     "not exact on integers": "The result is no integer, or rounded: no two kernels need agree.",
-    "several results": "A node of a test has one value.",
+    "several results": "Tests have others with several results; these are not covered yet.",
     "not covered yet": "Nothing stands against them.",
 }
 
