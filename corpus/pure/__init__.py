@@ -45,6 +45,7 @@ _NOT_COMPILED: Final = {
     *("SegmentSum", "SegmentProd", "SegmentMax", "SegmentMin", "SparseSegmentSum"),
     *("SparseSegmentSumWithNumSegments", "SparseTensorDenseMatMul", "SparseTensorDenseAdd"),
     *("SparseReduceSum", "SparseReduceMax", "ExtractVolumePatches"),
+    *("SparseDenseCwiseAdd", "SparseDenseCwiseMul"),
     # It fails on integers, and returns zeros for some float64.
     "ConjugateTranspose",
     # "Strides != 1 or -1 are not yet implemented".

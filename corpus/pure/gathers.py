@@ -265,6 +265,31 @@ def _sparse_matmul_shape(call: Call) -> Shape | None:
     return rows, columns
 
 
+def _by_dense(call: Call, indices: Array, values: Array, shape: Array, dense: Array) -> Any:
+    extents = _dense_shape(shape, "sp_shape")
+    expect(values.ndim == 1, "must be a vector", "sp_values")
+    if not (len(extents) and _fits(indices, values, extents)):
+        raise Inexact("not inside, which the kernel does not always refuse", "sp_indices")
+    places = [tuple(map(int, each)) for each in indices]
+    if dense.shape not in ((), tuple(extents)):
+        raise Inexact("broadcasts in some shapes only", "dense")
+    by = np.broadcast_to(dense, extents)
+    others = np.array([by[place] for place in places], np.int64)
+    return values + others if call.op.name.endswith("Add") else values * others
+
+
+def _fits(indices: Array, values: Array, extents: Sequence[int]) -> bool:
+    fits = indices.shape == (len(values), len(extents))
+    return fits and _all_inside(indices, extents)
+
+
+def _by_dense_shape(call: Call) -> Shape | None:
+    _SP_SHAPE(call)
+    kind = call.type_of("sp_values")
+    expect(len(kind.shape) == 1, "must be a vector", "sp_values")
+    return None if kind.dynamic else kind.shape
+
+
 def _sparse_add(_: Call, indices: Array, values: Array, shape: Array, b: Array) -> Any:
     expect(_dense_shape(shape, "a_shape") == list(b.shape), "is the shape of b", "a_shape")
     expect(values.ndim == 1, "must be a vector", "a_values")
@@ -325,6 +350,7 @@ def _sparse_reduce(kind: str) -> Callable[..., Any]:
     return compute
 
 
+_SP_SHAPE: Final = _sparse_shape("sp_shape", "sp_indices", "sp_values")
 _INPUT_SHAPE: Final = _sparse_shape("input_shape", "input_indices", "input_values")
 
 
@@ -439,6 +465,19 @@ ROWS: Final = (
         shape=_sparse_add_shape,
         tried=False,
         divisors=("a_indices", "a_shape"),
+    ),
+    *(
+        PureOp(
+            f"SparseDenseCwise{kind}",
+            "sp_indices:int64 sp_values:T sp_shape:int64 dense:T -> T",
+            _by_dense,
+            (lambda _, b: b[1] + b[3]) if kind == "Add" else (lambda _, b: b[1] * b[3]),
+            rank=lambda _: 1,
+            shape=_by_dense_shape,
+            tried=False,
+            divisors=("sp_indices", "sp_shape"),
+        )
+        for kind in ("Add", "Mul")
     ),
     *(
         PureOp(

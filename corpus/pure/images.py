@@ -131,6 +131,12 @@ def _max_pool(call: Call, x: Array, *sizes: Array) -> Any:
     return _largest(seen, (3, 4))
 
 
+def _max_pool_3d(call: Call, x: Array) -> Any:
+    expect(x.ndim == 5, "has five dimensions", "input")
+    window, strides = _list(call, "ksize", 5, "input"), _list(call, "strides", 5, "input")
+    return _largest(_windows(call, x, window, strides, (1, 1, 1), _LOW, "input"), (4, 5, 6))
+
+
 def _dilation(call: Call, x: Array, filters: Array) -> Any:
     expect(x.ndim == 4, "has four dimensions", "input")
     expect(filters.ndim == 3, "has three dimensions", "filter")
@@ -202,6 +208,14 @@ ROWS: Final = (
         passes,
         (Field("ksize", "ints"), _STRIDES, _PADDING),
         rank=lambda _: 4,
+    ),
+    PureOp(
+        "MaxPool3D",
+        "input:float32 -> float32",
+        _max_pool_3d,
+        passes,
+        (Field("ksize", "ints"), Field("strides", "ints", (1, *_FOUR)), _PADDING),
+        rank=lambda _: 5,
     ),
     PureOp(
         "MaxPoolV2",

@@ -901,6 +901,17 @@ def _sparse_to_dense(d: _Draw) -> None:
     d.data("default_value", ())
 
 
+def _sparse_by_dense(d: _Draw) -> None:
+    shape = tuple(d.number(1, 4) for _ in range(d.number(1, 3)))
+    flat, count = _sparse_entries(d, shape)
+    if d.wanted is not None:
+        raise _Unfit
+    d.control("sp_indices", flat, (count, len(shape)))
+    d.data("sp_values", (count,))
+    d.control("sp_shape", list(shape))
+    d.data("dense", shape if d.flip() else ())
+
+
 def _sparse_product(d: _Draw) -> None:
     rows, inner = d.number(1, 3), d.number(1, 3)
     flat, count = _sparse_entries(d, (rows, inner))
@@ -1024,10 +1035,11 @@ def _convolved(rank: int) -> Callable[[_Draw], None]:
 
 
 def _pooled(d: _Draw) -> None:
-    window = _windows(d, 4)
-    if d.op.name == "MaxPool":
+    rank = 5 if d.op.name == "MaxPool3D" else 4
+    window = _windows(d, rank)
+    if d.op.name != "MaxPoolV2":
         d.attrs["ksize"] = (1, *window, 1)
-        d.data("input", _image(d, 4))
+        d.data("input", _image(d, rank))
         return
     strides = d.attrs.pop("strides")
     assert isinstance(strides, tuple)
@@ -1245,7 +1257,8 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     "Conv2D": _convolved(4),
     "Conv3D": _convolved(5),
     "DepthwiseConv2dNative": _convolved(4),
-    **dict.fromkeys(("MaxPool", "MaxPoolV2"), _pooled),
+    **dict.fromkeys(("MaxPool", "MaxPoolV2", "MaxPool3D"), _pooled),
+    **dict.fromkeys(("SparseDenseCwiseAdd", "SparseDenseCwiseMul"), _sparse_by_dense),
     "Dilation2D": _dilated,
     **dict.fromkeys(("ExtractImagePatches", "ExtractVolumePatches"), _patched),
     "ResizeNearestNeighbor": _resized,
