@@ -142,7 +142,7 @@ def failing(seed: int) -> LitmusTest | None:
             return node
         if not isinstance(node.attrs.value, int):
             return node
-        value = node.attrs.value + rng.choice((1, 2, 5, 9))
+        value = node.attrs.value + rng.choice((2, 5, 9, 30))
         return replace(node, attrs=replace(node.attrs, value=value))
 
     try:
@@ -182,7 +182,7 @@ def test_oracles_agree_on_random_tests_that_fail() -> None:
                 assert verdict in (wanted, Verdict.UNKNOWN), (seed, str(outcome), verdict)
                 seen[f"axiomatic {verdict}"] += 1
             seen["fails" if failed in outcomes else "does not fail"] += 1
-    assert seen["fails"] >= TESTS // 10, seen
+    assert seen["fails"] >= TESTS // 20, seen
     assert seen["axiomatic unknown"] <= sum(seen.values()) // 20, seen
 
 
