@@ -63,7 +63,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.oracles import explorer, reference
-from litmusfuzz.oracles.errors import NoProgramOrder
+from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster, OpFails
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES, MODELS, RFC, Axiom, Model
@@ -205,7 +205,11 @@ def says_something(model: Model, test: LitmusTest) -> bool:
     """Return True if the model applies to the test."""
     try:
         unfold(test, model)
-    except NoProgramOrder:
+    except (NoProgramOrder, NotOneCluster):
+        return False
+    except OpFails:  # in the one cluster
+        if Axiom.ONE_CLUSTER not in model.axioms:
+            raise
         return False
     return True
 
