@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from helpers import corpus_entry
+
 from litmusfuzz.fuzz.campaign.replay import event_keys
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.native.lowering import Strictness
@@ -12,6 +14,7 @@ from litmusfuzz.oracles.model import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -26,6 +29,11 @@ CONTROLLED = {
     if dict(config.settings).get("scheduler") == "random"
 }
 """By model: the controlled configuration with a random walk that guarantees it."""
+
+
+def is_supported(path: Path) -> bool:
+    """True if the native executor takes a test of the corpus, but for its clusters."""
+    return not {*NativeExecutor.support.lacking(corpus_entry(path).test)} - {"clusters"}
 
 
 def prepared(

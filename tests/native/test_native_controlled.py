@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from helpers import UNCLUSTERED, corpus_entry, for_each
-from native.helpers_native import as_strict_as_allowed, keys, prepared
+from native.helpers_native import as_strict_as_allowed, is_supported, keys, prepared
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
@@ -27,7 +27,7 @@ def forced(test, model, order):
     raise reason
 
 
-@for_each("path", UNCLUSTERED, every=3)
+@for_each("path", UNCLUSTERED, every=3, where=is_supported)
 def test_a_witness_can_be_forced_and_gives_its_outcome(path) -> None:
     test = corpus_entry(path).test
     for model in MODELS.values():

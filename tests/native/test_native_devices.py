@@ -16,7 +16,7 @@ import psutil
 import pytest
 from helpers import UNCLUSTERED, corpus_entry, for_each
 from native.generated import generate_test
-from native.helpers_native import CONFIGS, all_outcomes
+from native.helpers_native import CONFIGS, all_outcomes, is_supported
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
@@ -48,7 +48,7 @@ def on_two(test: LitmusTest) -> LitmusTest:
     return replace(test, variables=placed.variables, mutexes=placed.mutexes, queues=placed.queues)
 
 
-@for_each("path", UNCLUSTERED, every=5)
+@for_each("path", UNCLUSTERED, every=5, where=is_supported)
 def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> None:
     """Holds with given and with computed placement, in both models."""
     test = corpus_entry(path).test
@@ -61,7 +61,7 @@ def test_all_executions_on_two_devices_show_exactly_the_allowed_set(path) -> Non
             assert found[0] == set(allowed.witnesses)
 
 
-@for_each("path", UNCLUSTERED, every=5)
+@for_each("path", UNCLUSTERED, every=5, where=is_supported)
 @pytest.mark.parametrize(
     ("config", "delay_us"), [("two_devices", 0), ("two_devices", 100), ("two_processes", 0)]
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from helpers import LITMUS, corpus_entry, for_each
-from native.helpers_native import all_outcomes, prepared
+from native.helpers_native import all_outcomes, is_supported, prepared
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.oracles import explorer
@@ -18,7 +18,7 @@ LIMIT = 20_000
 """Limit of executions for each test, model and strictness; the corpus needs no more."""
 
 
-@for_each("path", LITMUS)
+@for_each("path", LITMUS, where=is_supported)
 def test_all_executions_show_exactly_the_allowed_set(path) -> None:
     test = corpus_entry(path).test
     for model in MODELS.values():

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 
 import pytest
 from helpers import UNCLUSTERED, corpus_entry, for_each
+from native.helpers_native import is_supported
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -41,7 +42,7 @@ def test_noise_shows_nothing_that_is_not_allowed(name: str, engine: str) -> None
     assert all(judge.judge(outcome) is Verdict.ALLOWED for outcome in seen)
 
 
-@for_each("path", UNCLUSTERED)
+@for_each("path", UNCLUSTERED, where=is_supported)
 def test_lanes_change_no_outcome(path) -> None:
     """The same choices, with one lane and with three."""
     test = corpus_entry(path).test

@@ -13,7 +13,7 @@ from itertools import islice, pairwise, permutations
 import pytest
 from helpers import UNCLUSTERED, corpus_entry, for_each
 from native.generated import generate_test
-from native.helpers_native import prepared
+from native.helpers_native import is_supported, prepared
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
@@ -50,7 +50,7 @@ def test_each_scheduler_is_a_configuration_of_either_model() -> None:
 # --- sound -------------------------------------------------------------------------
 
 
-@for_each("path", UNCLUSTERED)
+@for_each("path", UNCLUSTERED, where=is_supported)
 def test_every_outcome_is_allowed(path) -> None:
     test = corpus_entry(path).test
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from helpers import UNCLUSTERED, corpus_entry, for_each
-from native.helpers_native import prepared
+from native.helpers_native import is_supported, prepared
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
@@ -35,7 +35,7 @@ THREADED = [c for c in CONFIGS.values() if dict(c.settings)["engine"] != "contro
 COUNT = 160
 
 
-@for_each("path", UNCLUSTERED, every=3)
+@for_each("path", UNCLUSTERED, every=3, where=is_supported)
 def test_every_outcome_is_allowed(path) -> None:
     test = corpus_entry(path).test
     judges = {name: Explorer(test, model) for name, model in MODELS.items()}
