@@ -568,8 +568,8 @@ def test_other_devices_are_refused() -> None:
 def test_unknown_ops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An op that is only in the op table is not lowered by mistake."""
     row = replace(OPS["ReadVariableOp"], name="ReadTwice")
-    for table in ("graph._DEFINITIONS", "validation.OPS"):
-        monkeypatch.setattr(f"litmusfuzz.corpus.model.{table}", {**OPS, "ReadTwice": row})
+    for table in ("ops.OPS", "model.graph._DEFINITIONS", "model.validation.OPS"):
+        monkeypatch.setattr(f"litmusfuzz.corpus.{table}", {**OPS, "ReadTwice": row})
     test = litmus(Node("r", "ReadTwice", (), ("X",)), variables=(Variable("X", "int32", ()),))
     with pytest.raises(Refused, match=r"op ReadTwice \(node r\)"):
         TensorFlowExecutor().prepare(test, PLAIN)

@@ -29,6 +29,8 @@ def random_order(test: LitmusTest, model: Model, rng: random.Random) -> tuple[Ou
         if walk.fails(walk.events[index]):
             return Outcome.of(test, {}, Status.FAILED), tuple(walk.prefix)
         walk.step(index, element)
+        if walk.failing(needed=True):
+            return Outcome.of(test, {}, Status.FAILED), tuple(walk.prefix)
     return walk.outcome(), tuple(walk.prefix)
 
 

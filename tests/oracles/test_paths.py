@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,10 +96,9 @@ def check(walked: Countable, test: LitmusTest) -> None:
         path = paths.path(strictness)
         events, before = unfolded(unfold(test, RFC, strictness))
         assert list(path.before) == before
-        assert [tuple(e) for e in path.events] == [(e.node, e.access, e.variables) for e in events]
-        pairs = [*combinations(range(len(events)), 2)]
-        ours = [path.events[i].node is path.events[j].node for i, j in pairs]
-        assert ours == [events[i].node is events[j].node for i, j in pairs]
+        # Where indices are computed, the unfolding has a node that reads and one that writes.
+        ours = [(e.node.name, e.access, e.variables) for e in path.events]
+        assert ours == [(e.node.name, e.access, e.variables) for e in events]
 
 
 @for_each("path", LITMUS, every=3)
