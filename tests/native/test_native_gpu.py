@@ -266,10 +266,10 @@ def test_every_outcome_of_real_threads_is_allowed(kind: Kind, part: int, noise: 
 def test_generated_tests(kind: Kind) -> None:
     """Exhaustive execution gives the allowed set; threads stay inside it.
 
-    A thousand tests, of which ``make test`` takes a share.
+    A thousand tests, of 1,500 seeds; ``make test`` takes a share.
     """
     compared = 0
-    seeds = share_of(range(1000), 16 if kind.gpus else 100)
+    seeds = share_of(range(1500), 24 if kind.gpus else 100)
     for seed in seeds:
         test = generate_test(seed, effects=5)
         if test is None or len(list(islice(strictnesses(test, RFC), 33))) > 32:
@@ -285,7 +285,7 @@ def test_generated_tests(kind: Kind) -> None:
         for outcome in seen:
             verdict = judge.judge(outcome)
             assert verdict in (Verdict.ALLOWED, Verdict.UNSPECIFIED), (seed, str(outcome))
-    assert compared >= len(seeds) // 2
+    assert compared >= (1000 if len(seeds) == 1500 else len(seeds) // 3)
 
 
 @pytest.mark.parametrize("placed", [False, True])

@@ -109,6 +109,12 @@ def test_what_work_items_cannot_do_is_refused(program: str, given, why: str) -> 
         work_items(litmus(program, **given), "seq_cst", 1)
 
 
+def test_a_variable_without_a_value_is_refused() -> None:
+    test = corpus_entry(next(p for p in LITMUS if p.stem == "uninitialized-ordered")).test
+    with pytest.raises(Refused, match=r"^variable \w+ without an initial value$"):
+        work_items(test, "seq_cst", 1)
+
+
 def test_two_kernels_need_two_chains() -> None:
     with pytest.raises(Refused, match=r"^two kernels for one chain$"):
         work_items(litmus("X=1; r0=X"), "seq_cst", 2)

@@ -219,6 +219,8 @@ def _chains(test: LitmusTest) -> list[list[Node]]:
     for variable in test.variables:
         if variable.type != _SCALAR:
             raise Refused(f"variable {variable.name} of {variable.type}; only int32 scalars")
+        if variable.init is None:
+            raise Refused(f"variable {variable.name} without an initial value")
     chain_of: dict[str, int] = {}
     chains: list[list[Node]] = []
     for node in test.graphs[0].nodes:  # each after those that it needs
