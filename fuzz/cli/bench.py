@@ -134,6 +134,18 @@ def bench_depth(graphs: int, seeds: int, as_json: bool) -> None:
     _show_bench(partial(report, number=graphs, seeds=seeds), as_json)
 
 
+@bench.command("check", epilog="Example: litmusfuzz bench check --json")
+@json_option
+def bench_check(as_json: bool) -> None:
+    """Measure how long `check` takes by the size of a program, and the memory.
+
+    Takes about a minute.
+    """
+    from litmusfuzz.fuzz.bench.program_check import report
+
+    _show_bench(report, as_json)
+
+
 @bench.command("workers", epilog="Example: litmusfuzz bench workers --json")
 @json_option
 def bench_workers(as_json: bool) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _READS: Final = 40
 """Reads used together of which each two are looked at for a torn snapshot."""
-MAX_PAIRS: Final = 20_000
+MAX_PAIRS: Final = 2_000
 """Pairs on one variable that are classified once some anomaly is known on it."""
 
 
@@ -228,11 +228,16 @@ class _Search:
     benign: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     stale: dict[Site, list[Site]] = field(default_factory=lambda: defaultdict(list))
     """For each read: writes that it may come before or after."""
+    by_resource: list[dict[str, int]] = field(default_factory=list)
+    """For each side: accesses by resource."""
+    reads_of: dict[Site, list[Site]] = field(default_factory=dict)
+    backs_of: dict[Site, list[Site]] = field(default_factory=dict)
     checked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def scenario(self) -> Scenario:
         """Search, and group what was found."""
         by_resource = [_by_resource(side, unknown=self.unknown) for side in self.sides]
+        self.by_resource = by_resource
         for name in by_resource[0]:
             if name in by_resource[-1]:
                 groups = [
@@ -355,25 +360,27 @@ class _Search:
 
     def own_reads(self, write: Site) -> list[Site]:
         """Reads of a variable that an assignment of it depends on."""
-        side, access = self.sides[write.side], self.access(write)
-        if access.effect.access is not Access.WRITE:
-            return []
-        return [
-            Site(write.side, number)
-            for number in bits(side.order.values[write.number])
-            if side.run.accesses[number].resource == access.resource
-        ]
+        if write not in self.reads_of:
+            side, access = self.sides[write.side], self.access(write)
+            mask = 0
+            if access.effect.access is Access.WRITE:
+                mask = side.order.values[write.number]
+                mask &= self.by_resource[write.side].get(access.resource.name, 0)
+            self.reads_of[write] = [Site(write.side, number) for number in bits(mask)]
+        return self.reads_of[write]
 
     def write_backs(self, read: Site) -> list[Site]:
         """Assignments of a variable that depend on a read of it."""
-        side, access = self.sides[read.side], self.access(read)
-        return [
-            Site(read.side, number)
-            for number, other in enumerate(side.run.accesses)
-            if other.resource == access.resource
-            and other.effect.access is Access.WRITE
-            and side.order.values[number] >> read.number & 1
-        ]
+        if read not in self.backs_of:
+            side, access = self.sides[read.side], self.access(read)
+            mine = self.by_resource[read.side].get(access.resource.name, 0)
+            self.backs_of[read] = [
+                Site(read.side, number)
+                for number in bits(mine)
+                if side.run.accesses[number].effect.access is Access.WRITE
+                and side.order.values[number] >> read.number & 1
+            ]
+        return self.backs_of[read]
 
     def between(self, read: Site, other: Site, write: Site) -> bool:
         """True if an access may come between a read and what is written back, and also not."""

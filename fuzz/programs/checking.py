@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.programs.program import Program
     from litmusfuzz.fuzz.programs.skeleton import Followed, Skeleton
 
-MAX_PATHS: Final = 1_000
+MAX_PATHS: Final = 300
 """Paths of evidence in a report, at most."""
 
 
