@@ -11,12 +11,13 @@ from helpers import LITMUS
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import events, explorer, reference
 from litmusfuzz.oracles.axiomatic import Axiomatic
-from litmusfuzz.oracles.errors import TestTooLarge
+from litmusfuzz.oracles.errors import NoProgramOrder, TestTooLarge
 from litmusfuzz.oracles.events import MAX_PARTS, strictnesses, unfold
 from litmusfuzz.oracles.explorer import NEVER, Budget, Explorer, _Encoder
-from litmusfuzz.oracles.model import EXECUTOR, RFC
+from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, RFC, Axiom, Model
 from litmusfuzz.oracles.question import Budget as QuestionBudget
 from litmusfuzz.oracles.reason import explain
 
@@ -244,3 +245,13 @@ def test_a_test_of_too_many_events_is_unknown(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(events, "MAX_EVENTS", 17_999)
     with pytest.raises(TestTooLarge, match="more than 17999 events"):
         unfold(test, RFC)
+
+
+def test_nodes_that_no_run_executes_close_no_cycle() -> None:
+    """Of this test, program order makes a cycle through a section, unless runs leave nodes out."""
+    test = generate("fetches", 77, 303)
+    model = GUARANTEES["sequential"]
+    with pytest.raises(NoProgramOrder, match="cycle through a section"):
+        unfold(test, Model("all nodes", model.axioms - {Axiom.FETCHES}))
+    assert next(strictnesses(test, model)) == {}
+    assert all(unfold(test, model, each).events for each in strictnesses(test, model))
