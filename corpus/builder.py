@@ -16,6 +16,9 @@ letter, registers with a small one. A register belongs to its chain; its value i
 ``Q!1``, ``r0=Q?``             QueueEnqueueV2, QueueDequeueV2
 ``Q!1,2``, ``r0=Q?2``          ...ManyV2: two elements
 ``r0=size Q``, ``close Q``     QueueSizeV2, QueueCloseV2
+``A<<5 at 2``                  ResourceAccumulatorApplyGradient of 5, local step 2 (0 without)
+``r0=A>>2``                    ResourceAccumulatorTakeGradient, once there are 2
+``r0=count A``, ``step A 3``   ResourceAccumulatorNumAccumulated, SetGlobalStep
 ``lock M`` ... ``unlock M``     the statements between, as a CriticalSection
 ``cluster {...}``              the statements, as a cluster in that SSA order
 ``if r0==1 {...} else {...}``  a conditional on ``==`` or ``<``; ``else`` may be
@@ -51,6 +54,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
     MAX_NESTING,
+    Accumulator,
     Body,
     BranchAttrs,
     CallAttrs,
@@ -69,7 +73,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import Attrs, ConstAttrs, CountAttrs, RowsAttrs, SectionAttrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from litmusfuzz.corpus.ops import Nested
 
@@ -104,6 +108,7 @@ def litmus(
     shape: tuple[int, ...] = (),
     init: Mapping[str, Nested] | None = None,
     queues: Mapping[str, int] | None = None,
+    accumulators: Iterable[str] = (),
     client: str = "",
 ) -> LitmusTest:
     """The litmus test that the notation describes.
@@ -118,6 +123,8 @@ def litmus(
         Initial contents by variable; 0 where not given.
     queues : mapping, optional
         Capacity by queue; their elements have the variables' dtype and shape.
+    accumulators : iterable of str
+        Names of accumulators; their gradients have the variables' dtype and shape.
     client : str
         Runs of graphs, ``a:g0; b:g1 after a``; each graph once if empty.
 
@@ -134,7 +141,7 @@ def litmus(
     text = re.sub(r"[^\S\n]+", " ", text)  # patterns try each way to share out a run of blanks
     # Generated names of nodes differ from every register.
     reserved = frozenset(re.findall(r"[a-z]\w*", text, re.ASCII))
-    builder = _Builder(dtype, shape, reserved, frozenset(queues or ()))
+    builder = _Builder(dtype, shape, reserved, frozenset(queues or ()), frozenset(accumulators))
     parts = _split(text, "|||")
     names = ["main"] if len(parts) == 1 else [f"g{number}" for number in range(len(parts))]
     graphs = []
@@ -168,6 +175,7 @@ def litmus(
             mutexes=tuple(Mutex(each) for each in builder.mutexes),
             queues=tuple(Queue(q, dtype, shape, n) for q, n in (queues or {}).items()),
             client=runs,
+            accumulators=tuple(Accumulator(each, dtype, shape) for each in accumulators),
             clusters=tuple(builder.clusters),
         )
     except MalformedTest as error:
@@ -241,7 +249,9 @@ class _Builder:
         shape: tuple[int, ...],
         reserved: frozenset[str],
         queues: frozenset[str],
+        accumulators: frozenset[str],
     ) -> None:
+        self.accumulators = accumulators
         self.queues = queues
         self.mutexes: list[str] = []
         self.sections: list[tuple[str, int, tuple[str, ...]]] = []  # open: mutex, first node, after
@@ -287,6 +297,16 @@ class _Builder:
         if word:
             self.section(text, word[1], word[2])
             return
+        apply = re.fullmatch(r"([A-Z]\w*)\s*<<\s*(.+?)(?:\s+at\s+(.+))?", text, re.ASCII)
+        if apply:
+            self.apply(text, self.accumulator(text, apply[1]), apply[2], apply[3] or "0")
+            return
+        step = re.fullmatch(r"step\s+([A-Z]\w*)\s+(.+)", text, re.ASCII)
+        if step:
+            name, op = self.accumulator(text, step[1]), "ResourceAccumulatorSetGlobalStep"
+            operand = self.whole(text, step[2], "int64")
+            self.effect(self.names.numbered("w"), op, name, (operand,), None)
+            return
         put = re.fullmatch(r"([A-Z]\w*)\s*!\s*(.+)", text, re.ASCII)
         if put:
             self.put(text, self.queue(text, put[1]), put[2])
@@ -307,6 +327,22 @@ class _Builder:
         if name not in self.queues:
             raise MalformedTest(f"no queue {name}: {text[:80]!r}")
         return name
+
+    def accumulator(self, text: str, name: str) -> str:
+        if name not in self.accumulators:
+            raise MalformedTest(f"no accumulator {name}: {text[:80]!r}")
+        return name
+
+    def apply(self, text: str, name: str, value: str, step: str) -> None:
+        operands = (self.whole(text, step, "int64"), self.expression(text, value, self.shape))
+        op = "ResourceAccumulatorApplyGradient"
+        self.effect(self.names.numbered("w"), op, name, operands, None)
+
+    def whole(self, text: str, value: str, dtype: str) -> str:
+        """A scalar of that dtype: a number, or a register."""
+        if re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
+            return self.constant(int(value), (), dtype)
+        return self.expression(text, value, ())
 
     def put(self, text: str, queue: str, value: str) -> None:
         parts = value.split(",")
@@ -534,12 +570,21 @@ class _Builder:
         value = value.strip()
         take = re.fullmatch(r"([A-Z]\w*)\s*\?\s*(\d{1,9})?", value, re.ASCII)
         size = re.fullmatch(r"size\s+([A-Z]\w*)", value, re.ASCII)
+        taken = re.fullmatch(r"([A-Z]\w*)\s*>>\s*(\S+)", value, re.ASCII)
+        count = re.fullmatch(r"count\s+([A-Z]\w*)", value, re.ASCII)
         source = re.fullmatch(rf"([A-Z]\w*)(?:\[({_ROWS})\])?", value, re.ASCII)
         if take and take[2]:
-            count = CountAttrs(int(take[2]))
-            self.effect(name, "QueueDequeueManyV2", self.queue(text, take[1]), (), count)
+            many = CountAttrs(int(take[2]))
+            self.effect(name, "QueueDequeueManyV2", self.queue(text, take[1]), (), many)
         elif take:
             self.effect(name, "QueueDequeueV2", self.queue(text, take[1]), (), None)
+        elif taken:
+            needed = (self.whole(text, taken[2], "int32"),)
+            op = "ResourceAccumulatorTakeGradient"
+            self.effect(name, op, self.accumulator(text, taken[1]), needed, None)
+        elif count:
+            op = "ResourceAccumulatorNumAccumulated"
+            self.effect(name, op, self.accumulator(text, count[1]), (), None)
         elif size:
             self.effect(name, "QueueSizeV2", self.queue(text, size[1]), (), None)
         elif source:

@@ -46,6 +46,7 @@ class Kind(Enum):
     """Tells whether a variable has a value."""
     SECTION = "critical section"
     QUEUE = "queue"
+    ACCUMULATOR = "accumulator"
     BRANCH = "conditional"
     LOOP = "loop"
     CALL = "call"
@@ -74,6 +75,15 @@ class QueueUse(Enum):
     TAKE = "take"
     SIZE = "size"
     CLOSE = "close"
+
+
+class AccumulatorUse(Enum):
+    """Effect of an op on an accumulator of gradients."""
+
+    APPLY = "apply"
+    TAKE = "take"
+    COUNT = "count"
+    STEP = "step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +205,8 @@ class OpDef:
         True if its result, or the contents that it leaves, are values that it was given.
     queue : QueueUse, optional
         For ops on queues.
+    accumulator : AccumulatorUse, optional
+        For ops on accumulators.
     several : bool
         True if it moves several elements of a queue, each in a step of its own.
     compares : bool
@@ -220,6 +232,7 @@ class OpDef:
     distinct: bool = False
     copies: bool = False
     queue: QueueUse | None = None
+    accumulator: AccumulatorUse | None = None
     several: bool = False
     compares: bool = False
     matrices: bool = False
@@ -243,6 +256,8 @@ class OpDef:
         value = value or (self.pure and bool(self.operands))
         if self.kind is Kind.QUEUE:
             value = self.takes or self.sizes
+        if self.kind is Kind.ACCUMULATOR:
+            value = self.accumulator in (AccumulatorUse.TAKE, AccumulatorUse.COUNT)
         object.__setattr__(self, "constant", constant)
         object.__setattr__(self, "fed", fed)
         object.__setattr__(self, "has_value", value)
@@ -253,10 +268,12 @@ class OpDef:
 
     @property
     def on(self) -> str:
-        """The kind of its resources: variable, mutex, queue, or nothing."""
+        """The kind of its resources: variable, mutex, queue, accumulator, or nothing."""
         if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.HANDLE, Kind.TRANSFER):
             return "nothing"
-        return {Kind.SECTION: "mutex", Kind.QUEUE: "queue"}.get(self.kind, "variable")
+        if self.kind in (Kind.QUEUE, Kind.ACCUMULATOR):
+            return self.kind.value
+        return "mutex" if self.kind is Kind.SECTION else "variable"
 
     @property
     def has_effect(self) -> bool:
@@ -304,9 +321,14 @@ class OpDef:
         return self.queue is QueueUse.CLOSE
 
     @property
+    def takes_sum(self) -> bool:
+        """True if it takes the sum of an accumulator's gradients, once there are enough."""
+        return self.accumulator is AccumulatorUse.TAKE
+
+    @property
     def blocks(self) -> bool:
-        """True if it may wait for what other ops do: for an element, for space, for a lock."""
-        return self.kind is Kind.SECTION or self.puts or self.takes
+        """True if it may wait: for an element, for space, for a lock, for gradients."""
+        return self.kind is Kind.SECTION or self.puts or self.takes or self.takes_sum
 
     @property
     def kernel_class(self) -> str:
@@ -411,6 +433,22 @@ def _table() -> dict[str, OpDef]:
                 ("Close", (), None, QueueUse.CLOSE),
             )
         ),
+        *(
+            OpDef(
+                f"ResourceAccumulator{n}",
+                Kind.ACCUMULATOR,
+                operands,
+                ("accumulator",),
+                dtypes=FLOATS,
+                accumulator=use,
+            )
+            for n, operands, use in (
+                ("ApplyGradient", ("local_step", "gradient"), AccumulatorUse.APPLY),
+                ("TakeGradient", ("num_required",), AccumulatorUse.TAKE),
+                ("NumAccumulated", (), AccumulatorUse.COUNT),
+                ("SetGlobalStep", ("new_global_step",), AccumulatorUse.STEP),
+            )
+        ),
         OpDef("If", Kind.BRANCH, ("predicate",)),
         OpDef("While", Kind.LOOP),
         OpDef("Call", Kind.CALL),
@@ -500,6 +538,8 @@ def result_type(
             raise MalformedTest(text, ("inputs", position))
     if op.kind is Kind.QUEUE:
         return _queue_type(op, attrs, inputs, variables[0], whole=whole)
+    if op.kind is Kind.ACCUMULATOR:
+        return _accumulator_type(op, inputs, variables[0])
     if op.has_effect:
         return _effect_type(op, attrs, inputs, variables)
     if isinstance(attrs, (ConstAttrs, PlaceholderAttrs)):
@@ -608,6 +648,24 @@ def _queue_type(
             raise MalformedTest(f"must be 1 to {MAX_ROWS}, got {attrs.count}", ("count",))
         return TensorType(queue.dtype, (attrs.count,))
     return queue if op.takes else None
+
+
+def _accumulator_type(
+    op: OpDef, inputs: tuple[TensorType, ...], accumulator: TensorType
+) -> TensorType | None:
+    """Type of what an accumulator's op returns; `accumulator` is the type of a gradient."""
+    wanted = {
+        "local_step": TensorType("int64", ()),
+        "new_global_step": TensorType("int64", ()),
+        "num_required": TensorType("int32", ()),
+        "gradient": accumulator,
+    }
+    for position, (role, each) in enumerate(zip(op.operands, inputs, strict=True)):
+        if each != wanted[role]:
+            raise MalformedTest(f"{role} must be {wanted[role]}, got {each}", ("inputs", position))
+    if op.takes_sum:
+        return accumulator
+    return TensorType("int32", ()) if op.has_value else None
 
 
 def _matmul_type(a: TensorType, b: TensorType) -> TensorType:
@@ -784,6 +842,7 @@ __all__ = [
     "MAX_ROWS",
     "OPS",
     "WHOLE_OPS",
+    "AccumulatorUse",
     "Attrs",
     "ConstAttrs",
     "CountAttrs",

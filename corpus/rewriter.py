@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import (
+    Accumulator,
     Body,
     BranchAttrs,
     CallAttrs,
@@ -55,6 +56,7 @@ class Rewriter:
     variables: tuple[Variable, ...]
     mutexes: tuple[Mutex, ...]
     queues: tuple[Queue, ...]
+    accumulators: tuple[Accumulator, ...]
     graphs: tuple[Graph, ...]
     client: tuple[Run, ...]
     clusters: tuple[Cluster, ...]
@@ -74,6 +76,7 @@ class Rewriter:
             test.variables,
             test.mutexes,
             test.queues,
+            test.accumulators,
             test.graphs,
             runs,
             test.clusters,
@@ -235,7 +238,8 @@ class Rewriter:
         variables = tuple(v for v in self.variables if v.name in touched)
         mutexes = tuple(m for m in self.mutexes if m.name in touched)
         queues = tuple(q for q in self.queues if q.name in touched)
-        if not (variables or mutexes or queues):
+        accumulators = tuple(a for a in self.accumulators if a.name in touched)
+        if not (variables or mutexes or queues or accumulators):
             variables = self.variables[:1]
         fed = (
             replace(run, feeds=tuple(each for each in run.feeds if each[0] in names))
@@ -247,6 +251,7 @@ class Rewriter:
             variables=variables,
             mutexes=mutexes,
             queues=queues,
+            accumulators=accumulators,
             graphs=graphs,
             clusters=tuple(c for c in clusters if c.members),
         )

@@ -20,6 +20,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
+    AccumulatorUse,
     Attrs,
     ConstAttrs,
     CountAttrs,
@@ -103,7 +104,11 @@ class Shapes:
             for run in rewriter.client
         )
         return replace(
-            rewriter, variables=tuple(variables), queues=tuple(queues), client=tuple(client)
+            rewriter,
+            variables=tuple(variables),
+            queues=tuple(queues),
+            client=tuple(client),
+            accumulators=tuple(replace(a, shape=of(a.name)) for a in rewriter.accumulators),
         )
 
     def touched(self, node: Node, contents: Shape) -> dict[str, Shape]:
@@ -149,6 +154,11 @@ class Shapes:
             self._join_equal(node.name, node.inputs)
         elif node.definition.kind is Kind.STATE:
             return
+        elif node.definition.accumulator is AccumulatorUse.APPLY:
+            self._join(node.resources[0], node.inputs[1])
+        elif node.definition.kind is Kind.ACCUMULATOR:
+            if node.definition.takes_sum:
+                self._join(node.resources[0], node.name)
         elif node.resources and not node.definition.sparse and not node.definition.several:
             first, *others = node.resources
             for other in others:
@@ -197,6 +207,7 @@ def with_dtype(test: LitmusTest, old: str, new: str) -> Rewriter:
         rewriter,
         variables=tuple(replace(v, dtype=of(v.dtype)) for v in rewriter.variables),
         queues=tuple(replace(q, dtype=of(q.dtype)) for q in rewriter.queues),
+        accumulators=tuple(replace(a, dtype=of(a.dtype)) for a in rewriter.accumulators),
     )
 
 
@@ -232,7 +243,8 @@ def copies_of(test: LitmusTest, copies: int) -> int:
 
 def contents(test: LitmusTest) -> dict[str, TensorType]:
     """Types of the contents of each variable and queue."""
-    return {v.name: v.type for v in test.variables} | {q.name: q.type for q in test.queues}
+    holders = (*test.variables, *test.queues, *test.accumulators)
+    return {each.name: each.type for each in holders}
 
 
 __all__ = [

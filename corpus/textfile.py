@@ -26,6 +26,7 @@ import yaml
 
 from litmusfuzz.corpus.document import Document, FileError, Path_, read_text
 from litmusfuzz.corpus.model import (
+    Accumulator,
     Body,
     BranchAttrs,
     CallAttrs,
@@ -37,6 +38,7 @@ from litmusfuzz.corpus.model import (
     NestAttrs,
     Node,
     Queue,
+    Resource,
     Run,
     Variable,
     bodies,
@@ -236,6 +238,7 @@ class _Top(_Strict, kw_only=True):
     variables: dict[str, Any] = {}
     mutexes: dict[str, Any] = {}
     queues: dict[str, Any] = {}
+    accumulators: dict[str, Any] = {}
     graphs: dict[str, Any]
     client: dict[str, Any] = {}
     clusters: dict[str, Any] = {}
@@ -262,6 +265,12 @@ class _Queue(_Strict, kw_only=True):
     shape: list[int] = []
     capacity: int
     init: list[_Literal] = []
+    device: str = ""
+
+
+class _Accumulator(_Strict, kw_only=True):
+    dtype: str
+    shape: list[int] = []
     device: str = ""
 
 
@@ -505,6 +514,9 @@ class _Reader(Document):
                 queues=tuple(self.queue(name, each) for name, each in top.queues.items()),
                 client=tuple(self.run(name, each) for name, each in top.client.items()),
                 clusters=tuple(self.cluster(name, each) for name, each in top.clusters.items()),
+                accumulators=tuple(
+                    self.accumulator(name, each) for name, each in top.accumulators.items()
+                ),
             )
         except MalformedTest as error:
             raise self.error(error.path, error.message) from None
@@ -546,6 +558,10 @@ class _Reader(Document):
         raw: _Queue = self.convert(data, _Queue, ("queues", name))
         init = tuple(_freeze(element) for element in raw.init)
         return Queue(name, raw.dtype, tuple(raw.shape), raw.capacity, init, raw.device)
+
+    def accumulator(self, name: str, data: Any) -> Accumulator:
+        raw: _Accumulator = self.convert(data, _Accumulator, ("accumulators", name))
+        return Accumulator(name, raw.dtype, tuple(raw.shape), raw.device)
 
     def run(self, name: str, data: Any) -> Run:
         raw: _Run = self.convert(data, _Run, ("client", name))
@@ -821,7 +837,7 @@ def outcome_from_plain(test: LitmusTest, plain: Mapping[str, Plain]) -> Outcome:
     if status is Status.COMPLETED and len(given) < len(test.shown):
         needed = test.shown
     elif status is Status.BLOCKED:
-        needed = (*(v.name for v in test.variables), *(q.name for q in test.queues))
+        needed = (each.name for each in (*test.variables, *test.cells, *test.queues))
     for name in needed:
         if name not in given:
             raise MalformedTest(f"no value for {name!r}")
@@ -876,6 +892,7 @@ def plain_test(test: LitmusTest) -> dict[str, Any]:
         "variables": {each.name: _variable_fields(each) for each in test.variables},
         "mutexes": {each.name: _on(each) for each in test.mutexes},
         "queues": {each.name: _queue_fields(each) for each in test.queues},
+        "accumulators": {each.name: _accumulator_fields(each) for each in test.accumulators},
         "graphs": {graph.name: _plain_nodes(graph.nodes) for graph in test.graphs},
         "client": {run.name: _run_fields(run) for run in test.client},
         "clusters": {each.name: each.members for each in test.clusters},
@@ -952,7 +969,7 @@ def _variable_fields(variable: Variable) -> dict[str, Any]:
     return fields | _on(variable)
 
 
-def _on(placed: Variable | Queue | Mutex | Node) -> dict[str, Any]:
+def _on(placed: Resource | Node) -> dict[str, Any]:
     return {"device": placed.device} if placed.device else {}
 
 
@@ -963,6 +980,11 @@ def _queue_fields(queue: Queue) -> dict[str, Any]:
         "capacity": queue.capacity,
         "init": queue.init,
     } | _on(queue)
+
+
+def _accumulator_fields(accumulator: Accumulator) -> dict[str, Any]:
+    fields = {"dtype": accumulator.dtype, "shape": list(accumulator.shape)}
+    return fields | _on(accumulator)
 
 
 def _run_fields(run: Run) -> dict[str, Any]:

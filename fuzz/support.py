@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FEATURE_OF: Final = {
     Kind.SECTION: "critical sections",
     Kind.QUEUE: "queues",
+    Kind.ACCUMULATOR: "accumulators",
     Kind.BRANCH: "conditionals",
     Kind.LOOP: "loops",
     Kind.CALL: "calls",

@@ -30,7 +30,7 @@ class Oracle:
 def load(
     variables: list[tuple[int, ...]],
     queues: list[tuple[int, tuple[tuple[int, ...], ...]]],
-    mutexes: int,
+    hidden: int,
     ops: list[_Op],
     events: list[_Event],
     tokens: list[_Token],

@@ -17,7 +17,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.ops import MAX_MAGNITUDE, Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import (
+    MAX_MAGNITUDE,
+    AccumulatorUse,
+    Kind,
+    MomentumAttrs,
+    RowsAttrs,
+    SliceAttrs,
+)
 from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles.errors import NoAllowedSet, OpFails
 from litmusfuzz.oracles.errors import ValueTooLarge as ValueTooLarge
@@ -166,6 +173,10 @@ def written(node: Node, seen: Sequence[Ints], operands: Sequence[Ints], size: in
     op = node.op
     if op == "AssignVariableOp":
         return [operands[0]]
+    if node.definition.accumulator is AccumulatorUse.STEP:
+        return [operands[0]]
+    if node.definition.accumulator is AccumulatorUse.APPLY:
+        return _accumulated(node, seen, operands)
     if op == "AssignAddVariableOp":
         return [exact(_zip(_BINARY["AddV2"], seen[0], operands[0]), node)]
     if op == "AssignSubVariableOp":
@@ -177,6 +188,18 @@ def written(node: Node, seen: Sequence[Ints], operands: Sequence[Ints], size: in
     if isinstance(node.attrs, MomentumAttrs):
         return _momentum(node, seen, operands, nesterov=node.attrs.use_nesterov)
     return [_scattered(node, seen[0], operands[0], size)]
+
+
+def _accumulated(node: Node, seen: Sequence[Ints], operands: Sequence[Ints]) -> list[Ints]:
+    """Sum, count and step of an accumulator after a gradient, which may be stale.
+
+    `operands` lacks the local step where no gradient is stale.
+    """
+    total, count, step = seen
+    *local, gradient = operands
+    if local and local[0] < step:
+        return [*seen]
+    return [exact(_zip(_BINARY["AddV2"], total, gradient), node), (count[0] + 1,), step]
 
 
 def _momentum(
@@ -255,6 +278,10 @@ def largest_stored(node: Node, seen: Sequence[int], operands: Sequence[int]) -> 
     operands
         Bounds on its data inputs.
     """
+    if node.definition.accumulator is AccumulatorUse.APPLY:
+        return max(seen[0] + operands[-1], seen[1] + 1, seen[2])
+    if node.definition.accumulator is not None:
+        return operands[0] if node.definition.accumulator is AccumulatorUse.STEP else seen[2] + 1
     if node.definition.kind in (Kind.WRITE, Kind.QUEUE):
         return operands[0]
     if node.op == "ResourceApplyGradientDescent":

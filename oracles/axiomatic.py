@@ -74,7 +74,7 @@ class Axiomatic:
             self._loosest: Unfolding | None = unfold(test, model)
         except TestTooLarge:
             self._loosest = None
-        self._can_block = bool({"queues", "critical sections"} & test.features)
+        self._can_block = test.blocks
         self._empty = "uninitialized variables" in test.features
 
     @property

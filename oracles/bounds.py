@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.paths import Countable, Path, PathEvent
 
-_STORING: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK, Access.ENQUEUE)
+_STORING: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK, Access.ENQUEUE, Access.TAKE)
+_SEEING: Final = (Access.READ, Access.DEQUEUE, Access.TAKE)
+"""Events with a result that depends on the contents of a resource."""
 _RACE_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
 """Accesses that race with accesses of the same sort."""
 _GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)
@@ -92,6 +94,8 @@ def largest_magnitude(
     """
     unfolding = unfolding or unfold(test, RFC)
     memory = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
+    for each in test.accumulators:
+        memory |= {each.sum.name: 0, each.count.name: 0, each.step.name: 0, each.line: 0}
     for queue in test.queues:
         elements = test.initial_elements(queue)
         memory[queue.name] = max((abs(v) for each in elements for v in each), default=0)
@@ -147,7 +151,7 @@ def _bound_values(
             event = unfolding.events[done]
             if event.access is Access.SIZE:
                 value = next(q.capacity for q in test.queues if q.name == event.variables[0])
-            elif event.access in (Access.READ, Access.DEQUEUE):
+            elif event.access in _SEEING:
                 value = memory[event.variables[0]]
         elif isinstance(token, Pick):
             value = max(values[token.then], values[token.other])
@@ -167,7 +171,7 @@ def _changing(unfolding: Unfolding) -> list[int]:
     for number, token in enumerate(unfolding.tokens):
         if isinstance(token, (Result, Stack)):
             done = token.event if isinstance(token, Result) else token.events[0]
-            found[number] = unfolding.events[done].access in (Access.READ, Access.DEQUEUE)
+            found[number] = unfolding.events[done].access in _SEEING
         elif isinstance(token, (Held, Gathered)):
             found[number] = found[token.token]
         elif isinstance(token, Pure):

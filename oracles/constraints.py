@@ -108,10 +108,12 @@ class Case(Statement):
             event, seen = self.events[index], self.seen[index]
             if event.access in READS and self.done[index] is not False:
                 assert seen is not None
-                for name, value in zip(event.variables, seen, strict=True):
+                for name, value in zip(self.cells_of(event), seen, strict=True):
                     yield index, name, self._sources(index, name, value)
-        for variable in self.test.variables:
+        for variable in (*self.test.variables, *self.test.cells):
             final: Any = self.question.values.get(variable.name)
+            if final is None:
+                final = self.last_count.get(variable.name)
             if final is not None:
                 yield None, variable.name, self._sources(None, variable.name, final)
 
@@ -154,6 +156,8 @@ class Case(Statement):
         if self.question.status is not Status.COMPLETED or not self.script.empty:
             return None
         if self.test.queues and any(q.name in self.touching for q in self.test.queues):
+            return None
+        if any(event.access is Access.TAKE for event in self.events):
             return None
         if not all(isinstance(done, bool) for done in self.done):
             return None
@@ -288,6 +292,10 @@ class Case(Statement):
         for queue in self.test.queues:
             if queue.name in self.touching:
                 self._queue(queue)
+        for index, event in enumerate(self.events):
+            if event.access is Access.TAKE and self.done[index] is not False:
+                self._take(index)
+        self._stand_in_line()
         self._end()
         # A separate context, so that other questions cannot change the answer.
         context = z3.Context()
@@ -400,6 +408,56 @@ class Case(Statement):
         """RFC, rule 4: a dequeue takes the oldest element; no enqueue exceeds the capacity."""
         _Queue(self, queue).constrain()
 
+    def _required(self, index: int) -> Int:
+        """Return how many gradients a take requires."""
+        event = self.events[index]
+        return self._known(event.operands[0])[0] if event.operands else 1
+
+    def _take(self, index: int) -> None:
+        """Require that a take finds as many gradients as it requires."""
+        s, seen = self.script, self.seen[index]
+        assert seen is not None
+        s.require(s.implies(self.done[index], s.neg(s.less(seen[1][0], self._required(index)))))
+
+    def _takes(self) -> list[tuple[int, int]]:
+        """Return each take with its event of joining the line: the join, then the take."""
+        return [
+            (event.after[0], index)
+            for index, event in enumerate(self.events)
+            if event.access is Access.TAKE
+        ]
+
+    def _stand_in_line(self) -> None:
+        """Require that takes leave the line in the order in which they have joined it."""
+        s = self.script
+        for join, _ in self._takes():
+            s.require(s.implies(self.done[join], s.neg(self._fails(join))))
+        for (join, take), (other, later) in combinations(self._takes(), 2):
+            names = self.events[take].variables, self.events[later].variables
+            if names[0] != names[1]:
+                continue
+            both = s.conj((self.done[join], self.done[other]))
+            apart = (self._earlier(join, other), self._earlier(other, join))
+            s.require(s.implies(both, s.disj(apart)))
+            for (a, ahead), (b, behind) in (
+                ((join, take), (other, later)),
+                ((other, later), (join, take)),
+            ):
+                holds_up = s.conj((self.done[behind], self.done[a], self._earlier(a, b)))
+                gone = s.conj((self.done[ahead], self._earlier(ahead, behind)))
+                s.require(s.implies(holds_up, gone))
+
+    def _could_take(self, index: int) -> Bool:
+        """Return the condition that a take at the head of the line finds enough in the end."""
+        s, event = self.script, self.events[index]
+        (count,) = self.last_count[event.variables[1]] or (0,)
+        ahead = [
+            s.conj((self.done[join], s.neg(self.done[take]), self._earlier(join, event.after[0])))
+            for join, take in self._takes()
+            if take != index and self.events[take].variables == event.variables
+        ]
+        return s.conj((s.neg(s.disj(ahead)), s.neg(s.less(count, self._required(index)))))
+
     def _end(self) -> None:
         """Require that an incomplete order ends blocked or failed, as the question says."""
         s = self.script
@@ -449,6 +507,8 @@ class Case(Statement):
                 queue.has_space() if event.access is Access.ENQUEUE else queue.has_element()
             )
             possible = s.disj((queue.closed(), possible_now))
+        elif event.access is Access.TAKE:
+            possible = self._could_take(index)
         return s.conj((self._could(index), possible))
 
     def _fails(self, index: int) -> Bool:
@@ -462,6 +522,8 @@ class Case(Statement):
                 for name in event.variables
                 if name in self.empty
             )
+        if event.access is Access.JOIN:
+            return self.script.less(self._known(event.operands[0])[0], 1)
         if event.access not in (Access.ENQUEUE, Access.DEQUEUE):
             return False
         queue = _Queue(self, next(q for q in self.test.queues if q.name == event.variables[0]))

@@ -46,7 +46,14 @@ from litmusfuzz.corpus.model import (
     nesting,
     steps,
 )
-from litmusfuzz.corpus.ops import CLUSTER, HandleAttrs, Kind, MalformedTest, SectionAttrs
+from litmusfuzz.corpus.ops import (
+    CLUSTER,
+    AccumulatorUse,
+    HandleAttrs,
+    Kind,
+    MalformedTest,
+    SectionAttrs,
+)
 from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster, OpFails, TestTooLarge
 from litmusfuzz.oracles.model import FRONT_ENDS, Axiom
 
@@ -88,6 +95,12 @@ class Access(Enum):
 
     SIZE = "size"
     CLOSE = "close"
+
+    JOIN = "join"
+    """A take joins the line of an accumulator."""
+
+    TAKE = "take sum"
+    """Takes an accumulator's sum; possible for the head of the line while the count is enough."""
 
     SNAPSHOT = "snapshot"
     """Reads all variables of a cluster."""
@@ -419,10 +432,7 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
     found: set[str] = set()
 
     def blocks(node: Node) -> bool:
-        return any(
-            each.definition.puts or each.definition.takes or isinstance(each.attrs, SectionAttrs)
-            for each in all_nodes([node])
-        )
+        return any(each.definition.blocks for each in all_nodes([node]))
 
     def visit(nodes: tuple[Node, ...], late: set[str], *, top: bool = False) -> None:
         """`late` has the values that come into the body and may never be there."""
@@ -579,6 +589,8 @@ class _Unfolder:
         self.ints = 0
         for variable in test.variables:
             self.spend(test.size_of(variable.shape) // KEPT_IN_A_PART)
+        for cell in test.cells:
+            self.spend(test.size_of(cell.shape) // KEPT_IN_A_PART)
         for queue in test.queues:
             self.spend(len(queue.init) * test.size_of(queue.shape) // KEPT_IN_A_PART)
         self.first_members = {each.members[0]: each for each in test.clusters}
@@ -1003,7 +1015,53 @@ class _Unfolder:
             return {node.name: done_when}
         if kind is Kind.QUEUE:
             return {node.name: self.queue_op(node, inputs, waits, frame)}
+        if kind is Kind.ACCUMULATOR:
+            return {node.name: self.accumulator_op(node, inputs, waits, frame)}
         return {node.name: self.on_variables(node, inputs, waits, frame)}
+
+    def accumulator_op(
+        self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame
+    ) -> int:
+        """Add the events of an op on an accumulator, each on some of its cells.
+
+        References
+        ----------
+        semantics.md, section 2, "Accumulators".
+        """
+        accumulator = self.test.accumulator(node)
+        cells = (accumulator.sum.name, accumulator.count.name, accumulator.step.name)
+        line = accumulator.line
+        use = node.definition.accumulator
+        axioms = self.model.axioms
+
+        def event(
+            access: Access,
+            touched: tuple[str, ...],
+            operands: tuple[int, ...] = inputs,
+            after: tuple[int, ...] = (),
+        ) -> int:
+            key = (node.name, access.value)
+            if key not in self.single:
+                self.single[key] = replace(node, resources=touched)
+            return self.event(
+                *(frame, self.single[key], access, touched, inputs + waits),
+                after=after,
+                operands=operands,
+            )
+
+        if use is AccumulatorUse.APPLY:
+            # Without its local step, a gradient is never stale.
+            done = event(Access.UPDATE, cells, inputs if Axiom.STALE in axioms else inputs[1:])
+        elif use is AccumulatorUse.COUNT:
+            done = event(Access.READ, cells[1:2])
+        elif use is AccumulatorUse.STEP:
+            done = event(Access.WRITE, cells[2:])
+        else:
+            # Without its number, a take wants one gradient.
+            needed = inputs if Axiom.ENOUGH in axioms else ()
+            joined = (event(Access.JOIN, (line,)),)
+            done = event(Access.TAKE, (*cells, line), needed, joined)
+        return self.token(Result(done))
 
     def on_variables(
         self, node: Node, inputs: tuple[int, ...], waits: tuple[int, ...], frame: _Frame

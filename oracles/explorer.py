@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Never
 
-from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import AccumulatorUse, Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.pure.definition import Fails, Undefined
 from litmusfuzz.oracles import _explorer, sequential
@@ -104,9 +104,18 @@ _ACCESSES: Final = {
 _CHECK: Final = len(_ACCESSES)
 _STATE: Final = _CHECK + 1
 """Number of the access of `Kind.STATE`."""
+_LINE: Final = {Access.JOIN: _STATE + 1, Access.TAKE: _STATE + 2}
+"""Numbers of the accesses to the line of an accumulator."""
 _OPTIONAL: Final = -2
 _NO_VALUE: Final = (Kind.READ, Kind.STATE, Kind.QUEUE, Kind.SECTION, Kind.CLUSTER)
 """Kinds of op that need no arithmetic."""
+_ACCUMULATOR_OPS: Final = {
+    AccumulatorUse.APPLY: "ResourceAccumulatorApplyGradient",
+    AccumulatorUse.TAKE: "NoOp",
+    AccumulatorUse.COUNT: "NoOp",
+    AccumulatorUse.STEP: "AssignVariableOp",
+}
+"""Arithmetic of an op on an accumulator's cells."""
 _NO_CAPACITY: Final = 1 << 30
 _CONST, _RESULT, _PURE, _PICK, _FINISHED, _HELD, _STACK, _SEEN, _STORED = range(9)
 
@@ -163,8 +172,7 @@ class Explorer:
         self._cores: list[_Core] = []
         self._too_large = False
         # A stricter executor yields no other outcomes, unless some op can block.
-        blocks = {"queues", "critical sections"} & test.features
-        self._strict = strictnesses(test, model) if blocks and not loosest else iter([{}])
+        self._strict = strictnesses(test, model) if test.blocks and not loosest else iter([{}])
         try:
             self._core(0)
         except TestTooLarge:
@@ -405,18 +413,19 @@ class _Encoder:
         self.test = test
         self.unfolding = unfold(test, model, strictness)
         self.events: tuple[Event, ...] = self.unfolding.events
-        names = [v.name for v in test.variables]
+        names = [v.name for v in (*test.variables, *test.cells)]
         names += [queue.name for queue in test.queues]
         names += [mutex.name for mutex in test.mutexes]
+        names += [name for each in test.accumulators for name in (each.step.name, each.line)]
         self.places = {name: place for place, name in enumerate(names)}
-        self.initial = [test.initial(v) for v in test.variables]
+        self.initial = [test.initial(v) for v in (*test.variables, *test.cells)]
         self.nodes: list[Node] = []  # by number of the op
         self.ops: list[_explorer._Op] = []
         self.errors: dict[str, NoAllowedSet] = {}  # by node: why it has no value in some order
         self.numbers: dict[int, int] = {}  # a node's id, which is quicker than its hash
 
     def load(self) -> _explorer.Oracle:
-        events = [self.event(event) for event in self.events]
+        events = [self.event(number, event) for number, event in enumerate(self.events)]
         events += [self.check(check) for check in self.unfolding.checks]
         tokens = [self.token(token) for token in self.unfolding.tokens]
         axioms = self.unfolding.axioms
@@ -429,9 +438,10 @@ class _Encoder:
         ]
         observed = [token for _, token, _ in self.unfolding.observed]
         ended = [token for _, _, token in self.unfolding.observed]
-        mutexes = len(self.test.mutexes)
+        # As a mutex, the step and the line of an accumulator are 0 at first, and not shown.
+        hidden = len(self.test.mutexes) + 2 * len(self.test.accumulators)
         return _explorer.load(
-            *(self.initial, queues, mutexes, self.ops, events, tokens, observed, ended),
+            *(self.initial, queues, hidden, self.ops, events, tokens, observed, ended),
             Axiom.FIFO in axioms,
             Axiom.PREDICATES not in axioms,
         )
@@ -447,10 +457,15 @@ class _Encoder:
             parts, ints = parts // max(1, count), ints // max(1, count)
         return 1 + count * (count // 64) // 1024 + (parts + ints) // 16384
 
-    def event(self, event: Event) -> _explorer._Event:
-        access = _ACCESSES[event.access]
+    def event(self, number: int, event: Event) -> _explorer._Event:
+        access = _LINE.get(event.access) or _ACCESSES[event.access]
+        if event.node.definition.kind is Kind.STATE:
+            access = _STATE
+        part = event.part if event.node.definition.several else -1
+        if event.access in _LINE:  # the number of the join, from 1
+            part = 1 + (event.after[0] if event.access is Access.TAKE else number)
         return (
-            _STATE if event.node.definition.kind is Kind.STATE else access,
+            access,
             self.op(event.node),
             [self.places[name] for name in event.variables],
             [self.places[name] for name in event.node.resources],
@@ -458,7 +473,7 @@ class _Encoder:
             event.after,
             event.operands,
             list(event.guards),
-            event.part if event.node.definition.several else -1,
+            part,
         )
 
     def check(self, check: Check) -> _explorer._Event:
@@ -525,6 +540,8 @@ class _Encoder:
         nesterov = isinstance(attrs, MomentumAttrs) and attrs.use_nesterov
         nothing = node.definition.kind in _NO_VALUE  # unless a function is given
         name = "NoOp" if nothing else node.op
+        if node.definition.accumulator is not None:
+            name = _ACCUMULATOR_OPS[node.definition.accumulator]
         function = None
         if node.definition.meaning is not None:
             function = self.function(node)
@@ -550,7 +567,7 @@ class _Encoder:
         if not node.resources:
             return 1
         place = self.places[node.resources[0]]
-        if place >= len(self.initial):
+        if place >= len(self.test.variables):
             return 1
         shape = self.test.variables[place].shape
         return self.test.size_of(shape) // shape[0] if shape else 1

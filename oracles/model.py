@@ -42,6 +42,14 @@ class Axiom(StrEnum):
     """RFC, rule 4: an enqueue on a full queue comes after a dequeue that freed a
     slot. Without it queues are unbounded."""
 
+    STALE = "stale gradients are dropped"
+    """semantics.md, 2, "Accumulators": a gradient whose local step is below the accumulator's
+    step is dropped. Without it every gradient is added and counted."""
+
+    ENOUGH = "enough gradients"
+    """semantics.md, 2, "Accumulators": a take waits until the count is what it requires.
+    Without it a take waits for one gradient."""
+
     PREDICATES = "predicates"
     """semantics.md, 3, "Loops": instances of a branch or body come after the
     predicate that chooses it. Without it they may come before the predicate, if

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from litmusfuzz.corpus.model import (
@@ -31,13 +32,23 @@ from litmusfuzz.corpus.model import (
     pruned,
     steps,
 )
-from litmusfuzz.corpus.ops import CLUSTER, Kind, SectionAttrs
+from litmusfuzz.corpus.ops import CLUSTER, AccumulatorUse, Kind, SectionAttrs
 from litmusfuzz.oracles.events import QUEUE_ACCESSES, Access, Strictness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import Queue, Run
+
+_ON_ACCUMULATORS: Final = MappingProxyType(
+    {
+        AccumulatorUse.APPLY: (Access.UPDATE,),
+        AccumulatorUse.TAKE: (Access.JOIN, Access.TAKE),
+        AccumulatorUse.COUNT: (Access.READ,),
+        AccumulatorUse.STEP: (Access.WRITE,),
+    }
+)
+"""Events of an op on an accumulator, one after another."""
 
 
 class Countable(Protocol):
@@ -345,6 +356,13 @@ class _Walker:
         if kind is Kind.QUEUE:
             for _ in range(self.test.elements(node)):
                 waits = self.event(node, QUEUE_ACCESSES[node.op], node.resources, waits)
+            return {node.name: self.value(waits)}
+        if kind is Kind.ACCUMULATOR:
+            # Nothing here holds up a take: each order that ends blocked is part of one counted.
+            use = node.definition.accumulator
+            assert use is not None
+            for access in _ON_ACCUMULATORS[use]:
+                waits = self.event(node, access, node.resources, waits)
             return {node.name: self.value(waits)}
         if kind is not Kind.WRITE:
             waits = self.group(node, Access.READ, waits)

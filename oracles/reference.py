@@ -76,9 +76,8 @@ def allowed_outcomes(
     test, gradients = sequential.gradients_apart(test, model)
     found: dict[Outcome, Witness] = {}
     orders = 0
-    blocks = {"queues", "critical sections"} & test.features
     for number, strictness in enumerate(strictnesses(test, model)):
-        if number and not blocks:
+        if number and not test.blocks:
             break  # a stricter executor yields nothing more, unless some op can block
         try:
             walk = _Walk(test, model, strictness)
@@ -184,7 +183,9 @@ class _Walk:
         self.test = test
         self.unfolding = unfold(test, model, strictness)
         self.events = self.unfolding.events
-        self.memory: dict[str, Any] = {v.name: test.initial(v) for v in test.variables}
+        cells = [cell for each in test.accumulators for cell in (each.sum, each.count, each.step)]
+        self.memory: dict[str, Any] = {v.name: test.initial(v) for v in (*test.variables, *cells)}
+        self.memory |= {each.line: () for each in test.accumulators}
         self.row_size = {
             v.name: test.size_of(v.shape) // v.shape[0] if v.shape else 1 for v in test.variables
         }
@@ -353,13 +354,24 @@ class _Walk:
             return self.fails(event) or len(held) < self.capacity[event.variables[0]]
         if event.access is Access.DEQUEUE:
             return self.fails(event) or len(held) > 0
+        if event.access is Access.TAKE:
+            return self.may_take(event)
         return True
+
+    def may_take(self, event: Event) -> bool:
+        """Return True if an accumulator has enough gradients for the head of its line."""
+        _, count, _, line = event.variables
+        required = self.values(event.operands)[event.operands[0]][0] if event.operands else 1
+        first = self.memory[line][0] == event.after[0]
+        return first and bool(self.memory[count][0] >= required)
 
     def fails(self, event: Event) -> bool:
         """Return True if the op ends in an error instead."""
         if event.access in (Access.READ, Access.UPDATE):
             needs_value = event.node.definition.kind is not Kind.STATE
             return needs_value and any(not self.memory[name] for name in event.variables)
+        if event.access is Access.JOIN:
+            return self.values(event.operands)[event.operands[0]][0] <= 0
         if event.variables[0] not in self.closed:
             return False
         empty = not self.memory[event.variables[0]]
@@ -401,6 +413,10 @@ class _Walk:
                 value, flag = event.operands[2 * i : 2 * i + 2]
                 if self.holds(flag):
                     self.memory[target] = self.values([value])[value]
+        elif event.access is Access.JOIN:
+            self.memory[name] = (*self.memory[name], index)
+        elif event.access is Access.TAKE:
+            self.take(index)
         elif event.access in (Access.ACQUIRE, Access.RELEASE):
             self.memory[name] = event.access is Access.ACQUIRE
         elif event.access is Access.ENQUEUE:
@@ -416,6 +432,15 @@ class _Walk:
             self.seen[index] = [(len(self.memory[name]),)]
         elif event.access is Access.CLOSE:
             self.closed.add(name)
+
+    def take(self, index: int) -> None:
+        """Take an accumulator's sum: sum and count are empty, the step is one more."""
+        total, count, step, line = self.events[index].variables
+        self.seen[index] = [self.memory[total]]
+        self.memory[total] = (0,) * len(self.memory[total])
+        self.memory[count] = (0,)
+        self.memory[step] = (self.memory[step][0] + 1,)
+        self.memory[line] = self.memory[line][1:]
 
     def write(self, index: int) -> None:
         """Store the result of a write, or of the write of an update."""
@@ -435,7 +460,7 @@ class _Walk:
         """Return the values that a write or update stores in its resources."""
         if node.definition.computed:
             return [called(node, self.test.call(node), [*saw, *operands])]
-        return written(node, saw, operands, self.row_size[node.resources[0]])
+        return written(node, saw, operands, self.row_size.get(node.resources[0], 1))
 
     def values(self, wanted: Iterable[int]) -> dict[int, Ints]:
         """Compute the values of the given tokens, which are ready, and of their parts."""
@@ -473,7 +498,7 @@ class _Walk:
             event = self.events[token.event]
             if event.node.definition.kind is Kind.STATE:
                 values[index] = (int(bool(self.seen[token.event][0])),)
-            elif event.access in (Access.READ, Access.DEQUEUE, Access.SIZE):
+            elif event.access in (Access.READ, Access.DEQUEUE, Access.SIZE, Access.TAKE):
                 (saw,) = self.seen[token.event]
                 row = self.row_size.get(event.variables[0], 1)
                 values[index] = gathered(event.node, saw, row)

@@ -45,8 +45,11 @@ if TYPE_CHECKING:
 
 INITIAL: Final = -1
 """Index of the imaginary write of a variable's initial contents."""
-READS: Final = (Access.READ, Access.UPDATE, Access.SNAPSHOT)
-_WRITES: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK)
+READS: Final = (Access.READ, Access.UPDATE, Access.SNAPSHOT, Access.TAKE)
+_WRITES: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK, Access.TAKE)
+
+
+_RETURNING: Final = (Access.READ, Access.DEQUEUE, Access.SIZE, Access.TAKE)
 
 
 class Undecided(Exception):
@@ -135,11 +138,11 @@ class Statement:
         self.math = Arithmetic(self.script)
         self.applications: dict[tuple[Call, tuple[Ints, ...]], Application] = {}
         self.fails: dict[int, Bool] = {}  # by token of a pure op: whether it has no value
-        self.initial: dict[str, Ints] = {v.name: test.initial(v) for v in test.variables}
-        self.size = {v.name: test.size_of(v.shape) for v in test.variables}
-        self.row = {
-            v.name: self.size[v.name] // v.shape[0] if v.shape else 1 for v in test.variables
-        }
+        steps = (each.step for each in test.accumulators)
+        cells = (*test.variables, *test.cells, *steps)
+        self.initial: dict[str, Ints] = {v.name: test.initial(v) for v in cells}
+        self.size = {v.name: test.size_of(v.shape) for v in cells}
+        self.row = {v.name: self.size[v.name] // v.shape[0] if v.shape else 1 for v in cells}
         self.empty = {v.name for v in test.variables if v.init is None}
         """Variables that have no value until they are written."""
         self.touching: dict[str, list[int]] = {}
@@ -152,6 +155,10 @@ class Statement:
         self.value: list[Ints | None] = []
         self.ready: list[Bool] = []
         self.time: list[_Time] = []
+        self.last_count = {
+            each.count.name: self._last_count(each.count.name) for each in test.accumulators
+        }
+        """The final count of each accumulator, where the question depends on it."""
         self.done: list[Bool] = []
         self.dead: list[Bool] = []
         self.seen: list[list[Ints] | None] = []
@@ -213,7 +220,11 @@ class Statement:
         tokens += [check.token for check in self.unfolding.checks]
         # Whether such a read fails depends on the writes before it, even if nobody needs its value.
         for number, each in enumerate(self.events):
-            if each.access in READS and not self.empty.isdisjoint(each.variables):
+            if each.access in (Access.JOIN, Access.TAKE):  # the count lets a take go on
+                tokens += each.operands
+            if each.access is Access.TAKE or (
+                each.access in READS and not self.empty.isdisjoint(each.variables)
+            ):
                 self.reads.add(number)
                 self.contents.update(each.variables)
         names = list(self.contents)
@@ -275,6 +286,13 @@ class Statement:
                     places = touched(gathers, self.row[gathers.resources[0]])
                 place = token.place if isinstance(token, Seen) else 0
                 self.given[token.event, place] = dict(zip(places, wanted, strict=False))
+
+    def _last_count(self, name: str) -> Ints | None:
+        given: Any = self.question.values.get(name)
+        if given is not None or self.question.status is not Status.BLOCKED:
+            return given
+        # Whether a take that waits could go on depends on it.
+        return (self.script.integer(),) if name in self.contents else None
 
     def _unknown(self, index: int, place: int, size: int) -> Ints:
         """Return the value that an event saw at `place`: given by the outcome, or unknowns."""
@@ -388,7 +406,7 @@ class Statement:
     def _returned(self, index: int) -> Ints | None:
         """Return the result of an event, from the values that it saw."""
         seen, event = self.seen[index], self.events[index]
-        if seen is None or event.access not in (Access.READ, Access.DEQUEUE, Access.SIZE):
+        if seen is None or event.access not in _RETURNING:
             return None
         if event.node.definition.kind is Kind.STATE:
             return seen[0]
@@ -524,7 +542,7 @@ class Statement:
         if event.access not in READS:
             return None
         saw: list[Ints] = []
-        for place, name in enumerate(event.variables):
+        for place, name in enumerate(self.cells_of(event)):
             size = 1 if event.node.definition.kind is Kind.STATE else self.size[name]
             sources = self._writes_before(index, name)
             (only,) = sources if len(sources) == 1 else (index,)
@@ -536,6 +554,10 @@ class Statement:
             else:
                 saw.append(self._unknown(index, place, size))
         return saw
+
+    def cells_of(self, event: Event) -> tuple[str, ...]:
+        """Return what an event reads or writes that has a value: all but the line of takes."""
+        return event.variables[:3] if event.access is Access.TAKE else event.variables
 
     def _shown(self, write: int, name: str, read: int | None) -> Ints:
         """Return what a read, or (None) the outcome, shows of a variable after a write.
@@ -560,6 +582,12 @@ class Statement:
             return {name: self._known(_written(event, name)[0]) for name in names}
         if event.access not in _WRITES:
             return {}
+        if event.access is Access.TAKE:
+            seen = self.seen[index]
+            assert seen is not None
+            total, count, step, *_ = event.variables
+            more = self.script.add(seen[2][0], 1)
+            return {total: (0,) * self.size[total], count: (0,), step: (more,)}
         readers = (index,) if event.access is Access.UPDATE else event.after
         saw = [each for reader in readers for each in self.seen[reader] or ()]
         made = zip(event.node.resources, self._made(event.node, saw, event.operands), strict=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.ops import MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import AccumulatorUse, MomentumAttrs, RowsAttrs, SliceAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -321,13 +321,28 @@ class Arithmetic:
             return self._momentum(node, saw, operands, ahead=node.attrs.use_nesterov)
         if isinstance(node.attrs, (RowsAttrs, SliceAttrs)):
             return (self._scattered(node, saw[0], operands[0], row),)
-        if node.op == "AssignVariableOp":
+        if node.op == "AssignVariableOp" or node.definition.accumulator is AccumulatorUse.STEP:
             return (operands[0],)
+        if node.definition.accumulator is AccumulatorUse.APPLY:
+            return self._accumulated(saw, operands)
         if node.op == "ResourceApplyGradientDescent":
             rate, gradient = operands
             return (self._each("Sub", saw[0], self._each("Mul", rate, gradient)),)
         change = {"AssignAddVariableOp": "AddV2", "AssignSubVariableOp": "Sub"}[node.op]
         return (self._each(change, saw[0], operands[0]),)
+
+    def _accumulated(self, saw: Sequence[Ints], operands: Sequence[Ints]) -> tuple[Ints, ...]:
+        """A gradient is added and counted, unless its local step is less than the step."""
+        s = self.script
+        total, (count,), (step,) = saw
+        *local, gradient = operands
+        stale = bool(local) and s.less(local[0][0], step)
+        added = self._each("AddV2", total, gradient)
+        return (
+            tuple(s.choose(stale, old, new) for old, new in zip(total, added, strict=True)),
+            (s.choose(stale, count, s.add(count, 1)),),
+            (step,),
+        )
 
     def _momentum(
         self, node: Node, saw: Sequence[Ints], operands: Sequence[Ints], *, ahead: bool

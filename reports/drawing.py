@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import (
+    Accumulator,
     LoopAttrs,
     Queue,
     Variable,
@@ -84,6 +85,8 @@ def _declaration(resource: Resource) -> str:
     elif isinstance(resource, Queue):
         elements = ", ".join(literal(each) for each in resource.init)
         content = f"queue of {resource.capacity} {resource.type} = [{elements}]"
+    elif isinstance(resource, Accumulator):
+        content = f"accumulator of {resource.type}"
     return f"{resource.name}: {content}{on_device(resource)}"
 
 

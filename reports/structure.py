@@ -211,6 +211,10 @@ class Structure:
             return f"{node.name}: lock {node.resources[0]} around {members}"
         target = self.target(node) + _rows(node)
         result = self.test.types[node.name] is not None
+        if node.definition.on == "accumulator":
+            op = node.op.removeprefix("ResourceAccumulator")
+            given = [self.expression(name) for name in node.inputs]
+            return f"{node.name}{' = ' if result else ': '}{target}.{op}({', '.join(given)})"
         if node.definition.on == "queue":
             op = node.op.removeprefix("Queue").removesuffix("V2")
             given = [self.expression(name) for name in node.inputs]

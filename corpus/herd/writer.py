@@ -196,7 +196,7 @@ class _Writer:
         if test.mutexes or test.queues:
             what = "critical sections" if test.mutexes else "queues"
             raise DoesNotFit(f"{what} are not herd's")
-        for feature in ("clusters", "placeholders", "uninitialized variables"):
+        for feature in ("accumulators", "clusters", "placeholders", "uninitialized variables"):
             if feature in test.features:
                 raise DoesNotFit(f"{feature} are not herd's")
         for variable in test.variables:

@@ -31,7 +31,7 @@ from litmusfuzz.corpus.model.order import (
     steps,
     steps_before,
 )
-from litmusfuzz.corpus.model.resources import Mutex, Queue, Resource, Variable
+from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Resource, Variable
 from litmusfuzz.corpus.model.test import FEATURES, LitmusTest
 from litmusfuzz.corpus.model.traversal import (
     Level,
@@ -62,6 +62,7 @@ __all__ = [
     "MAX_NESTING",
     "MAX_NODES",
     "MAX_VARIABLES",
+    "Accumulator",
     "Body",
     "BranchAttrs",
     "CallAttrs",

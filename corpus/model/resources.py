@@ -1,4 +1,4 @@
-"""Resources of a test: variables, mutexes and queues."""
+"""Resources of a test: variables, mutexes, queues and accumulators."""
 
 from __future__ import annotations
 
@@ -64,4 +64,47 @@ class Queue:
         return TensorType(self.dtype, self.shape)
 
 
-Resource = Variable | Mutex | Queue
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """An accumulator of gradients, empty at first, at global step 0.
+
+    `dtype` and `shape` describe one gradient, and the sum of gradients, which a take returns.
+
+    References
+    ----------
+    semantics.md, section 2, "Accumulators"; TensorFlow's ``ResourceConditionalAccumulator`` with
+    the reduction ``SUM``.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    device: str = ""
+
+    @property
+    def type(self) -> TensorType:
+        """dtype and shape of a gradient."""
+        return TensorType(self.dtype, self.shape)
+
+    @property
+    def sum(self) -> Variable:
+        """The cell of the sum of the gradients; an outcome shows it by its name."""
+        return Variable(f"{self.name}.sum", self.dtype, self.shape)
+
+    @property
+    def count(self) -> Variable:
+        """The cell of the number of gradients; an outcome shows it by its name."""
+        return Variable(f"{self.name}.count", "int32", ())
+
+    @property
+    def step(self) -> Variable:
+        """The cell of the global step."""
+        return Variable(f"{self.name}.step", "int64", ())
+
+    @property
+    def line(self) -> str:
+        """Name of the line of takes that have joined and not yet taken."""
+        return f"{self.name}.line"
+
+
+Resource = Variable | Mutex | Queue | Accumulator

@@ -24,6 +24,7 @@ from litmusfuzz.corpus.ops import (
     ConstAttrs,
     CountAttrs,
     Kind,
+    MalformedTest,
     PureAttrs,
     TensorType,
     expand,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
-    from litmusfuzz.corpus.model.resources import Mutex, Queue, Resource, Variable
+    from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Resource, Variable
     from litmusfuzz.corpus.pure.definition import Call
 
 FEATURES: Final = frozenset(
@@ -44,6 +45,7 @@ FEATURES: Final = frozenset(
         "several runs",
         "critical sections",
         "queues",
+        "accumulators",
         "conditionals",
         "loops",
         "calls",
@@ -82,6 +84,7 @@ class LitmusTest:
         A run stands after those that it comes after. If empty, each graph runs
         once, concurrently with the others, under its own name.
     clusters : tuple of Cluster
+    accumulators : tuple of Accumulator
 
     Raises
     ------
@@ -98,6 +101,7 @@ class LitmusTest:
     queues: tuple[Queue, ...] = ()
     client: tuple[Run, ...] = ()
     clusters: tuple[Cluster, ...] = ()
+    accumulators: tuple[Accumulator, ...] = ()
     types: Mapping[str, TensorType | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -137,7 +141,7 @@ class LitmusTest:
         object.__setattr__(self, "whole", whole)
         validation.check_texts(self.name, self.description)
         resources = validation.check_resources(
-            self.variables, self.mutexes, self.queues, whole=whole
+            self.variables, self.mutexes, self.queues, self.accumulators, whole=whole
         )
         types, bounds, failing = validation.check_graphs(self.graphs, resources, whole=whole)
         validation.check_client(self.client, self.graphs)
@@ -153,7 +157,10 @@ class LitmusTest:
         object.__setattr__(self, "failing", failing)
         validation.check_closes(self.graphs, self.runs)
         observed = validation.check_observe(self.observe, self.graphs, types, self.runs, parts)
-        contents: tuple[Variable | Queue, ...] = (*self.variables, *self.queues)
+        contents: tuple[Variable | Queue, ...] = (*self.variables, *self.cells, *self.queues)
+        for each in contents:
+            if each.name in observed:  # a run named as an accumulator
+                raise MalformedTest(f"{each.name!r} is a node and an accumulator's", ("observe",))
         shown = observed | {each.name: each.type for each in contents}
         shown |= {each.gradient_key: each.type for each in self.variables if each.gradient}
         object.__setattr__(self, "shown", MappingProxyType(shown))
@@ -171,8 +178,13 @@ class LitmusTest:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """Variables, mutexes and queues."""
-        return (*self.variables, *self.mutexes, *self.queues)
+        """Variables, mutexes, queues and accumulators."""
+        return (*self.variables, *self.mutexes, *self.queues, *self.accumulators)
+
+    @property
+    def cells(self) -> tuple[Variable, ...]:
+        """Sum and count of each accumulator: what an outcome shows of it."""
+        return tuple(cell for each in self.accumulators for cell in (each.sum, each.count))
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -188,8 +200,8 @@ class LitmusTest:
 
     @property
     def blocks(self) -> bool:
-        """True if an op may have to wait for a mutex or a queue."""
-        return bool(self.mutexes or self.queues)
+        """True if an op may have to wait for a mutex, a queue or an accumulator."""
+        return bool(self.mutexes or self.queues or self.accumulators)
 
     def elements(self, node: Node) -> int:
         """Elements that an op on a queue puts or takes one after another; 1 for another op."""
@@ -215,6 +227,8 @@ class LitmusTest:
             found.add("critical sections")
         if self.queues:
             found.add("queues")
+        if self.accumulators:
+            found.add("accumulators")
         kinds = {node.definition.kind for node in self.nodes}
         if Kind.BRANCH in kinds:
             found.add("conditionals")
@@ -271,7 +285,7 @@ class LitmusTest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Keys of an outcome, in order: observed nodes, variables, queues, gradients."""
+        """Keys of an outcome, in order: observed nodes, variables, accumulators, queues, gradients."""
         return tuple(self.shown)
 
     def type_of(self, name: str) -> TensorType:
@@ -279,6 +293,10 @@ class LitmusTest:
         kind = self.shown.get(name) or self.types[name]
         assert kind is not None, name
         return kind
+
+    def accumulator(self, node: Node) -> Accumulator:
+        """The accumulator of an op on one."""
+        return next(each for each in self.accumulators if each.name == node.resources[0])
 
     def call(self, node: Node) -> Call:
         """The call of an op that one function defines, on model values.

@@ -25,7 +25,7 @@ from litmusfuzz.corpus.model.graph import (
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import nesting, path_between, pruned, steps
-from litmusfuzz.corpus.model.resources import Queue, Variable
+from litmusfuzz.corpus.model.resources import Accumulator, Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, levels
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -64,7 +64,9 @@ MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
 MAX_NESTING: Final = 8
 """Bodies inside each other. A file with more could not be read again: its maps are nested too."""
-_NOT_CLUSTERED: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE, Kind.STATE)
+_NOT_CLUSTERED: Final = (
+    *(Kind.QUEUE, Kind.ACCUMULATOR, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE, Kind.STATE),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +334,7 @@ class _Checker:
                 raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
             if name in node.resources[:position]:
                 raise MalformedTest(f"{name!r} stands twice", ("resources", position))
-            if isinstance(resource, (Variable, Queue)):
+            if isinstance(resource, (Variable, Queue, Accumulator)):
                 types.append(resource.type)
         if node.handle:
             types = types[:1]  # all are of one type
@@ -598,15 +600,21 @@ def check_resources(
     variables: tuple[Variable, ...],
     mutexes: tuple[Mutex, ...],
     queues: tuple[Queue, ...],
+    accumulators: tuple[Accumulator, ...] = (),
     *,
     whole: bool,
 ) -> dict[str, Resource]:
     """Refuse malformed resources; return the resources by name."""
-    if not (variables or mutexes or queues):
+    if not (variables or mutexes or queues or accumulators):
         raise MalformedTest("a test has at least one resource", ("variables",))
     resources: dict[str, Resource] = {}
     listed: tuple[Resource, ...]
-    for kind, listed in (("variables", variables), ("mutexes", mutexes), ("queues", queues)):
+    for kind, listed in (
+        ("variables", variables),
+        ("mutexes", mutexes),
+        ("queues", queues),
+        ("accumulators", accumulators),
+    ):
         if len(listed) > MAX_VARIABLES:
             raise MalformedTest(f"more than {MAX_VARIABLES}: {len(listed)}", (kind,))
         for each in listed:
@@ -625,6 +633,8 @@ def check_resources(
                         raise MalformedTest(message, ("gradient",))
                 elif isinstance(each, Queue):
                     _check_queue(each, whole=whole)
+                elif isinstance(each, Accumulator):
+                    check_shape(each.shape, each.dtype, FLOATS)
             except MalformedTest as error:
                 raise MalformedTest(error.message, (*path, *error.path)) from None
             resources[each.name] = each

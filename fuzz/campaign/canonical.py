@@ -322,6 +322,9 @@ class _ColouredGraph:
             colour: tuple[object, ...] = ("variable", variable.dtype, variable.shape)
             colour += ("gradient",) if variable.gradient else ()
             self._holder(("resource", variable.name), held, *colour, variable.device)
+        for each in test.accumulators:
+            colour = ("accumulator", each.dtype, each.shape, each.device)
+            self._vertex("resource", each.name, *colour)
         for queue in test.queues:
             held = test.initial_elements(queue)
             colour = ("queue", queue.dtype, queue.shape, queue.capacity)
@@ -632,6 +635,7 @@ class _RewrittenTest:
             old,
             variables=tuple(map(self._variable, self._sorted("resource", old.variables))),
             mutexes=self._sorted("resource", old.mutexes),
+            accumulators=self._sorted("resource", old.accumulators),
             queues=tuple(map(self._queue, self._sorted("resource", old.queues))),
             graphs=tuple(Graph(graph.name, self._level(graph.nodes)) for graph in graphs),
             client=tuple(replace(run, name=called[run.name]) for run in client),

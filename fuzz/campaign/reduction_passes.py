@@ -422,11 +422,12 @@ def _put(nodes: tuple[Node, ...], body: Body) -> Body:
 
 
 def merge_resources(test: LitmusTest) -> Iterator[Rewriter]:
-    """Merge two variables of one type, two mutexes, or two queues of one type."""
+    """Merge two variables of one type, two mutexes, two queues or two accumulators of one type."""
     pairs = [
         *((a.name, b.name) for a, b in combinations(test.variables, 2) if a.type == b.type),
         *((a.name, b.name) for a, b in combinations(test.mutexes, 2)),
         *((a.name, b.name) for a, b in combinations(test.queues, 2) if a.type == b.type),
+        *((a.name, b.name) for a, b in combinations(test.accumulators, 2) if a.type == b.type),
     ]
     for kept, gone in pairs:
         yield Rewriter.of(test).each_node(partial(_on, kept, gone))

@@ -27,6 +27,7 @@ _PREFIXES = {
     Kind.UPDATE: "w",
     Kind.SECTION: "s",
     Kind.QUEUE: "q",
+    Kind.ACCUMULATOR: "a",
     Kind.BRANCH: "branch",
     Kind.LOOP: "loop",
     Kind.CALL: "call",
@@ -85,6 +86,7 @@ class Naming:
             variables=tuple(replace(v, name=new(v.name)) for v in rewriter.variables),
             mutexes=tuple(replace(m, name=new(m.name)) for m in rewriter.mutexes),
             queues=tuple(replace(q, name=new(q.name)) for q in rewriter.queues),
+            accumulators=tuple(replace(a, name=new(a.name)) for a in rewriter.accumulators),
             graphs=tuple(
                 Graph(graph(g.name), tuple(renamed(n, names) for n in g.nodes))
                 for g in rewriter.graphs
@@ -152,6 +154,7 @@ def canonical_names(test: LitmusTest, kept: Collection[str] = ()) -> Naming:
         ("XYZ", "V", [v.name for v in rewriter.variables]),
         ("MN", "M", [m.name for m in rewriter.mutexes]),
         ("QP", "Q", [q.name for q in rewriter.queues]),
+        ("AB", "A", [a.name for a in rewriter.accumulators]),
     ):
         for i, old in enumerate(there):
             resources[old] = free(old, letters[i] if i < len(letters) else f"{prefix}{i}")
@@ -199,7 +202,8 @@ def permuted(test: LitmusTest, seed: int) -> LitmusTest:
 
     nodes = shuffled(node.name for node in test.nodes)
     resources = (
-        shuffled(each.name for each in kind) for kind in (test.variables, test.mutexes, test.queues)
+        shuffled(each.name for each in kind)
+        for kind in (test.variables, test.mutexes, test.queues, test.accumulators)
     )
     return Naming(nodes=nodes, resources={k: v for kind in resources for k, v in kind.items()}).of(
         test

@@ -202,7 +202,7 @@ def membership(
         return Verdict.FORBIDDEN, None
     test = explorer.test
     statuses = [Status.COMPLETED] if status is None else [status]
-    if status is None and {"queues", "critical sections"} & test.features:
+    if status is None and test.blocks:
         statuses.append(Status.BLOCKED)
     verdict = Verdict.FORBIDDEN
     for each in statuses:

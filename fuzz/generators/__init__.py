@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.generators import (
+    accumulators,
     calls,
     clusterable,
     clusters,
@@ -191,6 +192,13 @@ _TABLE: Final = (
         features=frozenset({"computed indices"}),
         ops=computed.NEEDED,
         rank=1,
+    ),
+    Family(
+        "accumulators",
+        accumulators.generate,
+        "gradients, takes and steps on accumulators; synchronous training with tokens in a queue",
+        features=frozenset({"accumulators"}),
+        ops=accumulators.NEEDED,
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

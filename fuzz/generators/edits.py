@@ -271,7 +271,9 @@ def other_lanes(rng: random.Random, test: LitmusTest) -> Edited:
     rewriter = Rewriter.of(test).each_node(widened)
     variables = tuple(replace(v, shape=shape) for v in rewriter.variables)
     queues = tuple(replace(q, shape=shape) for q in rewriter.queues)
-    return description, replace(rewriter, variables=variables, queues=queues)
+    accumulators = tuple(replace(a, shape=shape) for a in rewriter.accumulators)
+    changed = replace(rewriter, variables=variables, queues=queues, accumulators=accumulators)
+    return description, changed
 
 
 def other_bound(rng: random.Random, test: LitmusTest) -> Edited:

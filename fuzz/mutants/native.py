@@ -299,6 +299,56 @@ class OverCapacity(NativeMutant):
     defect = "over capacity"
 
 
+class StaleGradient(NativeMutant):
+    """An accumulator adds stale gradients.
+
+    Killed by a gradient after the step has advanced. Survives gradients of the present step.
+    """
+
+    name = "mutant/stale-gradient"
+    defect = "stale gradient"
+
+
+class GradientTwice(NativeMutant):
+    """An accumulator adds each gradient twice, and counts it once.
+
+    Killed by a take of one gradient. Survives where only counts are observed.
+    """
+
+    name = "mutant/gradient-twice"
+    defect = "gradient twice"
+
+
+class TooFewGradients(NativeMutant):
+    """A take goes on as soon as there is one gradient.
+
+    Killed by a take of two. Survives takes of one.
+    """
+
+    name = "mutant/too-few-gradients"
+    defect = "too few gradients"
+
+
+class KeptSum(NativeMutant):
+    """A take empties the count, and keeps the sum.
+
+    Killed by a take, whose accumulator then holds a sum. Survives where nothing is taken.
+    """
+
+    name = "mutant/kept-sum"
+    defect = "kept sum"
+
+
+class OldStep(NativeMutant):
+    """A take does not advance the accumulator's step.
+
+    Killed by a gradient of the old step after a take. Survives a take of all gradients.
+    """
+
+    name = "mutant/old-step"
+    defect = "old step"
+
+
 class LostWakeUp(NativeMutant):
     """Of several ops that wait for one queue or mutex, only one is woken.
 

@@ -119,7 +119,9 @@ _ON_PAIRS: Final = (
     *(Rule.NOT_COMPILABLE, Rule.SECTION, Rule.DEVICE, Rule.DIFFERENT_WAITS, Rule.UNSAFE_PAIR),
 )
 _WRITES: Final = (Kind.WRITE, Kind.UPDATE)
-_NEVER: Final = (Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE, Kind.STATE)
+_NEVER: Final = (
+    *(Kind.QUEUE, Kind.ACCUMULATOR, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE, Kind.STATE),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,13 +87,14 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
         variables=tuple(replace(each, device=lives[each.name]) for each in test.variables),
         mutexes=tuple(replace(each, device=lives[each.name]) for each in test.mutexes),
         queues=tuple(replace(each, device=lives[each.name]) for each in test.queues),
+        accumulators=tuple(replace(each, device=lives[each.name]) for each in test.accumulators),
         graphs=tuple(Graph(g.name, placing.body(g.nodes, {}, (), "")[0]) for g in test.graphs),
     )
 
 
 def devices_of(test: LitmusTest) -> tuple[str, ...]:
     """The devices of a placed test, in the order of their names."""
-    placed: list[Resource | Node] = [*test.variables, *test.mutexes, *test.queues]
+    placed: list[Resource | Node] = [*test.resources]
     placed += test.nodes
 
     def order(device: str) -> tuple[str, int]:
@@ -105,7 +106,9 @@ def devices_of(test: LitmusTest) -> tuple[str, ...]:
 
 def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
     """The device of each resource."""
-    resources: list[Resource] = [*test.variables, *test.queues, *test.mutexes]
+    resources: list[Resource] = [
+        *(*test.variables, *test.queues, *test.mutexes, *test.accumulators)
+    ]
     together = {each.name: {each.name} for each in resources}
     for node in test.nodes:
         _join(node.resources, together)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
 
-_BLOCKING: Final = (Kind.QUEUE, Kind.SECTION)
+_BLOCKING: Final = (Kind.QUEUE, Kind.ACCUMULATOR, Kind.SECTION)
 
 
 def waits(test: LitmusTest) -> dict[str, int]:

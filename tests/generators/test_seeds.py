@@ -59,6 +59,7 @@ def content(test: LitmusTest) -> str:
     """All that a test is but for its name and description."""
     parts = (
         *(test.variables, test.mutexes, test.queues),
+        *((test.accumulators,) if test.accumulators else ()),
         *(test.graphs, test.client, test.observe, test.clusters),
     )
     listed = [canonical(part) for part in parts]

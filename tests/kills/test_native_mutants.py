@@ -34,6 +34,7 @@ SB = "X=1; r0=Y || Y=1; r1=X"
 MP = "X=1; Y=2 || r0=Y; r1=X"
 WIDE: dict[str, Any] = {"shape": (1, 4096)}
 QUEUE: dict[str, Any] = {"queues": {"Q": 1}}
+ACCUMULATOR: dict[str, Any] = {"dtype": "float32", "accumulators": "A"}
 ONE: dict[str, Any] = {"client": "a:main fetch r0"}
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 
@@ -97,6 +98,31 @@ KILLS = [
         mutants.LastInFirstOut,
         Shape("Q!1; Q!2; r0=Q?", {"queues": {"Q": 2}}),
         Shape("Q!1; r0=Q?; Q!2; r1=Q?", QUEUE),
+    ),
+    Kill(
+        mutants.StaleGradient,
+        Shape("A<<1; r0=A>>1; A<<2; r1=count A", ACCUMULATOR),
+        Shape("A<<1; r0=A>>1; A<<2 at 1; r1=count A", ACCUMULATOR),
+    ),
+    Kill(
+        mutants.GradientTwice,
+        Shape("A<<1; r0=A>>1", ACCUMULATOR),
+        Shape("A<<0; r0=count A", ACCUMULATOR),
+    ),
+    Kill(
+        mutants.TooFewGradients,
+        Shape("A<<1; A<<2 || r0=A>>2", ACCUMULATOR),
+        Shape("A<<1; A<<2 || r0=A>>1", ACCUMULATOR),
+    ),
+    Kill(
+        mutants.KeptSum,
+        Shape("A<<1; r0=A>>1", ACCUMULATOR),
+        Shape("A<<1; r0=count A", ACCUMULATOR),
+    ),
+    Kill(
+        mutants.OldStep,
+        Shape("A<<1; r0=A>>1; A<<2; r1=count A", ACCUMULATOR),
+        Shape("A<<1; A<<2; r0=A>>2", ACCUMULATOR),
     ),
     Kill(
         mutants.OverCapacity,

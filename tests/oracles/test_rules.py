@@ -71,6 +71,13 @@ RULES = (
         "one thing at a time",
         {"r": 1, "outer.y": 0, "X": 1, "Y": 1},
     ),
+    (
+        "rule-stale-1",
+        "rfc",
+        "stale gradients are dropped",
+        {"r0": 11, "A.sum": 0, "A.count": 0},
+    ),
+    ("rule-enough-1", "rfc", "enough gradients", {"r0": 5, "A.sum": 0, "A.count": 0}),
     ("rule-predicates-4", "rfc", "predicates", {"r": 1, "pick.got": 1, "F": 1, "X": 1}),
 )
 

@@ -83,7 +83,7 @@ class JaxClusteredExecutor:
         ops=frozenset(OPS) - DEFINED_OPS,
         features=FEATURES
         - {"fetches", "placeholders", "uninitialized variables", "handles"}
-        - {"computed indices", "gradients"},
+        - {"accumulators", "computed indices", "gradients"},
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.setting_types import SettingType
 
-_NO_PROGRAM: Final = frozenset({Kind.QUEUE, Kind.SECTION, Kind.TRANSFER, Kind.STATE})
+_NO_PROGRAM: Final = frozenset(
+    {Kind.QUEUE, Kind.ACCUMULATOR, Kind.SECTION, Kind.TRANSFER, Kind.STATE}
+)
 
 
 def _type_of(values: Sequence[Setting]) -> SettingType:

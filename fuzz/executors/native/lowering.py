@@ -33,6 +33,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import (
     DEFINED_OPS,
+    AccumulatorUse,
     ConstAttrs,
     CountAttrs,
     HandleAttrs,
@@ -58,8 +59,16 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Run as GraphRun
     from litmusfuzz.fuzz.executors.protocol import EventKey
 
+NOT_ON_DEVICES: Final = frozenset({"accumulators"})
+"""Features that only the host has."""
 _UNBOUNDED: Final = 1 << 20
 """Larger than the number of iterations of any loop."""
+_ACCUMULATOR_KINDS: Final = {
+    AccumulatorUse.APPLY: "apply",
+    AccumulatorUse.TAKE: "take sum",
+    AccumulatorUse.COUNT: "count",
+    AccumulatorUse.STEP: "set step",
+}
 _QUEUE_KINDS: Final = {
     "QueueEnqueueV2": "enqueue",
     "QueueEnqueueManyV2": "enqueue",
@@ -230,6 +239,8 @@ class Program:
         iterations = iter(map(int, re.findall(r"\[(\d+)\]", key.frame)))
         frames = [(node, which, next(iterations) if loop else 0) for node, which, loop in around]
         step = key.part
+        if key.access == "take sum":  # after it has joined the line
+            step = 1
         if key.access in ("snapshot", "write-back"):
             step = int(key.access == "write-back")
         if key.node in self.split:
@@ -302,6 +313,9 @@ def lower(
         raise Refused(str(error)) from None
     here = devices_of(test)
     for device in here:
+        if not device.startswith("cpu:"):
+            for feature in sorted(NOT_ON_DEVICES & test.features):
+                raise Refused(feature)
         if not compiles and (lacking := lacks(device)):
             raise Refused(f"device {device} ({lacking})")
     if part is not None:
@@ -330,7 +344,7 @@ def lower(
         for name, slot in slots_of_body.items():
             slots[name if len(test.runs) == 1 else f"{run.name}.{name}"] = (number, slot)
     observed = observed_on(test, here)
-    resources: list[AnyResource] = [*test.variables, *test.queues]
+    resources: list[AnyResource] = [*test.variables, *test.accumulators, *test.queues]
     return Program(
         bodies=lowering.bodies,
         resources=lowering.resources(),
@@ -360,9 +374,10 @@ def lanes_added(test: LitmusTest, given: TensorType, lanes: int) -> int:
     lanes : int
         The requested number.
     """
-    # A queue's size and a variable's state are scalars, which the core makes.
+    # A queue's size, a count and a variable's state are scalars, which the core makes.
     states = any(node.definition.kind is Kind.STATE for node in test.effects)
-    if test.queues or states or test.whole or any(len(v.shape) > 1 for v in test.variables):
+    made = test.queues or test.accumulators or states
+    if made or test.whole or any(len(v.shape) > 1 for v in test.variables):
         return 1
     # Among values with rows, a scalar is broadcast to each row and gets no lanes.
     rows = any(v.shape for v in test.variables) or any(t.shape for t in test.types.values() if t)
@@ -406,7 +421,9 @@ class _Lowering:
         self.run = test.runs[0]
         """The run whose body is being lowered."""
         self.split: dict[str, Sequence[str]] = {}
-        names: list[AnyResource] = [*test.variables, *test.queues, *test.mutexes]
+        names: list[AnyResource] = [
+            *(*test.variables, *test.accumulators, *test.queues, *test.mutexes)
+        ]
         self.numbers = {resource.name: number for number, resource in enumerate(names)}
         self.shapes = {v.name: v.shape for v in test.variables}
         self.lanes = lanes
@@ -455,7 +472,12 @@ class _Lowering:
             )
             for queue in test.queues
         ]
-        return [*variables, *queues, *(Resource("mutex", _NOTHING, ()) for _ in test.mutexes)]
+        accumulators = [
+            Resource("accumulator", self.type(each.type), [], name=each.name)
+            for each in test.accumulators
+        ]
+        mutexes = [Resource("mutex", _NOTHING, ()) for _ in test.mutexes]
+        return [*variables, *accumulators, *queues, *mutexes]
 
     def graph(self, run: GraphRun) -> tuple[int, dict[str, int]]:
         """Lower what a run executes; return its body's number, and its slots by name."""
@@ -591,6 +613,11 @@ class _Lowering:
             lowered.slot_there = self.leaving.index(node.name)
         if node.definition.kind in (Kind.READ, Kind.UPDATE):
             self.effect(node, lowered)
+        elif node.definition.accumulator is AccumulatorUse.APPLY:
+            local_step, gradient = lowered.inputs
+            lowered.op, lowered.inputs = "AssignAddVariableOp", [gradient, local_step]
+            lowered.input_sizes = lowered.input_sizes[::-1]
+            lowered.type = self.type(self.test.accumulator(node).type)
         elif node.definition.kind is Kind.QUEUE:
             lowered.many = node.definition.several
             if isinstance(node.attrs, CountAttrs):
@@ -654,6 +681,8 @@ class _Lowering:
         kind = node.definition.kind
         if kind is Kind.QUEUE:
             return _QUEUE_KINDS[node.op]
+        if node.definition.accumulator is not None:
+            return _ACCUMULATOR_KINDS[node.definition.accumulator]
         if kind is Kind.TRANSFER:
             if node.op == "Recv":
                 return "recv"

@@ -27,7 +27,11 @@ class Rows:
 
     def __init__(self, test: LitmusTest, observed: Sequence[str]) -> None:
         self._queues = frozenset(queue.name for queue in test.queues)
-        names = (*observed, *(v.name for v in test.variables), *(q.name for q in test.queues))
+        names = (
+            *observed,
+            *(v.name for v in (*test.variables, *test.cells)),
+            *(q.name for q in test.queues),
+        )
         self._sizes = {name: test.size_of(test.type_of(name).shape) for name in names}
 
     def read(self, row: Iterable[int]) -> tuple[Status, dict[str, Value]]:

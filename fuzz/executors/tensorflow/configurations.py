@@ -186,7 +186,7 @@ class Settings:
         if self.pool == "run_handler" or self.workers:
             # `quiescence` cannot detect a deadlock when threads wake up periodically
             # (run handlers) or when other processes take part.
-            refused |= {"queues", "critical sections", "uninitialized variables"}
+            refused |= {"queues", "accumulators", "critical sections", "uninitialized variables"}
         return frozenset(refused)
 
     @property

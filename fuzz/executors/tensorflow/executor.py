@@ -72,7 +72,9 @@ class TensorFlowExecutor:
     """TensorFlow's graph executor on the CPU."""
 
     name: ClassVar[str] = "tf"
-    support: ClassVar[Support] = Support(features=FEATURES - {"clusters", "gradients"})
+    support: ClassVar[Support] = Support(
+        features=FEATURES - {"accumulators", "clusters", "gradients"}
+    )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (
             "litmusfuzz.fuzz.executors.tensorflow.without_jax",  # imports TensorFlow

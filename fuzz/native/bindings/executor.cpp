@@ -64,6 +64,8 @@ Kind kind_named(const std::string& name) {
       {"acquire", Kind::kAcquire}, {"release", Kind::kRelease},
       {"enqueue", Kind::kEnqueue}, {"dequeue", Kind::kDequeue},
       {"size", Kind::kSize},       {"close", Kind::kClose},
+      {"apply", Kind::kApply},     {"take sum", Kind::kTakeSum},
+      {"count", Kind::kCount},     {"set step", Kind::kSetStep},
       {"send", Kind::kSend},       {"recv", Kind::kRecv},
       {"cluster", Kind::kCluster}, {"call", Kind::kCall},
       {"if", Kind::kIf},           {"while", Kind::kWhile}};
@@ -113,7 +115,8 @@ Resource::Sort sort_named(const std::string& name) {
   static const std::unordered_map<std::string, Resource::Sort> names{
       {"variable", Resource::Sort::kVariable},
       {"queue", Resource::Sort::kQueue},
-      {"mutex", Resource::Sort::kMutex}};
+      {"mutex", Resource::Sort::kMutex},
+      {"accumulator", Resource::Sort::kAccumulator}};
   return named(names, name);
 }
 
@@ -141,7 +144,8 @@ using Numbers = std::vector<uint32_t>;
 Node read_node(nb::handle from, const Backends& backends) {
   Node node;
   node.kind = kind_named(field<std::string>(from, "kind"));
-  if (node.kind == Kind::kPure || node.kind == Kind::kUpdate || node.kind == Kind::kSplitUpdate) {
+  if (node.kind == Kind::kPure || node.kind == Kind::kUpdate || node.kind == Kind::kSplitUpdate ||
+      node.kind == Kind::kApply) {
     node.op = op_named(field<std::string>(from, "op"));
   }
   node.type = read_type(from.attr("type"));
@@ -430,6 +434,11 @@ Defect defect_named(const std::string& name) {
       {"last in, first out", Defect::kLastInFirstOut},
       {"over capacity", Defect::kOverCapacity},
       {"lost wake-up", Defect::kLostWakeUp},
+      {"stale gradient", Defect::kStaleGradient},
+      {"gradient twice", Defect::kGradientTwice},
+      {"too few gradients", Defect::kTooFewGradients},
+      {"kept sum", Defect::kKeptSum},
+      {"old step", Defect::kOldStep},
       {"old frame", Defect::kOldFrame},
       {"early body", Defect::kEarlyBody},
       {"no window", Defect::kNoWindow},

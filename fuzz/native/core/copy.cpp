@@ -87,6 +87,23 @@ Tensor Copy::owned(const Tensor& value) const {
   return changes ? Tensor::copy_of(value.bytes(), value.size_bytes()) : value;
 }
 
+namespace {
+
+/// Empties sum and count of an accumulator.
+void clear_sum(Cell& cell, const Resource& resource) {
+  const size_t bytes = resource.type.bytes();
+  cell.value = Tensor::of_size(bytes);
+  std::memset(cell.value.bytes(), 0, bytes);
+  cell.count = 0;
+}
+
+/// Gradients that a take from an accumulator requires.
+int32_t required_by(const Frame& frame, const Node& node) {
+  return *frame.slots[node.inputs[0]].as<int32_t>();
+}
+
+}  // namespace
+
 void Copy::reset() {
   for (size_t i = 0; i < cells_.size(); ++i) {
     const Resource::Sort sort = program_.resources[i].sort;
@@ -97,6 +114,11 @@ void Copy::reset() {
     if (kMutants) {
       cell.cached = {};
       keep_buffer(cell, false);
+    }
+    if (sort == Resource::Sort::kAccumulator) {
+      clear_sum(cell, program_.resources[i]);
+      cell.step = 0;
+      cell.line.clear();
     }
     if (sort == Resource::Sort::kQueue) {
       cell.elements.assign(cell.initial.begin(), cell.initial.end());
@@ -270,6 +292,13 @@ bool Copy::possible(const Event& event) const {
       return cell.closed || cell.elements.size() < program_.resources[node.resources[0]].capacity +
                                                        program_.broken(Defect::kOverCapacity);
     case Kind::kDequeue: return cell.closed || !cell.elements.empty();
+    case Kind::kTakeSum: {
+      if (event.step == Node::kJoin) return true;
+      int64_t required = required_by(*event.frame, node);
+      if (program_.broken(Defect::kTooFewGradients)) required = 1;
+      const bool first = cell.line.front() == std::pair(&std::as_const(*event.frame), event.node);
+      return first && cell.count >= required;
+    }
     default: return true;
   }
 }
@@ -290,6 +319,10 @@ void Copy::perform(Event event) {
     case Kind::kDequeue: dequeue(event, tasks); break;
     case Kind::kSize: size(event, tasks); break;
     case Kind::kClose: close(event, tasks); break;
+    case Kind::kApply: apply(event, tasks); break;
+    case Kind::kTakeSum: take_sum(event, tasks); break;
+    case Kind::kCount: count(event, tasks); break;
+    case Kind::kSetStep: set_step(event, tasks); break;
     case Kind::kAcquire: acquire(event, tasks); break;
     case Kind::kRelease: release(event, tasks); break;
     case Kind::kRecv: receive(event, tasks); break;
@@ -526,6 +559,75 @@ void Copy::close(Event event, Tasks& tasks) {
     woken.swap(cell.waiting);
   }
   wake(std::move(woken));
+  complete(*event.frame, node, {}, tasks);
+}
+
+void Copy::apply(Event event, Tasks& tasks) {
+  Frame& frame = *event.frame;
+  const Node& node = frame.node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  const int64_t local = *frame.slots[node.inputs[1]].as<int64_t>();
+  std::vector<Event> woken;
+  {
+    const std::lock_guard guard(cell.lock);
+    if (local >= cell.step || program_.broken(Defect::kStaleGradient)) {
+      for (int times = program_.broken(Defect::kGradientTwice) ? 2 : 1; times > 0; --times) {
+        updated(frame, node, &cell.value);
+      }
+      ++cell.count;
+      woken.swap(cell.waiting);
+    }
+  }
+  wake(std::move(woken));
+  complete(frame, node, {}, tasks);
+}
+
+void Copy::take_sum(Event event, Tasks& tasks) {
+  Frame& frame = *event.frame;
+  const Node& node = frame.node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  if (event.step == Node::kJoin) {
+    if (required_by(frame, node) <= 0) return failed_.store(true, std::memory_order_relaxed);
+    {
+      const std::lock_guard guard(cell.lock);
+      cell.line.emplace_back(&frame, event.node);
+    }
+    return runner_.ready({&frame, event.node, Node::kTake});
+  }
+  Tensor sum;
+  std::vector<Event> woken;
+  {
+    const std::lock_guard guard(cell.lock);
+    if (!possible(event)) return cell.waiting.push_back(event);
+    sum = cell.value;
+    if (!program_.broken(Defect::kKeptSum)) clear_sum(cell, program_.resources[node.resources[0]]);
+    cell.count = 0;
+    if (!program_.broken(Defect::kOldStep)) ++cell.step;
+    std::erase(cell.line, std::pair(&std::as_const(frame), event.node));
+    woken.swap(cell.waiting);
+  }
+  wake(std::move(woken));
+  complete(frame, node, std::move(sum), tasks);
+}
+
+void Copy::count(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  int32_t count = 0;
+  {
+    const std::lock_guard guard(cell.lock);
+    count = cell.count;
+  }
+  complete(*event.frame, node, Tensor::scalar(count), tasks);
+}
+
+void Copy::set_step(Event event, Tasks& tasks) {
+  const Node& node = event.frame->node(event.node);
+  Cell& cell = cells_[node.resources[0]];
+  {
+    const std::lock_guard guard(cell.lock);
+    cell.step = *event.frame->slots[node.inputs[0]].as<int64_t>();
+  }
   complete(*event.frame, node, {}, tasks);
 }
 

@@ -29,16 +29,20 @@ class EventRunner {
   virtual void ended(const Copy&, uint32_t /*run*/) {}
 };
 
-/// A variable, a queue or a mutex. The lock guards all members; an event holds it.
+/// A variable, a queue, a mutex or an accumulator. The lock guards all members; an event holds it.
 struct Cell {
   /// Buffers of this copy, so that copies do not share reference counts.
   std::vector<Tensor> initial;
   SpinLock lock;
-  Tensor value;                  // variable
+  Tensor value;                  // variable; the sum of an accumulator
   std::deque<Tensor> elements;   // queue
   bool closed = false;           // queue
   bool held = false;             // mutex
-  std::vector<Event> waiting;    // events that found it empty, full or held
+  int32_t count = 0;             // accumulator: gradients in the sum
+  int64_t step = 0;              // accumulator
+  /// Accumulator: the takes that have joined and not yet taken, as frame and node.
+  std::deque<std::pair<const Frame*, uint32_t>> line;
+  std::vector<Event> waiting;    // events that found it empty, full, held or too little
   Tensor cached;                 // mutants only: what a read saw
   /// Mutants only: contents that updates change in place.
   std::shared_ptr<Tensor> buffer;
@@ -104,6 +108,10 @@ class Copy {
   void cluster(Event event, Tasks& tasks);
   void enqueue(Event event, Tasks& tasks);
   void dequeue(Event event, Tasks& tasks);
+  void apply(Event event, Tasks& tasks);
+  void take_sum(Event event, Tasks& tasks);
+  void count(Event event, Tasks& tasks);
+  void set_step(Event event, Tasks& tasks);
   void size(Event event, Tasks& tasks);
   void close(Event event, Tasks& tasks);
   void acquire(Event event, Tasks& tasks);

@@ -39,6 +39,12 @@ enum class Defect : uint8_t {
   kLastInFirstOut,
   kOverCapacity,
   kLostWakeUp,
+  // Accumulators.
+  kStaleGradient,
+  kGradientTwice,
+  kTooFewGradients,
+  kKeptSum,
+  kOldStep,
   // Loops.
   kOldFrame,
   kEarlyBody,

@@ -93,6 +93,10 @@ void read_outcome(const Program& program, const Copy& copy, Row& row) {
       append(copy.cell(r).elements, resource.type, true, backend, row);
     } else if (resource.sort == Resource::Sort::kVariable && !copy.cell(r).value) {
       row.push_back(kEmpty);
+    } else if (resource.sort == Resource::Sort::kAccumulator) {
+      append_one(copy.cell(r).value, resource.type, resource.device);
+      row.push_back(kValue);
+      row.push_back(copy.cell(r).count);
     } else if (resource.sort == Resource::Sort::kVariable) {
       append_one(copy.cell(r).value, resource.type, resource.device);
     }

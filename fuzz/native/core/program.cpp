@@ -13,7 +13,8 @@ uint64_t event_count(const Program& program, const Node& node) {
     case Kind::kSend:
     case Kind::kRecv: return 0;
     case Kind::kSplitUpdate: return 2 * node.variables();
-    case Kind::kCluster: return 2;
+    case Kind::kCluster:
+    case Kind::kTakeSum: return 2;
     case Kind::kEnqueue:
     case Kind::kDequeue: return node.parts;
     case Kind::kCall: return program.bodies[node.bodies[0]].events;

@@ -36,6 +36,10 @@ enum class Kind : uint8_t {
   kDequeue,
   kSize,
   kClose,
+  kApply,  // adds a gradient to an accumulator, unless it is stale
+  kTakeSum,  // joins the accumulator's line, then takes the sum once there is enough
+  kCount,
+  kSetStep,
   kSend,  // to the other process; to another device of this one it is an Identity
   kRecv,
   kIf,
@@ -137,6 +141,8 @@ struct Node {
 
   /// The steps of a cluster's two events.
   static constexpr uint32_t kSnapshot = 0, kWriteBack = 1;
+  /// The steps of a take from an accumulator.
+  static constexpr uint32_t kJoin = 0, kTake = 1;
 
   /// Resources that event number `step` touches; and whether it only reads them. `chosen` is the
   /// index of the one that a handle stands for.
@@ -195,7 +201,7 @@ struct Body {
 };
 
 struct Resource {
-  enum class Sort : uint8_t { kVariable, kQueue, kMutex };
+  enum class Sort : uint8_t { kVariable, kQueue, kMutex, kAccumulator };
   Sort sort = Sort::kVariable;
   Type type;  // of the value, or of one element
   std::vector<Tensor> initial;

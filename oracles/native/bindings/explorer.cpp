@@ -51,7 +51,7 @@ Function function_of(const nb::object& callable, int32_t node) {
 
 std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
                              const std::vector<std::pair<int32_t, std::vector<Ints>>>& queues,
-                             size_t mutexes, const std::vector<RawOp>& ops,
+                             size_t hidden, const std::vector<RawOp>& ops,
                              std::vector<RawEvent> events, std::vector<RawToken> tokens,
                              Indices observed, Indices ended, bool fifo, bool speculates) {
   auto program = std::make_unique<Program>();
@@ -69,7 +69,7 @@ std::unique_ptr<Oracle> load(const std::vector<Ints>& variables,
     program->initial.push_back(queue_value(false, values, table));
     program->capacity.push_back(capacity);
   }
-  program->initial.resize(program->initial.size() + mutexes, 0);
+  program->initial.resize(program->initial.size() + hidden, 0);
   for (const auto& [name, nesterov, rows, row_size, sizes, function] : ops) {
     const bool called = !function.is_none();
     Op op{.code = called ? OpCode::kCalled : op_code(name),

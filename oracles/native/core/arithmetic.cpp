@@ -149,6 +149,7 @@ Value called(const Op& op, std::span<const Value> inputs, ValueTable& table) {
 OpCode op_code(const std::string& name) {
   static const std::unordered_map<std::string, OpCode> codes = {
       {"NoOp", OpCode::kNothing},
+      {"ResourceAccumulatorApplyGradient", OpCode::kAccumulate},
       {"ReadVariableOp", OpCode::kNothing},
       {"ResourceGather", OpCode::kNothing},
       {"ResourceGatherNd", OpCode::kNothing},
@@ -240,6 +241,14 @@ Value stored(const Op& op, std::span<const Value> seen, std::span<const Value> o
     case OpCode::kGradientDescent:
       return zip(op, OpCode::kSub, seen[0], zip(op, OpCode::kMul, operands[0], operands[1], table),
                  table);
+    case OpCode::kAccumulate: {
+      // seen: sum, count, global step; operands: local step (or none: never stale), gradient.
+      // All but the sum and the gradient are scalars, which stand for themselves.
+      const bool stale = operands.size() > 1 && operands[0] < seen[2];
+      const Value gradient = operands.back();
+      if (which == 0) return stale ? seen[0] : zip(op, OpCode::kAdd, seen[0], gradient, table);
+      return which == 1 && !stale ? seen[1] + 1 : seen[which];
+    }
     case OpCode::kMomentum:
     case OpCode::kKerasMomentum: return momentum(op, seen, operands, which, table);
     case OpCode::kCalled: {

@@ -39,6 +39,7 @@ enum class OpCode : uint8_t {
   kScatterMul,
   kScatterMin,
   kScatterMax,
+  kAccumulate,  // adds a gradient, unless it is stale
   kCalled,  // a function of the caller's
 };
 

@@ -384,6 +384,8 @@ class Builder {
     list(op.rows);
     for (size_t e = first; e < end; ++e) {
       const LocalEvent& event = out_.events[e];
+      // The line of an accumulator names its takes.
+      if (event.access == Access::kJoin) return false;
       out.push_back(static_cast<int64_t>(event.access));
       list(event.variables);
       order(out_.before.row(e));

@@ -27,6 +27,8 @@ enum class Access : uint8_t {
   kWriteBack,
   kCheck,  // touches no resource: computes its operand, which may fail
   kState,  // tells whether a variable has a value
+  kJoin,   // a take joins the line of an accumulator
+  kTake,   // the head of the line takes the sum, once there are enough gradients
 };
 
 /// True if the action does not change its resource.
@@ -62,7 +64,8 @@ struct Event {
   std::vector<int32_t> after;      // events: the reads of a split update, in order
   std::vector<int32_t> operands;   // tokens; for a write-back see oracles/events.py
   std::vector<std::pair<int32_t, bool>> guards;  // tokens and their required values
-  int32_t part = -1;   // many-op: number of the element of its operand; kCheck: kOptional
+  int32_t part = -1;   // many-op: number of the element of its operand; kCheck: kOptional;
+                       // kJoin and kTake: the take's number in the line, not 0
   int32_t never = -1;  // a guard that never holds (`fold`): in no component
 };
 
@@ -81,7 +84,8 @@ struct Token {
 /// index order of events is an allowed total order.
 struct Program {
   ValueTable constants;
-  std::vector<Value> initial;  // by resource: variables, then queues, then mutexes
+  std::vector<Value> initial;  // by resource: variables, then queues, then what no outcome shows:
+                               // mutexes, and the step and line of each accumulator
   size_t variables = 0, queues = 0;
   std::vector<int32_t> capacity;  // by resource; for queues
   std::vector<Op> ops;

@@ -319,6 +319,12 @@ class Search {
                queue_elements(held, table_).size() < static_cast<size_t>(capacity);
       }
       case Access::kDequeue: return fails(event, depth) || !queue_elements(held, table_).empty();
+      case Access::kTake: {
+        const Value count = memory(depth)[event.variables[kCount]];
+        if (count < (event.operands.empty() ? 1 : operand_values(event, depth)[0])) return false;
+        int64_t scalar = 0;
+        return table_.view(memory(depth)[event.variables[kLine]], scalar)[0] == event.part;
+      }
       default: return true;
     }
   }
@@ -329,6 +335,7 @@ class Search {
     const Value held = memory[event.variables[0]];
     switch (event.access) {
       case Access::kEnqueue: return queue_closed(held, table_);
+      case Access::kJoin: return operand_values(event, depth)[0] <= 0;
       case Access::kDequeue:
         return queue_closed(held, table_) && queue_elements(held, table_).empty();
       case Access::kRead:
@@ -389,6 +396,26 @@ class Search {
           memory[event.variables[i]] =
               stored(*event.op, saw_, operands, static_cast<size_t>(event.which[i]), table_);
         }
+        break;
+      }
+      case Access::kJoin: {
+        Value& line = memory[event.variables[0]];
+        take_line(line);
+        elements_.push_back(event.part);
+        line = line_value();
+        break;
+      }
+      case Access::kTake: {
+        const Value taken = memory[event.variables[kSum]];
+        if (event.slot >= 0) store(event, depth, taken);
+        int64_t scalar = 0;
+        memory[event.variables[kSum]] = zeros(table_.view(taken, scalar).size());
+        memory[event.variables[kCount]] = 0;
+        memory[event.variables[kStep]] += 1;
+        Value& line = memory[event.variables[kLine]];
+        take_line(line);
+        elements_.erase(elements_.begin());
+        line = line_value();
         break;
       }
       case Access::kSnapshot:
@@ -494,6 +521,25 @@ class Search {
     store(event, depth, returned);
     return true;
   }
+
+  /// The resources of kTake.
+  enum Cell : size_t { kSum, kCount, kStep, kLine };
+
+  /// Copies the line of an accumulator, whose value is 0 if nobody waits, into `elements_`.
+  void take_line(Value line) {
+    int64_t scalar = 0;
+    const auto ints = table_.view(line, scalar);
+    elements_.clear();
+    if (line != 0) elements_.assign(ints.begin(), ints.end());
+  }
+
+  Value line_value() {
+    if (elements_.empty()) return 0;
+    const std::vector<int64_t> ints(elements_.begin(), elements_.end());
+    return table_.intern(ints);
+  }
+
+  Value zeros(size_t count) { return table_.intern(std::vector<int64_t>(count, 0)); }
 
   void take_elements(Value queue) {
     const auto ints = queue_elements(queue, table_);
