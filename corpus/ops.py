@@ -272,7 +272,7 @@ class OpDef:
         if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.HANDLE, Kind.TRANSFER):
             return "nothing"
         if self.kind in (Kind.QUEUE, Kind.ACCUMULATOR):
-            return self.kind.value
+            return str(self.kind.value)
         return "mutex" if self.kind is Kind.SECTION else "variable"
 
     @property

@@ -243,8 +243,8 @@ def copies_of(test: LitmusTest, copies: int) -> int:
 
 def contents(test: LitmusTest) -> dict[str, TensorType]:
     """Types of the contents of each variable and queue."""
-    holders = (*test.variables, *test.queues, *test.accumulators)
-    return {each.name: each.type for each in holders}
+    found = {v.name: v.type for v in test.variables} | {q.name: q.type for q in test.queues}
+    return found | {a.name: a.type for a in test.accumulators}
 
 
 __all__ = [

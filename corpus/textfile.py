@@ -837,7 +837,7 @@ def outcome_from_plain(test: LitmusTest, plain: Mapping[str, Plain]) -> Outcome:
     if status is Status.COMPLETED and len(given) < len(test.shown):
         needed = test.shown
     elif status is Status.BLOCKED:
-        needed = (each.name for each in (*test.variables, *test.cells, *test.queues))
+        needed = (*(v.name for v in (*test.variables, *test.cells)), *(q.name for q in test.queues))
     for name in needed:
         if name not in given:
             raise MalformedTest(f"no value for {name!r}")

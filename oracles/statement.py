@@ -289,8 +289,10 @@ class Statement:
 
     def _last_count(self, name: str) -> Ints | None:
         given: Any = self.question.values.get(name)
-        if given is not None or self.question.status is not Status.BLOCKED:
-            return given
+        if is_value(given):
+            return tuple(given)
+        if self.question.status is not Status.BLOCKED:
+            return None
         # Whether a take that waits could go on depends on it.
         return (self.script.integer(),) if name in self.contents else None
 

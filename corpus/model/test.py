@@ -285,7 +285,7 @@ class LitmusTest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Keys of an outcome, in order: observed nodes, variables, accumulators, queues, gradients."""
+        """Keys of an outcome: observed nodes, variables, accumulators, queues, gradients."""
         return tuple(self.shown)
 
     def type_of(self, name: str) -> TensorType:

@@ -322,9 +322,9 @@ class _ColouredGraph:
             colour: tuple[object, ...] = ("variable", variable.dtype, variable.shape)
             colour += ("gradient",) if variable.gradient else ()
             self._holder(("resource", variable.name), held, *colour, variable.device)
-        for each in test.accumulators:
-            colour = ("accumulator", each.dtype, each.shape, each.device)
-            self._vertex("resource", each.name, *colour)
+        for summed in test.accumulators:
+            colour = ("accumulator", summed.dtype, summed.shape, summed.device)
+            self._vertex("resource", summed.name, *colour)
         for queue in test.queues:
             held = test.initial_elements(queue)
             colour = ("queue", queue.dtype, queue.shape, queue.capacity)

@@ -107,7 +107,10 @@ def devices_of(test: LitmusTest) -> tuple[str, ...]:
 def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
     """The device of each resource."""
     resources: list[Resource] = [
-        *(*test.variables, *test.queues, *test.mutexes, *test.accumulators)
+        *test.variables,
+        *test.queues,
+        *test.mutexes,
+        *test.accumulators,
     ]
     together = {each.name: {each.name} for each in resources}
     for node in test.nodes:

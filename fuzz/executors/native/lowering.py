@@ -422,7 +422,10 @@ class _Lowering:
         """The run whose body is being lowered."""
         self.split: dict[str, Sequence[str]] = {}
         names: list[AnyResource] = [
-            *(*test.variables, *test.accumulators, *test.queues, *test.mutexes)
+            *test.variables,
+            *test.accumulators,
+            *test.queues,
+            *test.mutexes,
         ]
         self.numbers = {resource.name: number for number, resource in enumerate(names)}
         self.shapes = {v.name: v.shape for v in test.variables}

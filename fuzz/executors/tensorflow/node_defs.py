@@ -9,7 +9,7 @@ import numpy as np
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.python.framework import op_def_registry
 
-from litmusfuzz.corpus.model import Mutex, Variable
+from litmusfuzz.corpus.model import Accumulator, Mutex, Variable
 from litmusfuzz.corpus.ops import (
     ABSTRACT_OPS,
     BOOL,
@@ -69,10 +69,13 @@ _TYPE_ATTR: Final[dict[str, str | None]] = {
     **dict.fromkeys(("QueueEnqueueV2", "QueueEnqueueManyV2"), "Tcomponents"),
     **dict.fromkeys(("QueueDequeueV2", "QueueDequeueManyV2"), "component_types"),
     **dict.fromkeys(("QueueSizeV2", "QueueCloseV2")),
+    **dict.fromkeys((f"ResourceAccumulator{n}Gradient" for n in ("Apply", "Take")), "dtype"),
+    **dict.fromkeys(f"ResourceAccumulator{n}" for n in ("NumAccumulated", "SetGlobalStep")),
 }
 _HELPERS: Final = {
     "VarHandleOp": "dtype",
     "FIFOQueueV2": "component_types",
+    "ResourceConditionalAccumulator": "dtype",
     **dict.fromkeys(("Pack", "ConcatV2", "Digamma", "Slice", "Reshape", "CheckNumerics"), "T"),
     **dict.fromkeys(("Enter", "Exit", "NextIteration", "Merge", "Switch"), "T"),
 }
@@ -187,7 +190,8 @@ def line(test: LitmusTest, node: Node) -> Line:
         raise Refused(f"op {node.op} (node {node.name})")
     dtype = ""
     if node.resources:
-        resources: tuple[Variable | Queue, ...] = (*test.variables, *test.queues)
+        resources: list[Variable | Queue | Accumulator] = [*test.variables, *test.queues]
+        resources += test.accumulators
         dtype = next(each.dtype for each in resources if each.name == node.resources[0])
     elif node.inputs:
         kind = test.types[node.inputs[-1]]  # not the first, the condition of a Select
@@ -330,6 +334,10 @@ def handle(resource: Resource) -> node_def_pb2.NodeDef:
         return proto("MutexV2")
     if isinstance(resource, Variable):
         result = typed("VarHandleOp", resource.dtype)
+        shape = result.attr["shape"].shape
+    elif isinstance(resource, Accumulator):
+        result = typed("ResourceConditionalAccumulator", resource.dtype)
+        result.attr["reduction_type"].s = b"SUM"
         shape = result.attr["shape"].shape
     else:
         result = typed("FIFOQueueV2", resource.dtype)
