@@ -31,7 +31,7 @@ DIGESTS = {
     "clusterable": "26c016cfa7d5909d97facb1f1c27ca9594b7ca44dc4f3722d14e178df44bb28d",
     "cycles": "6134770c901c9d7705461a44fac983295c4fddbcc9b33d61288b18182a1e8657",
     "sparse": "0a0c783bf017a6acea43b7a42246d4636c1c20d2f4e203c03215994975959ec1",
-    "mutations": "8335730e94f80825a7db477114aec282cac6faf56a8fcbc988f68e7b06b484aa",
+    "mutations": "d9632d6582bdb7ead802bded4308744c2a1a4e2df6cad5147b1f17651e7b9988",
     "dense": "46c0517a94085ba039a7d99237f42c6a5a187b23b54fbdb3cb924ace36583726",
     "calls": "4c90729a5d2f6ee24b23884e6ca0f6a29f3b8f5c678bad69bc2636f5730cbe70",
     "fetches": "5461ef44507e2ffa8f3e5b21a16ecd437d93ca987db071c24a93c7d009abc145",
@@ -39,6 +39,7 @@ DIGESTS = {
     "handles": "e21281152ad22351ef370bad2799c164a1b18daa9ea5ccf7c6a863f00cd3e88e",
     "uninitialized": "6ba92aabcd1fcdc5b51d22d769ed00cbd65d9fa5ee7bc0cbc48384db2b173956",
     "computed": "91b160300c715378d93852c6f0f273dbc90276dbe429b59ee77c8f1f64ecb0b8",
+    "accumulators": "03f893b78bd28e52fc06afac420d94cf8746cd8c29d646628b4233f5aaea9ce7",
     "training": "91bc44919a29817f511a2430960a8f2706a2d96f83b965436955763bab4ee4b2",
 }
 
@@ -64,7 +65,9 @@ def content(test: LitmusTest) -> str:
     )
     listed = [canonical(part) for part in parts]
     # A run that asks for nothing is written as before runs could ask.
-    listed[4] = [list(astuple(run))[: 6 if run.wanted or run.feeds else 3] for run in test.client]
+    listed[4 + bool(test.accumulators)] = [
+        list(astuple(run))[: 6 if run.wanted or run.feeds else 3] for run in test.client
+    ]
     return repr([canonical(part) for part in listed])
 
 
