@@ -107,6 +107,7 @@ class Rewriter:
             self.queues,
             client,
             self.clusters,
+            self.accumulators,
         )
 
     @property

@@ -45,9 +45,33 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     dtype = rng.choice([each for each in FLOATS if each in support.dtypes])
     shape = support.nearest(rng.choice(((), (), (2,), (2, 3))))
     tokens = {"queues"} <= support.features and "int64" in support.dtypes
-    if tokens and rng.random() < 0.4:
+    if tokens and rng.random() < 0.2:
         return _synchronous(rng, dtype, shape)
-    return _chains(rng, dtype, shape)
+    test = _chains(rng, dtype, shape)
+    for _ in range(_TRIES):
+        if _races(test):
+            break
+        test = _chains(rng, dtype, shape)
+    return test
+
+
+_TRIES = 8
+
+
+def _races(test: LitmusTest) -> bool:
+    """True if a gradient and an observed op on the same accumulator are in different chains."""
+    first: dict[str, str] = {}  # by op: the first one of its chain
+    for node in test.nodes:
+        if node.resources:
+            first[node.name] = first[node.after[0]] if node.after else node.name
+    return any(
+        a.op == _APPLY
+        and b.op in (_TAKE, _COUNT)
+        and a.resources == b.resources
+        and first[a.name] != first[b.name]
+        for a in test.nodes
+        for b in test.nodes
+    )
 
 
 @dataclass
@@ -79,11 +103,11 @@ class _Writer:
 
 def _chains(rng: random.Random, dtype: str, shape: tuple[int, ...]) -> LitmusTest:
     made = _Writer(dtype, shape)
-    names = ("A", "B")[: rng.choice((1, 1, 2))]
+    names = ("A", "B")[: rng.choice((1, 1, 1, 2))]
     value = 1
-    for _ in range(rng.choice((2, 2, 3, 3, 4))):
+    for _ in range(rng.choice((2, 2, 2, 3))):
         made.last = ()
-        for _ in range(rng.choice((1, 1, 2, 2, 3))):
+        for _ in range(rng.choice((1, 1, 2, 2))):
             name = rng.choice(names)
             kind = rng.choices(("apply", "take", "count", "step", "read", "write"), _WEIGHTS)[0]
             if kind == "apply":
@@ -111,20 +135,14 @@ def _chains(rng: random.Random, dtype: str, shape: tuple[int, ...]) -> LitmusTes
     )
 
 
-_WEIGHTS = (8, 5, 2, 2, 1, 1)
+_WEIGHTS = (8, 4, 4, 2, 1, 1)
 """Of an apply, a take, a count, a step, a read and a write."""
 
 
 def _synchronous(rng: random.Random, dtype: str, shape: tuple[int, ...]) -> LitmusTest:
-    replicas = rng.choice((2, 2, 3))
-    rounds = 2 if replicas == 2 and rng.random() < 0.5 else 1
-    required = rng.choice((replicas, replicas, replicas - 1))
-    return synchronous(
-        [[1 << (replica * rounds + turn) for turn in range(rounds)] for replica in range(replicas)],
-        required,
-        *(dtype, shape),
-        observe=rng.random() < 0.5,
-    )
+    """One round, in which the chief needs all gradients but one."""
+    gradients = [[value] for value in rng.sample(range(1, 64), 3)]
+    return synchronous(gradients, 2, dtype, shape, observe=True)
 
 
 def synchronous(

@@ -111,7 +111,7 @@ def test_dag_generates_every_op_on_variables_and_none_too_often(seed: int) -> No
     assert max(counts.values()) <= 3 * median(counts.values())
 
 
-@pytest.mark.parametrize("family", STRUCTURED)
+@pytest.mark.parametrize("family", sorted({*STRUCTURED} - {"accumulators"}))
 def test_reads_writes_and_updates_are_balanced(family: str) -> None:
     ops = [node for test in generated(family) for node in nodes(test) if node.op in EFFECT_OPS]
     shares = Counter(node.definition.kind for node in ops)
@@ -133,7 +133,9 @@ def test_structured_tests_contain_every_op() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_dtypes_and_ranks_are_generated(family: str) -> None:
     kinds = {(v.dtype, v.shape) for test in generated(family) for v in test.variables}
-    assert {dtype for dtype, _ in kinds} == {"int32", "int64", "float32", "float64"}
+    # Gradients are floats, and local steps int64.
+    ints = {"int64"} if family == "accumulators" else {"int32", "int64"}
+    assert {dtype for dtype, _ in kinds} == ints | {"float32", "float64"}
     # Sparse ops need rows.
     rows = family in ("sparse", "computed")
     assert {len(shape) for _, shape in kinds} == {0, 1, 2} - ({0} if rows else set())
@@ -166,7 +168,8 @@ def test_the_reference_oracle_decides_every_test(family: str) -> None:
     assert all(each.complete for each in found)
     orders = sorted(each.orders for each in found)
     assert orders[16] <= 300
-    assert orders[29] <= 5_000
+    # A round of synchronous training has 8,190 orders.
+    assert orders[29] <= (10_000 if family == "accumulators" else 5_000)
 
 
 @pytest.mark.parametrize("family", ["sections", "queues", "runs"])
