@@ -65,16 +65,16 @@ struct Event {
   std::vector<int32_t> operands;   // tokens; for a write-back see oracles/events.py
   std::vector<std::pair<int32_t, bool>> guards;  // tokens and their required values
   int32_t part = -1;   // many-op: number of the element of its operand; kCheck: kOptional;
-                       // kJoin and kTake: the take's number in the line, not 0
+                      // kJoin and kTake: the take's number in the line, not 0
   int32_t never = -1;  // a guard that never holds (`fold`): in no component
 };
 
 struct Token {
   TokenKind kind;
-  int32_t op = -1;                  // for a pure node with a value
-  int32_t event = -1;               // kResult, kSeen
-  int32_t first = 0, count = 0;     // kSeen, kStored
-  Value value = kNoValue;           // kConst
+  int32_t op = -1;  // for a pure node with a value
+  int32_t event = -1;  // kResult, kSeen
+  int32_t first = 0, count = 0;  // kSeen, kStored
+  Value value = kNoValue;  // kConst
   std::vector<int32_t> inputs = {};
   std::vector<int32_t> waits = {};
   std::vector<int32_t> events = {};  // kFinished, kStack
@@ -92,9 +92,9 @@ struct Program {
   std::vector<Event> events;
   std::vector<Token> tokens;
   std::vector<int32_t> observed;  // tokens
-  std::vector<int32_t> ended;     // for each observed token: ready when its run has ended
-  bool fifo = true;         // else a dequeue takes any element
-  bool checks = false;      // has an event of the kind kCheck
+  std::vector<int32_t> ended;  // for each observed token: ready when its run has ended
+  bool fifo = true;  // else a dequeue takes any element
+  bool checks = false;  // has an event of the kind kCheck
   bool speculates = false;  // an event may come before its predicates are known
 
   bool is_queue(size_t resource) const {
@@ -169,26 +169,26 @@ void for_each_result(const Token& token, F&& f) {
 struct LocalEvent {
   Access access;
   const Op* op;
-  bool gathers = false;            // reads some rows only
-  int32_t part = -1;               // see Event
-  int32_t slot = -1;               // slot of its result; -1: unused
-  int32_t global = 0;              // its number in the program
+  bool gathers = false;  // reads some rows only
+  int32_t part = -1;  // see Event
+  int32_t slot = -1;  // slot of its result; -1: unused
+  int32_t global = 0;  // its number in the program
   std::vector<int32_t> variables = {};
-  std::vector<int32_t> which = {};     // by variable: its index among the node's resources
-  std::vector<int32_t> saw = {};       // slots: values that a split update read
+  std::vector<int32_t> which = {};  // by variable: its index among the node's resources
+  std::vector<int32_t> saw = {};  // slots: values that a split update read
   std::vector<int32_t> operands = {};  // tokens
-  std::vector<int32_t> closure = {};   // tokens that the operands depend on, in order
+  std::vector<int32_t> closure = {};  // tokens that the operands depend on, in order
   std::vector<int32_t> consumed = {};  // slots that it uses
-  std::vector<int32_t> dynamic = {};   // needs that depend on more than a set of events
+  std::vector<int32_t> dynamic = {};  // needs that depend on more than a set of events
   std::vector<std::pair<int32_t, bool>> guards = {};
 };
 
 /// One observed value of a component.
 struct Observation {
   int32_t token;
-  int32_t place;       // in `Program::observed`
-  int32_t ended;       // token: ready when its run has ended
-  int32_t slot = -1;   // slot of the value, if it is the plain result of a read
+  int32_t place;  // in `Program::observed`
+  int32_t ended;  // token: ready when its run has ended
+  int32_t slot = -1;  // slot of the value, if it is the plain result of a read
   int32_t event = -1;  // that read
   std::vector<int32_t> closure = {};
   std::vector<int32_t> ending = {};  // tokens that decide whether its run has ended
@@ -199,7 +199,7 @@ struct Component {
   const Program* program = nullptr;
   std::vector<LocalEvent> events;
   std::vector<int32_t> variables;  // resources of any kind: local to global number
-  std::vector<Value> initial;      // by local variable
+  std::vector<Value> initial;  // by local variable
   std::vector<Observation> observations;
   size_t words = 0;  // length of a set of events
   size_t slots = 0;
@@ -210,14 +210,14 @@ struct Component {
   std::vector<int32_t> watched;
   std::vector<int32_t> deciding;
 
-  BitMatrix before;     // e -> events before e in every total order (transitive)
-  BitMatrix direct;     // e -> events that may become enabled when e is done
+  BitMatrix before;  // e -> events before e in every total order (transitive)
+  BitMatrix direct;  // e -> events that may become enabled when e is done
   BitMatrix conflicts;  // e -> events on the same variable, where one of the two writes
-  BitMatrix blockers;   // conflicts, less events that always come later
-  BitMatrix writers;    // by variable
-  BitMatrix definite;   // by variable: events that always write it
+  BitMatrix blockers;  // conflicts, less events that always come later
+  BitMatrix writers;  // by variable
+  BitMatrix definite;  // by variable: events that always write it
   BitMatrix consumers;  // by slot
-  BitMatrix endings;    // by observation: events that its run waits for; unless dynamic
+  BitMatrix endings;  // by observation: events that its run waits for; unless dynamic
   std::vector<uint8_t> shown;  // by slot: an outcome depends on it
   std::vector<int32_t> slot_of;  // by global event; -1
 

@@ -14,8 +14,8 @@ namespace litmusfuzz::executor::gpu {
 /// with one line if there is none.
 std::unique_ptr<Device> load(const std::string& path, const Settings& settings);
 
-/// The devices that the plug-in finds, one line for each, by number: name, platform and driver. Only
-/// `platform` and `sub_devices` of the settings count.
+/// The devices that the plug-in finds, one line for each, by number: name, platform and driver.
+/// Only `platform` and `sub_devices` of the settings count.
 std::vector<std::string> list(const std::string& path, const Settings& settings);
 
 /// A litmus test whose chains are work-items, on a device of OpenCL C 2.0 or later.

@@ -454,8 +454,8 @@ class OpenCl final : public gpu::Device {
   }
 
   /// One map of a buffer ends before the next begins. Two may have one address, and OpenCL does not
-  /// say which of them an unmap of that address ends: pocl's ended one that was not executed yet, and
-  /// crashed (docs/engines.md).
+  /// say which of them an unmap of that address ends: pocl's ended one that was not executed yet,
+  /// and crashed (docs/engines.md).
   void* map(Buffer& buffer, size_t at, size_t bytes, cl_map_flags how, Commands waits,
             CommandPtr& mapped) {
     if (buffer.unmap) waits.push_back(buffer.unmap);
