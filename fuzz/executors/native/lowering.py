@@ -52,8 +52,8 @@ from litmusfuzz.fuzz.passes.ssa import convert
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from litmusfuzz.corpus.model import Accumulator, LitmusTest
     from litmusfuzz.corpus.model import Body as GraphBody
-    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.model import Node as GraphNode
     from litmusfuzz.corpus.model import Resource as AnyResource
     from litmusfuzz.corpus.model import Run as GraphRun
@@ -251,6 +251,11 @@ class Program:
         return self.run_names[key.run], frames, number, step
 
 
+def _cells(accumulator: Accumulator) -> tuple[str, str]:
+    """What an outcome shows of an accumulator."""
+    return accumulator.sum.name, accumulator.count.name
+
+
 def _lacking(device: str) -> str:
     return "" if device.startswith("cpu:") else "not in two processes"
 
@@ -344,7 +349,9 @@ def lower(
         for name, slot in slots_of_body.items():
             slots[name if len(test.runs) == 1 else f"{run.name}.{name}"] = (number, slot)
     observed = observed_on(test, here)
-    resources: list[AnyResource] = [*test.variables, *test.accumulators, *test.queues]
+    shown = [(name, each.device) for each in test.accumulators for name in _cells(each)]
+    shown += [(each.name, each.device) for each in test.variables]
+    shown += [(each.name, each.device) for each in test.queues]
     return Program(
         bodies=lowering.bodies,
         resources=lowering.resources(),
@@ -357,7 +364,7 @@ def lower(
         processes=1 if part is None else 2,
         device_names=here,
         observed_here=observed,
-        names_here=frozenset((*observed, *(r.name for r in resources if r.device in here))),
+        names_here=frozenset((*observed, *(name for name, device in shown if device in here))),
         run_names=numbers if len(runs) > 1 else {"": 0},
         places=places,
         split=lowering.split,

@@ -31,7 +31,8 @@ Exhaustive::Exhaustive(const Program& program) : total_(program.resources.size()
       for (const uint32_t resource : node.resources) {
         if (reads_only) total_[resource].reads_only += times[b];
         if (!reads_only || node.kind == Kind::kSplitUpdate) {
-          total_[resource].changes += times[b] * node.parts;
+          // A take from an accumulator joins its line, then takes the sum.
+          total_[resource].changes += times[b] * (node.kind == Kind::kTakeSum ? 2 : node.parts);
         }
       }
       for (const uint32_t resource : node.written) total_[resource].changes += times[b];
