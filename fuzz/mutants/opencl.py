@@ -7,17 +7,24 @@ and what survives each. Where there is no OpenCL device they are unavailable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor
+from litmusfuzz.fuzz.executors.native.lowering import NOT_ON_DEVICES
 from litmusfuzz.fuzz.mutants.native import NativeMutant, uses_opencl
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.support import Support
 
 
 class OpenClMutant(NativeMutant):
     """The native executor on OpenCL devices with one defect."""
+
+    support: ClassVar[Support] = replace(
+        NativeExecutor.support, features=NativeExecutor.support.features - NOT_ON_DEVICES
+    )
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:

@@ -37,7 +37,7 @@ BY_NAME = {path.stem: path for path in LITMUS}
 FEATURED = [
     path
     for path in LITMUS
-    if (test := corpus_entry(path).test).features and "clusters" not in test.features
+    if (test := corpus_entry(path).test).features and not TensorFlowExecutor.support.lacking(test)
 ]
 
 

@@ -40,14 +40,14 @@ def orders(test, model=UNSPLIT):
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_allowed_outcome_that_needs_no_split_is_reached(part: int) -> None:
-    """Every test of the corpus without clusters, which TensorFlow cannot be given."""
+    """Every test of the corpus within the executor's support."""
     forced_in: dict[str, int] = {}
     with closing(Worker("tf")) as worker:
         for path in share_of(LITMUS, 5)[part::PARTS]:
             test = corpus_entry(path).test
             found = cover(test, worker, PLAIN, Limits(timeout_s=SLOW_S))
-            if test.clusters:
-                assert found.left_out == "tf: clusters"
+            if lacking := TensorFlowExecutor.support.lacking(test):
+                assert found.left_out == f"tf: {lacking[0]}"
                 continue
             assert found.complete, path.stem
             kinds = set(test.features)

@@ -202,8 +202,8 @@ def lower(test: LitmusTest) -> Template:
     """
     if test.clusters:
         raise Refused("clusters")
-    if "gradients" in test.features:
-        raise Refused("gradients")
+    for feature in sorted({"accumulators", "gradients"} & test.features):
+        raise Refused(feature)
     nodes = list(test.nodes)
     devices = 1
     for what, each in (
