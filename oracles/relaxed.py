@@ -144,7 +144,11 @@ def _executed_targets(test: LitmusTest, run: Run) -> tuple[str, ...]:
     nodes = test.graph_of(run).nodes
     there = {node.name for node in nodes}
     implied = {*map(head, run.fetches), *(n.name for n in nodes if not there.issuperset(n.members))}
-    return tuple(n.name for n in nodes if n.name not in implied and n.op != "Send")
+    return tuple(
+        node.name
+        for node in nodes
+        if node.name not in implied and node.op != "Send" and not node.definition.fed
+    )
 
 
 def with_rules(model: Model, rules: Iterable[Axiom]) -> Model:

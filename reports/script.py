@@ -99,6 +99,9 @@ def _missing(test: LitmusTest, found: Finding) -> str:
         return "clusters of the test's own"
     if "uninitialized variables" in test.features:
         return "variables without an initial value"
+    for feature in ("accumulators", "gradients"):
+        if feature in test.features:
+            return feature
     if found.model not in ("rfc", "executor"):
         return f"the edges that the model {found.model} adds"  # without them it may be allowed
     put = {n.resources[0] for n in test.nodes if n.definition.puts}

@@ -52,7 +52,7 @@ def layout(test: LitmusTest) -> Layout:
     (a log of any test can be written) in one "thread" for each run.
     """
     fresh = FreshNames(RESERVED)
-    places = (*(v.name for v in test.variables), *(q.name for q in test.queues))
+    places = [v.name for v in (*test.variables, *test.cells)] + [q.name for q in test.queues]
     variables = {name: fresh.like(_c_name(name)) for name in places}
     try:
         threads = _threads(test)
@@ -132,6 +132,7 @@ def _registers(
 
 def _c_name(name: str) -> str:
     """The name itself if a C variable can have it, else one made of it."""
+    name = name.replace(".", "_")  # a cell of an accumulator
     bad = name in RESERVED or re.fullmatch(r"[PL][0-9A-Za-z]*[0-9]+|[0-9_].*", name)
     return f"v_{name}" if bad else name
 

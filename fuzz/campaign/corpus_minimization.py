@@ -16,8 +16,9 @@ clock, so that the answer is repeatable.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import closing
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from typing import TYPE_CHECKING, Final
 
 import z3
@@ -87,14 +88,17 @@ def _orders(entry: Entry, allowed: AllowedSet) -> set[str]:
     for witness in allowed.witnesses.values():
         first: dict[tuple[str, str], int] = {}  # by node and resource, the place of its first event
         last: dict[tuple[str, str], int] = {}
+        # Events on an accumulator are on its cells, ``A.sum`` and so on.
+        cells: defaultdict[str, set[str]] = defaultdict(set)
         for place, event in enumerate(witness):
             for resource in event.variables:
                 first.setdefault((event.node.name, resource), place)
                 last[event.node.name, resource] = place
+                cells[resource.partition(".")[0]].add(resource)
         for one, other, resource in unordered:
-            for a, b in ((one, other), (other, one)):
-                begin = first.get((a.name, resource))
-                if begin is not None and begin < last.get((b.name, resource), -1):
+            for cell, (a, b) in product(cells[resource], ((one, other), (other, one))):
+                begin = first.get((a.name, cell))
+                if begin is not None and begin < last.get((b.name, cell), -1):
                     found.add(f"{a.op} before {b.op}")
     return found
 

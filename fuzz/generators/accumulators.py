@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Accumulator, Graph, LitmusTest, Node, Queue, Variable
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs
+from litmusfuzz.fuzz.generators.family import NotGenerated
 
 if TYPE_CHECKING:
     import random
@@ -42,7 +43,10 @@ NEEDED = frozenset(
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
-    dtype = rng.choice([each for each in FLOATS if each in support.dtypes])
+    floats = [each for each in FLOATS if each in support.dtypes]
+    if not floats:
+        raise NotGenerated("family accumulators: the support lacks floats")
+    dtype = rng.choice(floats)
     shape = support.nearest(rng.choice(((), (), (2,), (2, 3))))
     tokens = {"queues"} <= support.features and "int64" in support.dtypes
     if tokens and rng.random() < 0.2:

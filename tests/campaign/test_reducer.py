@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from helpers import differentiated
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, LitmusTest, all_nodes, bodies, predecessors
@@ -123,7 +124,8 @@ def generated() -> list[LitmusTest]:
     # No family places anything, or makes large tensors.
     placed = (replace(v, device="cpu:1") for v in tests[0].variables)
     large = litmus("X=1 || X+=2 || r0=X", shape=(2, 1 << 14))
-    return [*tests, replace(tests[0], variables=tuple(placed)), large]
+    gradients = differentiated(litmus("r0=X; X=r0*2", dtype="float32"))
+    return [*tests, replace(tests[0], variables=tuple(placed)), large, gradients]
 
 
 @pytest.fixture(scope="module")

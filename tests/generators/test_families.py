@@ -205,18 +205,18 @@ def test_some_can_block_and_some_cannot(family: str) -> None:
 def test_an_op_seldom_fails() -> None:
     """Only after a queue was closed, or where a variable has no value at first.
 
-    Nothing is specified then. In two families it is the point that a read may find no value, or
-    an index no row.
+    Nothing is specified then. In three families it is the point that a read may find no value, an
+    index no row, or that a number of gradients is not positive.
     """
     for family in STRUCTURED:
-        if family in ("uninitialized", "computed"):
+        if family in ("uninitialized", "computed", "accumulators"):
             continue
         failing = 0
         for test, found in zip(generated(family), allowed(family), strict=True):
             if Status.FAILED in {outcome.status for outcome in found.witnesses}:
                 failing += 1
                 closes = any(node.op == "QueueCloseV2" for node in nodes(test))
-                assert closes or "uninitialized variables" in test.features
+                assert closes or {"uninitialized variables", "accumulators"} & test.features
         assert failing <= 6
 
 

@@ -530,7 +530,7 @@ def renamed(
     test: LitmusTest, rng: random.Random
 ) -> tuple[LitmusTest, Callable[[Outcome], Outcome]]:
     """Rename everything and shuffle the resources; also return the map of outcomes."""
-    old = [v.name for v in (*test.variables, *test.mutexes, *test.queues)]
+    old = [resource.name for resource in test.resources]
     for node in test.nodes:
         old.append(node.name)
         old += [inner for inner, _ in captures_of(node)]
@@ -545,14 +545,19 @@ def renamed(
     runs = {run.name: f"{rng.choice('uVw')}_{run.name}" for run in test.runs}
     graphs = {graph.name: runs.get(graph.name, f"G_{graph.name}") for graph in test.graphs}
 
+    cells = {cell.name for cell in test.cells}
+
     def one(name: str) -> str:
+        if name in cells:  # of an accumulator
+            resource, _, part = name.partition(".")
+            return f"{new[resource]}.{part}"
         return ".".join(new[part] for part in name.split("."))
 
     def some(names: Iterable[str]) -> tuple[str, ...]:
         return tuple(map(one, names))
 
     def key(name: str) -> str:
-        if len(test.runs) == 1 or name in new:
+        if len(test.runs) == 1 or name in new or name in cells:
             return one(name)
         run, _, rest = name.partition(".")
         return f"{runs[run]}.{one(rest)}"
@@ -602,6 +607,7 @@ def renamed(
         tuple(key(name) for name in test.observe),
         mutexes=shuffled(test.mutexes),
         queues=shuffled(test.queues),
+        accumulators=shuffled(test.accumulators),
         client=tuple(
             replace(
                 run,

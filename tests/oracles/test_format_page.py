@@ -26,6 +26,7 @@ def test_the_page_shows_every_feature() -> None:
         "handle-chosen-by-a-race",
         "section-increments",
         "queue-too-many-takers",
+        "accumulator-one-or-both",
         "two-workers-then-a-reader",
         "one-graph-two-clients",
         "first-write",

@@ -451,7 +451,7 @@ def test_dot_has_each_node_and_edge_of_a_corpus_file(path: Path) -> None:
     nodes, edges = read_dot(dot(test))
     inside = list(test.nodes)
     loops = [n for n in inside if isinstance(n.attrs, LoopAttrs)]
-    names = [f"var {r.name}" for r in (*test.variables, *test.mutexes, *test.queues)]
+    names = [f"var {r.name}" for r in test.resources]
     names += [n.name for n in inside]
     names += [name for n in loops if isinstance(n.attrs, LoopAttrs) for name in n.attrs.carried]
     several = len(test.graphs) > 1 or bool(test.client)
