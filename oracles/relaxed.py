@@ -63,9 +63,21 @@ def edges_of(test: LitmusTest) -> list[Edge]:
         for name in run.after:
             above[run.name] |= above[name] | {name: None}
         found += [(len(above[name]), Edge(name, run.name, runs=True)) for name in above[run.name]]
-    kept = set(_before_closes(test))
+    kept = set(_needed(test))
     found.sort(key=lambda each: (each[0], str(each[1])))
     return [edge for _, edge in found if edge not in kept]
+
+
+def _needed(test: LitmusTest) -> Iterator[Edge]:
+    """Edges without which the test would not be well-formed."""
+    yield from _before_closes(test)
+    # A run feeds what it executes, and may execute a placeholder only for such an edge. To keep
+    # it explains nothing away: a placeholder has its value before the run.
+    for graph in test.graphs:
+        fed = {node.name for node in graph.nodes if node.definition.fed}
+        yield from (
+            Edge(name, node.name) for node in graph.nodes for name in node.after if name in fed
+        )
 
 
 def _before_closes(test: LitmusTest) -> Iterator[Edge]:
@@ -121,7 +133,7 @@ def _edges_in(nodes: Collection[Node]) -> Iterator[tuple[int, Edge]]:
 def relaxed(test: LitmusTest, edges: Iterable[Edge]) -> LitmusTest:
     """Return the test with only those edges, and the edges that a well-formed test needs."""
     waits: dict[tuple[str, bool], dict[str, None]] = {}
-    for edge in (*_before_closes(test), *edges):
+    for edge in (*_needed(test), *edges):
         waits.setdefault((edge.target, edge.runs), {})[edge.source] = None
 
     def loose(node: Node) -> Node:
