@@ -24,6 +24,7 @@ class DoesNotFit(ValueError):
 
 
 MAX_EXPRESSION: Final = 1000
+_SIGNS: Final = str.maketrans(".(", "__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,11 @@ def layout(test: LitmusTest) -> Layout:
     (a log of any test can be written) in one "thread" for each run.
     """
     fresh = FreshNames(RESERVED)
-    places = [v.name for v in (*test.variables, *test.cells)] + [q.name for q in test.queues]
-    variables = {name: fresh.like(_c_name(name)) for name in places}
+    # Not only variables and queues: the cells of an accumulator, ``A.sum``, and gradients,
+    # ``grad(X)``, have locations of a name without such signs, ``A_sum`` and ``grad_X``.
+    observed = frozenset(test.observe)
+    contents = [name for name in test.names if name not in observed]
+    variables = {n: fresh.like(_c_name(n.rstrip(")").translate(_SIGNS))) for n in contents}
     try:
         threads = _threads(test)
     except DoesNotFit:
@@ -132,7 +136,6 @@ def _registers(
 
 def _c_name(name: str) -> str:
     """The name itself if a C variable can have it, else one made of it."""
-    name = name.replace(".", "_")  # a cell of an accumulator
     bad = name in RESERVED or re.fullmatch(r"[PL][0-9A-Za-z]*[0-9]+|[0-9_].*", name)
     return f"v_{name}" if bad else name
 

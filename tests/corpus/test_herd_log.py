@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS
@@ -11,13 +10,11 @@ from helpers import LITMUS
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.herd import Condition, State, layout, log, parse, read_log
 from litmusfuzz.corpus.herd.log import STATUS, state_of
+from litmusfuzz.corpus.model import Accumulator, LitmusTest, Variable
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.textfile import Digest, FileError, load
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
-
-if TYPE_CHECKING:
-    from litmusfuzz.corpus.model import LitmusTest
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 # As herd7 prints it: hexadecimal where a variant asks for it, old and new brackets.
@@ -155,6 +152,33 @@ def test_every_test_of_the_corpus_has_a_log_that_is_read_back() -> None:
 
 def with_status(state: State) -> State:
     return tuple(sorted((*state, (STATUS, "completed"))))
+
+
+def test_cells_of_accumulators_and_gradients_have_locations() -> None:
+    """Of a name without dots and parentheses, which is no other resource's."""
+    variables = (Variable("X", "float32", (), 1, gradient=True), Variable("A_sum", "float32", ()))
+    nodes = litmus("r0=X", dtype="float32").graphs
+    test = LitmusTest(
+        "t", variables, nodes, ("r0",), accumulators=(Accumulator("A", "float32", ()),)
+    )
+    assert set(layout(test).places) == set(test.names)
+    values = {"r0": (1,), "X": (2,), "A_sum": (3,), "A.sum": (4,), "A.count": (5,), "grad(X)": (6,)}
+    assert state_of(test, Outcome.of(test, values)) == (
+        ("0:r0", 1),
+        ("A_count", 5),
+        ("A_sum", 3),
+        ("A_sum_2", 4),
+        ("X", 2),
+        ("grad_X", 6),
+    )
+
+
+def test_a_result_of_a_loop_keeps_its_dot() -> None:
+    """Logs that name it were written before accumulators had cells."""
+    test = load(next(path for path in LITMUS if path.stem == "h-zero-trips")).test
+    results = [name for name in test.observe if "." in name]
+    assert results
+    assert [layout(test).places[name] for name in results] == [f"0:{name}" for name in results]
 
 
 def test_logs_of_herd7_are_read() -> None:

@@ -216,6 +216,27 @@ observe: [read, take]
     assert str(found) == "no order at all yields take=2"
 
 
+def test_a_placeholder_that_a_run_executes_for_an_edge_alone_is_still_fed() -> None:
+    text = """
+litmusfuzz: 2
+name: waits-for-a-placeholder
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+graphs:
+  main:
+    p: {op: Placeholder, dtype: int32, shape: []}
+    one: {op: Const, dtype: int32, shape: [], value: 1}
+    put: {op: AssignVariableOp, resources: [X], inputs: [one]}
+    read: {op: ReadVariableOp, resources: [X], after: [put, p]}
+client:
+  a: {graph: main, fetches: [read], feeds: {p: 5}}
+observe: [read]
+"""
+    found = explain(loads(text).test, RFC, {"read": (0,)})
+    assert found is not None
+    assert [str(edge) for edge in found.edges] == ["read waits for put"]
+
+
 def test_torn_and_allowed_and_over_budget() -> None:
     test = litmus("X=1; r0=X")
     torn = explain(test, RFC, {"r0": TORN})

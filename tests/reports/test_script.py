@@ -18,7 +18,7 @@ from helpers import LITMUS, nightly
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES as FEATURE_NAMES
-from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
+from litmusfuzz.corpus.model import Accumulator, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import (
     DTYPES,
     EFFECT_OPS,
@@ -308,6 +308,15 @@ def test_a_script_is_of_a_finding_on_tensorflow_only() -> None:
     ):
         with pytest.raises(NoScript, match=why):
             script(found(sb, **changed))
+    plain = litmus("r0=X", dtype="float32")
+    (x,) = plain.variables
+    for test, why in (
+        (replace(plain, accumulators=(Accumulator("A", "float32", ()),)), "accumulators"),
+        (replace(plain, variables=(replace(x, gradient=True),)), "gradients"),
+        (replace(plain, variables=(replace(x, init=None),)), "variables without an initial value"),
+    ):
+        with pytest.raises(NoScript, match=f"a script cannot have {why}"):
+            script(found(test))
 
 
 def test_a_script_says_which_parts_of_a_configuration_it_lacks() -> None:
