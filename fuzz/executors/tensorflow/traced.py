@@ -73,7 +73,7 @@ class Traces:
     library : FunctionDefLibrary
         Where the functions are added.
     padding : int
-    rng : numpy.random.Generator
+    seed : int
     compiled : bool
         True if XLA compiles each function as a whole.
     lowered : bool
