@@ -58,7 +58,7 @@ def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Conte
     return Context(rng, support, dtype, variables, arithmetic=arithmetic, matrices=True)
 
 
-def _test(context: Context) -> LitmusTest:
+def _test(context: Context, tries: int = _TRIES) -> LitmusTest:
     rng = context.rng
     body = _Body(context)
     named = [COMPUTED[name] for name in COMPUTED if context.possible(OPS[name])]
@@ -75,6 +75,11 @@ def _test(context: Context) -> LitmusTest:
             break
         chains[chain] = effect
     nodes = tuple(body.nodes)
+    if not any(node.definition.computed for node in nodes):
+        # It is not about indices; and values with a number for each element fit whole tests only.
+        if not tries:
+            raise NotGenerated("family computed: the support lacks the operands of its ops")
+        return _test(context, tries - 1)
     shown = tuple(node.name for node in nodes if node.definition.kind is Kind.READ)
     fed = {node.name for node in nodes if node.definition.fed}
     feeds = tuple((name, value) for name, value in body.feeds.items() if name in fed)

@@ -220,6 +220,14 @@ def test_an_op_seldom_fails() -> None:
         assert failing <= 6
 
 
+@pytest.mark.parametrize(("family", "seed", "index"), [("computed", 99, 8011), ("pure", 99, 3898)])
+def test_rare_choices_make_a_test_as_well(family: str, seed: int, index: int) -> None:
+    """One in ten thousand: no op with indices at all; a sum over more elements than its bound."""
+    test = generate(family, seed, index)
+    assert test.effects
+    assert family != "computed" or "computed indices" in test.features
+
+
 # --- sparse ------------------------------------------------------------------------------
 
 
