@@ -10,6 +10,7 @@ stores them.
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import os
 import random
@@ -55,7 +56,7 @@ from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.memory import MemoryCap, available_bytes, watch
+from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY, MemoryCap, available_bytes, watch
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, Packing, noise_text
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
@@ -311,11 +312,14 @@ class Campaign:
             If a file or event cannot be written: the disk is full.
         """
         begun = time.monotonic()
+        thresholds = gc.get_threshold()
+        gc.set_threshold(COLLECTED_EVERY)
         try:
             await self._start()
             if not self.stopping:
                 await self._run_tasks()
         finally:
+            gc.set_threshold(*thresholds)
             for slot in self.slots:
                 slot.worker.close()
         for each in self.look_alikes.take_all():

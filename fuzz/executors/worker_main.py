@@ -10,6 +10,7 @@ which the parent records as a crash, so that no defect passes for a result.
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -21,6 +22,7 @@ import msgspec
 
 from litmusfuzz.corpus.textfile import read_plain
 from litmusfuzz.fuzz.executors import messages, network
+from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY
 from litmusfuzz.fuzz.executors.process_log import printable
 from litmusfuzz.fuzz.executors.protocol import (
     Checkable,
@@ -186,6 +188,7 @@ def serve(name: str, memory_bytes: int, requests: IO[bytes]) -> None:
         Replies go to standard output.
     """
     network.enter_if_asked()  # before the first thread
+    gc.set_threshold(COLLECTED_EVERY)
     # Sent to the whole process group; the parent decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
