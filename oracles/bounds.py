@@ -260,10 +260,11 @@ def count(test: Countable, path: Path, limit: int) -> int:
     return total
 
 
-def count_races(path: Path) -> int:
-    """Number of unordered pairs of events on one resource whose order may be observable.
+def count_races(path: Path, limit: int) -> int:
+    """Number of unordered pairs of events on one resource whose order matters, at most `limit`.
 
-    Counts events of different nodes only: instances of one node are often alike.
+    The order of two events matters if an outcome may show it. Counts events of different nodes
+    only: instances of one node are often alike.
     """
     found = 0
     for i, (one, access, variables) in enumerate(path.events):
@@ -276,6 +277,8 @@ def count_races(path: Path) -> int:
                 and not set(variables).isdisjoint(others)
             ):
                 found += _races(access, sort)
+        if found >= limit:
+            return limit
     return found
 
 

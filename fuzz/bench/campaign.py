@@ -9,6 +9,7 @@ rate is the baseline, so that other load on the machine affects both alike.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import statistics
@@ -30,6 +31,7 @@ from litmusfuzz.fuzz.campaign.canonical import executor_class as executor_class_
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
 from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_text
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, families_for, generate
@@ -59,7 +61,7 @@ CAMPAIGN_S: Final = 10.0
 """Of each round."""
 NOT_BLOCKING: Final = ("dag", "conditionals", "loops", "clusterable", "sparse")
 """Families without queues and critical sections."""
-GENERATED: Final = 40
+GENERATED: Final = 200
 """Graphs of each family whose generator is measured alone."""
 NOTED_EVERY_S: Final = 0.25
 """Between two looks at the processor time of the workers."""
@@ -335,15 +337,18 @@ def figures_of(scope: Scope, rounds: Sequence[Round]) -> list[Figure]:
 
 
 def generator(family: str) -> Figure:
-    """Mean processor time of generating one graph of a family."""
+    """Mean processor time of generating one graph of a family, as in the process of a campaign."""
     support = executor_class("tf").support
     generate(family, SEED, GENERATED, support)  # what the first one of a process costs
+    thresholds = gc.get_threshold()
+    gc.set_threshold(COLLECTED_EVERY)
     start, made = time.process_time(), 0
     for index in range(GENERATED):
         with suppress(NotGenerated):
             generate(family, SEED, index, support)
             made += 1
     mean_s = (time.process_time() - start) / max(1, made)
+    gc.set_threshold(*thresholds)
     return Figure(f"generating a graph of {family}", mean_s * 1000, "ms", most=3.0)
 
 

@@ -753,7 +753,7 @@ def small(
     most : int
         Events of the first attempt; each that fails is followed by a smaller one.
     """
-    large: list[tuple[int, bool, UnbuiltTest]] = []  # orders, if it must race, test
+    large: list[tuple[int, UnbuiltTest]] = []  # orders, test
     for number in range(TRIES):
         events = max(1, round(most * (1 - number / (TRIES - 4))))
         made = attempt(rng, support, events, arithmetic=number < TRIES // 2)
@@ -762,20 +762,20 @@ def small(
         counted = 8 * limit if number > TRIES // 2 else limit
         paths = LongPaths(made)
         path = paths.path()
-        # The most frequent reasons first, the most costly checks last.
-        orders = count(made, path, counted)
+        # The cheapest check first, the most costly ones last.
         must_race = number < TRIES // 2
-        races = not must_race or (orders < limit and count_races(path) >= MIN_RACES)
-        if orders < counted and races:
+        if must_race and count_races(path, MIN_RACES) < MIN_RACES:
+            continue
+        orders = count(made, path, counted)
+        if orders < counted:
             orders += count_stricter(paths, counted - orders)
         if orders >= limit:
-            large.append((orders, must_race, made))
-        elif races and (test := _if_small_values(made)) is not None:
+            large.append((orders, made))
+        elif (test := _if_small_values(made)) is not None:
             return test
     # The last attempts are so small that one of them qualifies.
-    for _, must_race, made in sorted(large, key=lambda each: each[0]):
-        races = not must_race or count_races(LongPaths(made).path()) >= MIN_RACES
-        if races and (test := _if_small_values(made)) is not None:
+    for _, made in sorted(large, key=lambda each: each[0]):
+        if (test := _if_small_values(made)) is not None:
             return test
     raise AssertionError("no value of the smallest attempts is small enough")
 
