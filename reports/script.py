@@ -79,7 +79,9 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     if found is None:
         raise NoScript("has no finding; a script shows one")
     if found.executor != "tf":
-        raise NoScript(f"was found on {found.executor}, not on TensorFlow (tf)")
+        raise NoScript(
+            f"was found on {found.executor}, not on TensorFlow (tf) or JAX's references (jax_refs)"
+        )
     missing = _missing(entry.test, found)
     if missing:
         raise NoScript(f"a script cannot have {missing}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from litmusfuzz.corpus.textfile import Entry, save
+from litmusfuzz.corpus.textfile import Entry, save, write_text
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.configuration_reducer import (
     PutBack,
@@ -24,11 +24,14 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
 )
 from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.campaign.scripts import jax_script
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern
 from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -62,6 +65,8 @@ class MinimizedCrash:
         The last message of the process.
     complete : bool
         False if the time was up before all was tried.
+    script : str
+        The script that fails alike without LitmusFuzz; "" if there is none.
     """
 
     file: str
@@ -71,6 +76,7 @@ class MinimizedCrash:
     needs: str
     message: str
     complete: bool
+    script: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -81,6 +87,7 @@ class MinimizedCrash:
             "needs": self.needs,
             "message": self.message,
             "complete": self.complete,
+            "script": self.script,
         }
 
     def lines(self, folder: str) -> Iterator[str]:
@@ -91,6 +98,8 @@ class MinimizedCrash:
         yield f"{path}: ends the process on {where}{self.needs and f', {self.needs}'}"
         yield f"  message  {self.message}"
         yield f"  ops      {ops}{'' if self.complete else '; not fully minimized: the time was up'}"
+        if self.script:
+            yield f"  script   {Path(folder) / self.script}"
         on = shlex.quote(f"{self.executor}:{self.config.name}")
         yield f"  replay   litmusfuzz replay {shlex.quote(str(path))} --executors {on}"
 
@@ -131,8 +140,22 @@ def minimize_crash(
     made = replace(smallest, name=name_for("crashed", smallest), description=about)
     file = out / f"{made.name}.yaml"
     save(Entry(made), file)
+    script = _write_script(made, executor, config, file.with_suffix(".py"))
     needs = needs_in_words(executor, config, reduced=reduced)
-    return MinimizedCrash(file.name, made, executor, config, needs, crash.last, complete)
+    return MinimizedCrash(
+        file.name, made, executor, config, needs, crash.last, complete, script=script
+    )
+
+
+def _write_script(test: LitmusTest, executor: str, config: Config, path: Path) -> str:
+    """Write the script that fails alike, on JAX's references; its name, or ""."""
+    if executor != "jax_refs":
+        return ""
+    try:
+        write_text(jax_script(test, config, executor_class(executor).versions()["jax"]), path)
+    except NoScript:
+        return ""
+    return path.name
 
 
 class _Crash:

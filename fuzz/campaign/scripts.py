@@ -1,9 +1,14 @@
-"""Standalone scripts of findings on TensorFlow: written, and run without LitmusFuzz."""
+"""Standalone scripts of findings, on TensorFlow and on JAX's references: written, and run.
+
+A script runs without LitmusFuzz. One on JAX's references stays as it is found: it executes a
+program of one thread, which chance has no part in.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,14 +18,22 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge, listed
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+from litmusfuzz.fuzz.executors.jax_refs.script import END as END_ON_JAX
+from litmusfuzz.fuzz.executors.jax_refs.script import script as references_script
+from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+from litmusfuzz.oracles import sequential
+from litmusfuzz.oracles.errors import NoGradient, NoProgramOrder, ValueTooLarge
 from litmusfuzz.oracles.model import ACD, RFC
 from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.textfile import Entry, Finding
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 # A script stands alone: it is another's matter to end it when we are gone.
 _WATCHED: Final = """
@@ -37,7 +50,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 SCRIPT_S: Final = 20.0
 """Seconds for which a script tries."""
 START_S: Final = 60.0
-"""Further seconds for TensorFlow's import and the last session."""
+"""Further seconds for the import of TensorFlow or JAX and the last session."""
 
 
 def script_of(entry: Entry, reason: str) -> str:
@@ -49,6 +62,8 @@ def script_of(entry: Entry, reason: str) -> str:
         Saying what a script cannot have.
     """
     found = entry.finding
+    if found is not None and found.executor == "jax_refs":
+        return _jax_script(entry, found)
     environment: dict[str, str] = {}
     if found is not None and found.executor == "tf":
         try:
@@ -56,6 +71,36 @@ def script_of(entry: Entry, reason: str) -> str:
         except UnknownExecutor as error:
             raise NoScript(str(error)) from None
     return script(_without_front_end(entry), environment, reason)
+
+
+def _jax_script(entry: Entry, found: Finding) -> str:
+    try:
+        config = configuration("jax_refs", found.configuration)
+    except UnknownExecutor as error:
+        raise NoScript(str(error)) from None
+    torn = any(outcome.torn for outcome, _ in found.forbidden)
+    return jax_script(entry.test, config, found.versions.get("jax", ""), dtypes=torn)
+
+
+def jax_script(test: LitmusTest, config: Config, version: str, *, dtypes: bool = False) -> str:
+    """The script of a test in a configuration of `jax_refs`.
+
+    Raises
+    ------
+    NoScript
+        If the test is no program over references.
+    """
+    plain = config.name.replace("\\", "").replace('"', "")
+    seen = " ".join(("JAX", *re.findall(r"^[\w.+-]+$", version)))
+    title = f"{seen}, {plain}: not what program order gives, or it fails."
+    try:
+        if lacking := executor_class("jax_refs").support.lacking(test):
+            raise NoScript(f"a script cannot have {', '.join(lacking)}")
+        return references_script(
+            test, Settings.of(config), sequential.outcome(test), title, dtypes=dtypes
+        )
+    except (Refused, NoProgramOrder, ValueTooLarge, NoGradient) as error:
+        raise NoScript(str(error)) from None
 
 
 def _without_front_end(entry: Entry) -> Entry:
@@ -94,6 +139,8 @@ async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = N
             return True
         if time.monotonic() > end:
             return False
+    if values := END_ON_JAX.search(output.strip()):
+        return code == 1 and values[1] != values[2]
     match = LAST_LINE.fullmatch(output.strip().rpartition("\n")[2])
     return code == 1 and match is not None and int(match[1]) > 0
 

@@ -20,10 +20,10 @@ import numpy as np
 from jax import lax
 
 from litmusfuzz.corpus.ops import MomentumAttrs
-from litmusfuzz.fuzz.executors.traced.inputs import rows_of
+from litmusfuzz.fuzz.executors.traced.inputs import distinct, rows_of, slice_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import Node
     from litmusfuzz.fuzz.executors.jax_refs.space import Settings
@@ -110,7 +110,7 @@ class Lowering:
         how = self.settings.indices
         if how == "scalar":
             return jnp.stack([reference[rows[i]] for i in range(len(numbers))])
-        if how == "slice" and (found := _as_slice(numbers)):
+        if how == "slice" and (found := slice_of(numbers)):
             return reference[found]
         return reference[self.index(numbers, rows, reference.shape[0], read=True)]
 
@@ -196,13 +196,13 @@ class Lowering:
         size = reference.shape[0]
         one_by_one = self.settings.indices == "scalar"
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
-        for which in _distinct(numbers, one_by_one=one_by_one):
+        for which in distinct(numbers, one_by_one=one_by_one):
             part: Any = slice(which.start, which.stop)
             given = updates[part] if updates.ndim else updates
             if one_by_one:
                 index: Any = rows[which.start]
                 given = given[0] if updates.ndim else given
-            elif self.settings.indices == "slice" and (found := _as_slice(numbers[part])):
+            elif self.settings.indices == "slice" and (found := slice_of(numbers[part])):
                 index = found
             else:
                 index = self.index(numbers[part], rows[part], size, read=False)
@@ -435,25 +435,6 @@ def _shape(reference: Ref, index: Any) -> tuple[int, ...]:
     if isinstance(index, slice):
         return (len(range(*index.indices(reference.shape[0]))), *reference.shape[1:])
     return (*np.shape(index), *reference.shape[1:])
-
-
-def _as_slice(numbers: Sequence[int]) -> slice | None:
-    """The rows as a slice, if they are one."""
-    first, *others = numbers
-    step = others[0] - first if others else 1
-    if step < 1 or list(numbers) != list(range(first, numbers[-1] + 1, step)):
-        return None
-    return slice(first, numbers[-1] + 1, step if step > 1 else None)
-
-
-def _distinct(numbers: Sequence[int], *, one_by_one: bool) -> Iterator[range]:
-    """Consecutive parts of the rows, in each of which no row repeats."""
-    start = 0
-    for place, row in enumerate(numbers):
-        if place > start and (one_by_one or row in numbers[start:place]):
-            yield range(start, place)
-            start = place
-    yield range(start, len(numbers))
 
 
 def _momentum(

@@ -7,7 +7,7 @@ file; its results are the observed values. Around it come batching, then compila
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ import numpy as np
 from jax import export
 
 from litmusfuzz.fuzz.executors.jax_refs.derivatives import DERIVATIVES
+from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, PIECE
 from litmusfuzz.fuzz.executors.traced.inputs import (
     array_of,
     constants_of,
@@ -36,11 +37,6 @@ Array = Any
 Ref = Any
 Arrays = dict[str, Array]
 Refs = dict[str, Ref]
-
-_PIECE: Final = 3
-"""Nodes of a piece of a run that has a `jit` of its own."""
-COPIES: Final = 3
-"""Copies of a program under `jax.vmap`."""
 
 
 class Program:
@@ -247,7 +243,7 @@ class Program:
 
     def _pieces(self, nodes: Sequence[Node]) -> Iterator[slice]:
         """Parts of a run that are executed as one."""
-        length = _PIECE if self.settings.parts == "pieces" else max(1, len(nodes))
+        length = PIECE if self.settings.parts == "pieces" else max(1, len(nodes))
         for start in range(0, len(nodes), length):
             yield slice(start, min(start + length, len(nodes)))
 

@@ -47,6 +47,11 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
 GUARANTEES: Final = "sequential"
 """The memory model of all configurations."""
 
+PIECE: Final = 3
+"""Nodes of a piece of a run that has a `jit` of its own."""
+COPIES: Final = 3
+"""Copies of a program under `jax.vmap`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -13,7 +13,7 @@ import numpy as np
 from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs, SliceAttrs, TensorType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -38,6 +38,25 @@ def rows_of(node: Node) -> tuple[int, ...] | None:
     if isinstance(node.attrs, RowsAttrs):
         return node.attrs.indices
     return tuple(node.attrs.rows) if isinstance(node.attrs, SliceAttrs) else None
+
+
+def slice_of(numbers: Sequence[int]) -> slice | None:
+    """The rows as a slice, if they are one."""
+    first, *others = numbers
+    step = others[0] - first if others else 1
+    if step < 1 or list(numbers) != list(range(first, numbers[-1] + 1, step)):
+        return None
+    return slice(first, numbers[-1] + 1, step if step > 1 else None)
+
+
+def distinct(numbers: Sequence[int], *, one_by_one: bool) -> Iterator[range]:
+    """Consecutive parts of the rows, in each of which no row repeats."""
+    start = 0
+    for place, row in enumerate(numbers):
+        if place > start and (one_by_one or row in numbers[start:place]):
+            yield range(start, place)
+            start = place
+    yield range(start, len(numbers))
 
 
 def constants_of(test: LitmusTest) -> dict[str, Array]:

@@ -1,0 +1,775 @@
+"""Standalone Python script of a test over JAX's references, which needs JAX and NumPy only.
+
+The walk that makes a program of a test makes the script too, over a system whose values are
+expressions and whose ops are lines of Python: those that `Lowering` and `Program` execute. The
+script prints what program order gives and what it observes, and exits 1 if these differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import contextmanager
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from litmusfuzz.corpus.ops import MomentumAttrs
+from litmusfuzz.corpus.outcome import TORN
+from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, PIECE
+from litmusfuzz.fuzz.executors.jax_refs.written import AROUND, COMBINE, DERIVATIVES, PURE, UNITS
+from litmusfuzz.fuzz.executors.traced.inputs import (
+    array_of,
+    constants_of,
+    contents_of,
+    distinct,
+    fed_to,
+    key_of,
+    observed_of,
+    rows_of,
+    slice_of,
+)
+from litmusfuzz.fuzz.executors.traced.walk import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from litmusfuzz.corpus.model import LitmusTest, Node, Run
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+    from litmusfuzz.fuzz.executors.traced.walk import BodyCode, LoopCode
+
+Shape = tuple[int, ...]
+
+_TAKEN: Final = ("a", "c", "e", "f", "g", "n", "v", "jax", "jnp", "np", "lax", "export")
+_TAKEN_TOO: Final = ("expected", "observed", "found", "refs", "given", "by", "weights")
+_EAGER, _MAYBE, _TRACED = range(3)
+"""Whether Python code can look at a value: always; unless it is traced; never."""
+END: Final = re.compile(r"^expected (.*)\nobserved (.*)\Z", re.MULTILINE)
+"""How a script ends."""
+
+
+def script(
+    test: LitmusTest, settings: Settings, expected: Outcome, title: str, *, dtypes: bool = False
+) -> str:
+    """The text of a script.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    settings : Settings
+    expected : Outcome
+        The single outcome of the test.
+    title : str
+        The first line of its docstring.
+    dtypes : bool
+        Show the values' dtypes too: a value of another dtype is torn.
+
+    Raises
+    ------
+    Refused
+        If the test is no program of one thread.
+    """
+    return _Script(test, settings).text(expected, title, dtypes=dtypes)
+
+
+class _Lines:
+    """Lines of Python, with names that are each used once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+        self._names = Counter((*_TAKEN, *_TAKEN_TOO))
+        self.shapes: dict[str, Shape] = {}
+        """Of references and values, by the expressions for them."""
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def shape(self, expression: str) -> Shape:
+        """The shape of a value or reference. A handle, which is None, counts as a scalar."""
+        return () if expression is None else self.shapes[expression]
+
+    def name(self, like: str, shape: Shape = ()) -> str:
+        """A name that nothing else has."""
+        name = re.sub(r"\W", "_", like)
+        if not name.isidentifier() or iskeyword(name):
+            name = f"x_{name}"
+        while self._names[name]:
+            self._names[name] += 1
+            name += f"_{self._names[name] - 1}"
+        self._names[name] += 1
+        self.shapes[name] = shape
+        return name
+
+    def let(self, like: str, expression: str, shape: Shape) -> str:
+        """A name for the value of an expression."""
+        name = self.name(like, shape)
+        self.line(f"{name} = {expression}")
+        return name
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.line(head)
+        self.depth += 1
+        before = len(self.lines)
+        yield
+        if len(self.lines) == before:
+            self.line("pass")
+        self.depth -= 1
+
+
+class _System(_Lines):
+    """Python's text as a traced system (`traced.walk.System`); see `Lowering` for each method."""
+
+    def __init__(self, test: LitmusTest, settings: Settings) -> None:
+        super().__init__()
+        self.test, self.settings = test, settings
+        self.sight = _EAGER
+
+    def shape_of(self, name: str) -> Shape:
+        return tuple(self.test.type_of(name).shape)
+
+    # --- ops -----------------------------------------------------------------------------
+
+    def pure(self, node: Node, operands: Sequence[str]) -> str:
+        if node.op == "Identity":
+            return operands[0]
+        given = list(operands)
+        if node.op == "Select":
+            condition, like = (len(self.shape(each)) for each in operands[:2])
+            given[0] += "" if condition in (0, like) else "[..., None]"
+        return self.let(node.name, PURE[node.op].format(*given), self.shape_of(node.name))
+
+    def read(self, node: Node, reference: str, rows: str | None) -> str:
+        shape = self.shape(reference)
+        how = self.settings.reads
+        if rows is not None:
+            text = self.rows(node, reference, rows)
+        elif how == "get":
+            text = f"jax.ref.get({reference})"
+        elif how == "pieces" and shape and shape[0] > 1:
+            text = f"jnp.concatenate([{reference}[:1], {reference}[1:]])"
+        else:
+            text = f"{reference}.at[...][...]" if shape and how == "view" else f"{reference}[...]"
+        return self.let(node.name, text, self.shape_of(node.name))
+
+    def rows(self, node: Node, reference: str, rows: str) -> str:
+        numbers = rows_of(node)
+        assert numbers is not None
+        how = self.settings.indices
+        if how == "scalar":
+            return f"jnp.stack([{reference}[{rows}[i]] for i in range({len(numbers)})])"
+        if how == "slice" and (found := slice_of(numbers)):
+            return f"{reference}[{_colons(found)}]"
+        index = self.index(numbers, rows, self.shape(reference)[0], read=True)
+        return f"{reference}[{index}]"
+
+    def index(self, numbers: Sequence[int], rows: str, size: int, *, read: bool) -> str:
+        how = self.settings.indices
+        if how == "static":
+            return f"np.array({list(numbers)}, np.int32)"
+        if how == "negative":
+            return f"{rows} - {size}"
+        if how == "beyond" and read:
+            return f"jnp.where({rows} == {size - 1}, {rows} + 2, {rows})"
+        return rows
+
+    def write(self, node: Node, reference: str, value: str) -> None:
+        del node
+        shape = self.shape(reference)
+        if self.settings.writes == "pieces" and shape and shape[0] > 1:
+            value = self.let("w", value, shape)
+            self.line(f"{reference}[1:] = {value}[1:]")
+            self.line(f"{reference}[:1] = {value}[:1]")
+        else:
+            self._stored(reference, "...", value)
+
+    def _stored(self, reference: str, index: str, value: str) -> None:
+        how = self.settings.writes
+        if how == "linked":
+            value = f"{value} + 0 * {reference}[{index}]"
+        if how in ("set", "swap"):
+            self.line(f"jax.ref.{how}({reference}, {_argument(index)}, {value})")
+        else:
+            self.line(f"{reference}[{index}] = {value}")
+
+    def update(
+        self, node: Node, references: Sequence[str], operands: Sequence[str], rows: str | None
+    ) -> None:
+        if isinstance(node.attrs, MomentumAttrs):
+            self._momentum(node, node.attrs, references, operands)
+            return
+        (reference,) = references
+        shape = self.shape(reference)
+        if rows is not None:
+            self.scatter(node, reference, operands[0], rows)
+        elif node.op == "AssignAddVariableOp":
+            self.add(reference, "...", shape, operands[0], self.shape(operands[0]))
+        elif node.op == "AssignSubVariableOp":
+            self.add(reference, "...", shape, f"-{operands[0]}", self.shape(operands[0]))
+        else:
+            alpha, delta = operands
+            self.add(reference, "...", shape, f"-({alpha} * {delta})", self.shape(delta))
+
+    def _momentum(
+        self, node: Node, attrs: MomentumAttrs, references: Sequence[str], operands: Sequence[str]
+    ) -> None:
+        shape = self.shape(references[0])
+        var, accum = (self.let("w", f"{each}[...]", shape) for each in references)
+        rate, grad, momentum = operands
+        if node.op == "ResourceApplyKerasMomentum":
+            accum = self.let("w", f"{accum} * {momentum} - {rate} * {grad}", shape)
+            more = f"({accum} * {momentum} - {rate} * {grad})" if attrs.use_nesterov else accum
+            var = self.let("w", f"{var} + {more}", shape)
+        else:
+            accum = self.let("w", f"{accum} * {momentum} + {grad}", shape)
+            nesterov = f"({grad} * {rate} + {accum} * {momentum} * {rate})"
+            more = nesterov if attrs.use_nesterov else f"{accum} * {rate}"
+            var = self.let("w", f"{var} - {more}", shape)
+        for reference, value in zip(references, (var, accum), strict=True):
+            self.write(node, reference, value)
+
+    def add(self, reference: str, index: str, part: Shape, value: str, shape: Shape) -> None:
+        how = self.settings.updates
+        if how == "addupdate":
+            value = _broadcast(value, shape, part)
+            self.line(f"jax.ref.addupdate({reference}, {_argument(index)}, {value})")
+        elif how == "swap":
+            zeros = f"jnp.zeros({part}, ({value}).dtype)"
+            was = self.let("w", f"jax.ref.swap({reference}, {_argument(index)}, {zeros})", part)
+            self.line(f"{reference}[{index}] = {was} + {value}")
+        else:
+            self.line(f"{reference}[{index}] = {reference}[{index}] + {value}")
+
+    def scatter(self, node: Node, reference: str, updates: str, rows: str) -> None:
+        numbers = rows_of(node)
+        assert numbers is not None
+        size, *lanes = self.shape(reference)
+        shape = self.shape(updates)
+        how = self.settings.indices
+        kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
+        for which in distinct(numbers, one_by_one=how == "scalar"):
+            whole = len(which) == len(numbers)
+            bounds = "" if whole else f"[{which.start}:{which.stop}]"
+            given, known = (
+                (f"{updates}{bounds}", (len(which), *shape[1:]))
+                if shape
+                else (
+                    updates,
+                    (),
+                )
+            )
+            part: Shape = (len(which), *lanes)
+            if how == "scalar":
+                index = f"{rows}[{which.start}]"
+                given, known = (f"{given}[0]", known[1:]) if shape else (given, known)
+                part = tuple(lanes)
+            elif how == "slice" and (found := slice_of(numbers[which.start : which.stop])):
+                index = _colons(found)
+            else:
+                few = numbers[which.start : which.stop]
+                index = self.index(few, f"{rows}{bounds}", size, read=False)
+                if how == "beyond":
+                    given = self.let("w", _broadcast(given, known, part), part)
+                    index = self.let("w", index, (len(which),))
+                    index = f"jnp.concatenate([{index}, {index}[:1] + {size}])"
+                    given = f"jnp.concatenate([{given}, {given}[:1] + 1])"
+                    known = part = (len(which) + 1, *lanes)
+            if kind in ("Update", node.op):
+                self.store(reference, index, part, given, known)
+            elif kind in ("Add", "Sub"):
+                self.add(reference, index, part, given if kind == "Add" else f"-{given}", known)
+            else:
+                combined = COMBINE[kind].format(f"{reference}[{index}]", given)
+                self.store(reference, index, part, combined, part)
+
+    def store(self, reference: str, index: str, part: Shape, value: str, shape: Shape) -> None:
+        self._stored(reference, index, _broadcast(value, shape, part))
+
+    # --- control flow -----------------------------------------------------------------------
+
+    @contextmanager
+    def seen(self, sight: int) -> Iterator[None]:
+        """Code of which Python sees the values so, or less."""
+        before, self.sight = self.sight, max(self.sight, sight)
+        yield
+        self.sight = before
+
+    def function(
+        self,
+        like: str,
+        given: Sequence[str],
+        body: Callable[[list[str]], Sequence[str]],
+        sight: int,
+        *,
+        packed: bool = False,
+        single: bool = False,
+    ) -> str:
+        """Define a function of values like these; its name.
+
+        Parameters
+        ----------
+        like : str
+        given : sequence of str
+            What it is like each parameter.
+        body : callable
+            Writes the body, from the names of the parameters; returns its results.
+        sight : int
+        packed : bool
+            It takes a tuple.
+        single : bool
+            It returns its only result, not a tuple.
+        """
+        name = self.name(like)
+        own = [self.name("x", self.shape(each)) for each in given]
+        head = self.name("going") if packed else ", ".join(own)
+        with self.seen(sight), self.block(f"def {name}({head}):"):
+            if packed and own:
+                self.line(f"{_tuple(own)} = {head}")
+            results = body(own)
+            self.line(f"return {results[0] if single else _tuple(results)}")
+        return name
+
+    def _called(
+        self, like: str, code: BodyCode, given: Sequence[str], refs: Mapping[str, str], sight: int
+    ) -> str:
+        """A body as a function of values, then of references."""
+        names = tuple(refs)
+
+        def body(own: list[str]) -> Sequence[str]:
+            inner = {**code.references, **dict(zip(names, own[len(given) :], strict=True))}
+            return code.run(own[: len(given)], inner)
+
+        return self.function(like, (*given, *refs.values()), body, sight)
+
+    def _results(self, like: Sequence[str], shapes: Sequence[Shape], text: str) -> tuple[str, ...]:
+        names = tuple(self.name(each, shape) for each, shape in zip(like, shapes, strict=True))
+        self.line(f"{_tuple(names)} = {text}" if names else text)
+        return names
+
+    def first_lane(self, value: str) -> str:
+        return f"{value}.reshape(-1)[0]" if self.shape(value) else value
+
+    def branch(
+        self, predicate: str, then: BodyCode, orelse: BodyCode, captured: Sequence[str]
+    ) -> tuple[str, ...]:
+        known = self.settings.conditionals == "python"
+        if known and self.sight == _EAGER:
+            return self._if(self.first_lane(predicate), then, orelse, captured)
+        shared = {**then.references, **orelse.references}
+        taken_refs = shared if self.settings.bodies == "argument" else {}
+        shapes: list[Shape] = []
+
+        def noting(code: BodyCode) -> BodyCode:
+            def run(values: Sequence[str], own: Mapping[str, str]) -> tuple[str, ...]:
+                found = code.run(values, own)
+                shapes[:] = [self.shape(each) for each in found]
+                return found
+
+            return type(code)(run, code.references, writes=code.writes)
+
+        taken, other = (
+            self._called(
+                like, noting(code), captured, taken_refs, _TRACED if not known else self.sight
+            )
+            for like, code in (("then", then), ("orelse", orelse))
+        )
+        operands = "".join(f", {each}" for each in (*captured, *taken_refs.values()))
+        chosen = self.first_lane(predicate)
+        text = self._chosen(chosen, taken, other, operands)
+        if known and self.sight == _MAYBE:
+            here = ", ".join(map(str, (*captured, *taken_refs.values())))
+            text = f"{text} if {_traced(chosen)} else ({taken} if {chosen} else {other})({here})"
+        return self._results(["y"] * len(shapes), shapes, text)
+
+    def _chosen(self, predicate: str, then: str, orelse: str, operands: str = "") -> str:
+        if self.settings.conditionals == "switch":
+            number = f"{predicate}.astype(jnp.int32)"
+            return f"lax.switch({number}, [{orelse}, {then}]{operands})"
+        return f"lax.cond({predicate}, {then}, {orelse}{operands})"
+
+    def _if(
+        self, predicate: str, then: BodyCode, orelse: BodyCode, captured: Sequence[str]
+    ) -> tuple[str, ...]:
+        names: tuple[str, ...] = ()
+        for head, code in ((f"if {predicate}:", then), ("else:", orelse)):
+            with self.block(head):
+                found = code.run(captured, code.references)
+                names = names or tuple(self.name("y", self.shape(each)) for each in found)
+                if names:
+                    self.line(f"{_tuple(names)} = {_tuple(found)}")
+        return names
+
+    def loop(
+        self, code: LoopCode, carried: Sequence[str], captured: Sequence[str]
+    ) -> tuple[str, ...]:
+        how = self.settings.loops
+        shapes = [self.shape(each) for each in carried]
+        if how == "python" and self.sight == _EAGER:
+            return self._eager_loop(code, carried, captured)
+        sight = self.sight if how == "python" else _TRACED
+
+        def step(own: list[str]) -> Sequence[str]:
+            return code.body.run((*own, *captured), code.body.references)
+
+        def test(own: Sequence[str]) -> str:
+            (more,) = code.condition.run((*own, *captured), code.condition.references)
+            return self.first_lane(more)
+
+        first = _tuple(carried)
+        like = ["y"] * len(carried)
+        if how == "while" and not code.condition.writes:
+            more = self.function(
+                "test", carried, lambda x: [test(x)], sight, packed=True, single=True
+            )
+            body = self.function("body", carried, step, sight, packed=True)
+            return self._results(like, shapes, f"lax.while_loop({more}, {body}, {first})")
+        body = self.function("body", carried, step, sight, packed=True)
+        if code.always and how != "while":
+            return self._results(like, shapes, self._counted(code, body, first))
+        tested = self.function("tested", carried, lambda x: [test(x), *x], sight, packed=True)
+        if how == "while":
+            begin = f"lax.while_loop(lambda g: g[0], lambda g: {tested}({body}(g[1:]))"
+            text = f"{begin}, {tested}({first}))[1:]"
+            return self._results(like, shapes, text)
+        step_ = self.name("iteration")
+        with self.block(f"def {step_}(g):"):
+            happens, else_ = f"lambda: {tested}({body}(g[1:]))", "lambda: g"
+            chosen = self._chosen("g[0]", happens, else_)
+            if how == "python" and self.sight == _MAYBE:
+                known = f"({tested}({body}(g[1:])) if g[0] else g)"
+                chosen = f"{chosen} if {_traced('g[0]')} else {known}"
+            self.line(f"return {chosen}")
+        text = self._counted(code, step_, f"{tested}({first})")
+        return self._results(like, shapes, f"{text}[1:]")
+
+    def _counted(self, code: LoopCode, step: str, first: str) -> str:
+        """As many iterations as there can be."""
+        how, unroll = self.settings.loops, self.settings.unroll
+        if how == "python":
+            going = self.let("going", first, ())
+            with self.block(f"for _ in range({code.bound}):"):
+                self.line(f"{going} = {step}({going})")
+            return going
+        if how == "fori":
+            more = f", unroll={unroll}" if unroll > 1 else ""
+            return f"lax.fori_loop(0, {code.bound}, lambda _, g: {step}(g), {first}{more})"
+        more = ", reverse=True" if self.settings.reverse else ""
+        more += f", unroll={unroll}" if unroll > 1 else ""
+        count = f"jnp.arange({code.bound})"
+        return f"lax.scan(lambda g, _: ({step}(g), None), {first}, {count}{more})[0]"
+
+    def _eager_loop(
+        self, code: LoopCode, carried: Sequence[str], captured: Sequence[str]
+    ) -> tuple[str, ...]:
+        going = tuple(self.name("going", self.shape(each)) for each in carried)
+        if going:
+            self.line(f"{_tuple(going)} = {_tuple(carried)}")
+        with self.block(f"for _ in range({code.bound}):" if code.always else "while True:"):
+            if not code.always:
+                (more,) = code.condition.run((*going, *captured), code.condition.references)
+                with self.block(f"if not {self.first_lane(more)}:"):
+                    self.line("break")
+            following = code.body.run((*going, *captured), code.body.references)
+            if going:
+                self.line(f"{_tuple(going)} = {_tuple(following)}")
+        return going
+
+    def call(self, node: Node, code: BodyCode, given: Sequence[str]) -> tuple[str, ...]:
+        how = self.settings.calls
+        argument = self.settings.bodies == "argument"
+        if how == "inline" or (how != "jit" and code.references):
+            return code.run(given, code.references)
+        shapes: list[Shape] = []
+
+        def run(values: Sequence[str], own: Mapping[str, str]) -> tuple[str, ...]:
+            found = code.run(values, own)
+            shapes[:] = [self.shape(each) for each in found]
+            return found
+
+        noted = type(code)(run, code.references, writes=code.writes)
+        refs = dict(code.references) if argument else {}
+        sight = _TRACED if how == "jit" else _MAYBE
+        name = self._called(node.name, noted, given, refs, sight)
+        for line in AROUND[how]:
+            self.line(line.format(name, f"{name}_"))
+        operands = ", ".join(map(str, (*given, *refs.values())))
+        return self._results(["y"] * len(shapes), shapes, f"{name}_({operands})")
+
+
+class _Script(_System):
+    """One script while it is written; see `Program` for what it does."""
+
+    def __init__(self, test: LitmusTest, settings: Settings) -> None:
+        super().__init__(test, settings)
+        self.by = [v.name for v in test.variables if v.gradient]
+        self.inside = settings.references == "inside" or bool(self.by)
+        how = settings.references
+        self.how = "argument" if how == "closure" and self.by else how
+        self.refs = {v.name: self.name(v.name, tuple(v.type.shape)) for v in test.variables}
+        self.axis = -1 if settings.batch == "vmap_last" else 0
+        traced = settings.compiled or settings.parts
+        some = settings.batch or self.by or settings.checkpoint
+        self.first_sight = _TRACED if traced else _MAYBE if some else _EAGER
+        self.literal = self.first_sight == _EAGER
+        given = dict(constants_of(test))
+        for run in test.runs:
+            given |= {_fed(run, name): each for name, each in fed_to(test, run).items()}
+        self.given = {name: _literal(each) for name, each in given.items()}
+        for name, each in given.items():
+            self.shapes[self.constant(name)] = each.shape
+        self.parts: list[str] = []
+        """Lines of functions before the program's."""
+
+    def constant(self, name: str) -> str:
+        """The expression for what the program is given."""
+        return self.given[name] if self.literal else f"c[{name!r}]"
+
+    def constants(self) -> dict[str, str]:
+        """The expressions for the constants of the test."""
+        return {name: self.constant(name) for name in constants_of(self.test)}
+
+    def packed(self, names: Sequence[str], of: str) -> str:
+        """References, or contents, as the first arguments of a function, each with a comma."""
+        if self.how == "closure":
+            return ""
+        return "".join(f"{each}, " for each in names) if self.how == "argument" else f"{of}, "
+
+    def text(self, expected: Outcome, title: str, *, dtypes: bool) -> str:
+        """The whole script."""
+        self.program()
+        program = [*self.parts, *self.lines]
+        shown = {}
+        for name, value in expected.values:
+            assert value is not TORN
+            array = array_of(value, self.test.type_of(name))  # type: ignore[arg-type]
+            shown[name] = f"{array.dtype} {array.tolist()}" if dtypes else array.tolist()
+        self.lines = []
+        self.wrapped()
+        self.observing(shown, dtypes=dtypes)
+        body = "\n".join((*program, *self.lines))
+        head = ["import jax", "import jax.numpy as jnp", "import numpy as np"]
+        head += ["from jax import export"] * (self.settings.compiled == "export")
+        head += ["from jax import lax"] * ("lax." in body)
+        head += ['jax.config.update("jax_enable_x64", True)'] * self.settings.x64
+        return "\n".join([f'"""{title}"""', *head, body]) + "\n"
+
+    # --- the program ------------------------------------------------------------------------
+
+    def program(self) -> None:
+        """The program as a function `f`, without transformations."""
+        refs = self.refs
+        head = "a, " if self.inside else self.packed(list(refs.values()), "refs")
+        head = head.removesuffix(", ") if self.literal else f"{head}c"
+        with self.seen(self.first_sight), self.block(f"def f({head}):"):
+            if self.inside:
+                for name, each in refs.items():
+                    self.line(f"{each} = jax.new_ref(a[{name!r}])")
+            elif self.how == "pytree":
+                for name, each in refs.items():
+                    self.line(f"{each} = refs[{name!r}]")
+            found: dict[str, str] = {}
+            for run in self.test.runs:
+                found |= self.run(run)
+            if self.inside:
+                found |= {name: self.final(each) for name, each in refs.items()}
+            self.line(f"return {_dict(found)}")
+
+    def final(self, reference: str) -> str:
+        if self.settings.final == "freeze" and self.settings.references != "closure":
+            return f"jax.ref.freeze({reference})"
+        return f"{reference}[...]"
+
+    def run(self, run: Run) -> dict[str, str]:
+        """Execute a run; its observed values by key."""
+        test = self.test
+        nodes, observed = test.graph_of(run).nodes, observed_of(test, run)
+        fed = {name: self.constant(_fed(run, name)) for name in fed_to(test, run)}
+        if not self.settings.parts:
+            made = Walk(test, self, self.constants()).nodes(nodes, dict(fed), dict(self.refs))
+            return {key_of(test, run, name): made[name] for name in observed}
+        values = self.let("v", _dict(fed), ())
+        length = PIECE if self.settings.parts == "pieces" else max(1, len(nodes))
+        for start in range(0, len(nodes), length):
+            piece = nodes[start : start + length]
+            later = {name for each in nodes[start + length :] for name in each.references}
+            wanted = [key for n in piece for key in n.keys if key in later or key in observed]
+            name = self.part(piece, wanted)
+            refs = self.packed(list(self.refs.values()), _dict(self.refs))
+            self.line(f"{values} |= {name}({refs}c, {values})")
+        return {key_of(test, run, name): f"{values}[{name!r}]" for name in observed}
+
+    def part(self, nodes: Sequence[Node], wanted: Sequence[str]) -> str:
+        """Define a part of a run, in a `jit` of its own."""
+        before, self.lines, depth, self.depth = self.lines, [], self.depth, 0
+        own = dict(self.refs)
+        if self.how != "closure":
+            own = {name: self.name(each, self.shape(each)) for name, each in own.items()}
+        name = self.name("part")
+        for _ in range(2 if self.settings.parts == "nested" else 1):
+            self.line("@jax.jit")
+        with self.block(f"def {name}({self.packed(list(own.values()), 'refs')}c, v):"):
+            if self.how not in ("closure", "argument"):
+                for key, each in own.items():
+                    self.line(f"{each} = refs[{key!r}]")
+            made = Walk(self.test, self, self.constants()).nodes(nodes, _Values(self), own)
+            found = {key: made[key] for key in wanted if key in made}
+            self.line(f"return {_dict(found)}")
+        self.parts += self.lines
+        self.lines, self.depth = before, depth
+        return name
+
+    # --- around it --------------------------------------------------------------------------
+
+    def wrapped(self) -> None:
+        """Transformations around the program."""
+        settings = self.settings
+        if settings.checkpoint:
+            policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
+            self.line(f"f = jax.checkpoint(f, policy={policy})")
+        if self.by:
+            self.differentiated()
+        if settings.batch:
+            count = (
+                1 if self.inside else {"closure": 0, "argument": len(self.refs)}.get(self.how, 1)
+            )
+            axes = (*[self.axis] * count, 0 if settings.batch == "vmap_all" else None)
+            self.line(f"f = jax.vmap(f, in_axes={axes}, out_axes={self.axis})")
+        if settings.compiled:
+            more = ", donate_argnums=(0,)" if settings.donate else ""
+            self.line(f"f = jax.jit(f{more})")
+
+    def differentiated(self) -> None:
+        """Gradients of the weighted sum of floats, beside the values."""
+        test = self.test
+        weights = {key: _literal(array_of(w, test.type_of(key))) for key, w in test.weights.items()}
+        keys = {v.name: v.gradient_key for v in test.variables if v.gradient}
+        self.line(f"weights = {_dict(weights)}")
+        self.line(f"keys = {keys}")
+        derivative = self.settings.derivative
+        if derivative in ("jvp", "linearize"):
+            self.lines.append(UNITS.strip("\n"))
+        self.lines.append(DERIVATIVES[derivative])
+
+    def observing(self, expected: Mapping[str, object], *, dtypes: bool) -> None:
+        """Executions of the program, and what they show."""
+        settings, test = self.settings, self.test
+        self.line(f"expected = {expected}")
+        self.line('print("expected", expected)')
+        contents = contents_of(test)
+        arrays = _dict({name: _literal(each) for name, each in contents.items()})
+        closure = not self.inside and self.how == "closure"
+        if closure:
+            for name, each in self.refs.items():
+                self.line(f"{each} = jax.new_ref({_literal(contents[name])})")
+        with self.block(f"for n in range({COPIES if settings.batch else 2}):"):
+            self.line(f"a = {arrays}")
+            if settings.batch:
+                own = f"x + jnp.array((i - n) % {COPIES}, x.dtype) for i in range({COPIES})"
+                self.line(f"a = {{k: jnp.stack([{own}], {self.axis}) for k, x in a.items()}}")
+            if not self.literal:
+                self.line(f"c = {_dict(self.given)}")
+            if settings.batch == "vmap_all":
+                self.line(f"c = {{k: jnp.stack([x] * {COPIES}) for k, x in c.items()}}")
+            arguments = ["a"]
+            if closure:
+                for name, each in self.refs.items():
+                    self.line(f"{each}[...] = a[{name!r}]")
+                arguments = []
+            elif not self.inside:
+                self.line("refs = {k: jax.new_ref(x) for k, x in a.items()}")
+                arguments = ["*refs.values()" if self.how == "argument" else "refs"]
+            given = ", ".join((*arguments, *([] if self.literal else ["c"])))
+            call = f"f({given})"
+            if settings.compiled in ("aot", "export"):
+                made = {
+                    "aot": f"f.lower({given}).compile()",
+                    "export": f"export.deserialize(export.export(f)({given}).serialize()).call",
+                }[settings.compiled]
+                self.line(f"f = f if n else {made}")
+            if not self.inside:
+                refs = {n: f"refs[{n!r}]" for n in self.refs} if not closure else self.refs
+                call = f"{call} | {_dict({n: self.final(each) for n, each in refs.items()})}"
+            self.line(f"found = {call}")
+            value = "np.asarray(found[k])"
+            if settings.batch:
+                value = f"np.take({value}, n, {self.axis})"
+            if dtypes:
+                value = f"(lambda x: f'{{x.dtype}} {{x.tolist()}}')({value})"
+            else:
+                value += ".tolist()"
+            self.line(f"observed = {{k: {value} for k in expected}}")
+            self.line("if observed != expected:")
+            self.line("    break")
+        self.lines += ['print("observed", observed)', "raise SystemExit(observed != expected)"]
+
+
+class _Values(dict[str, str]):
+    """Values by name, of which those not computed here come in `v`."""
+
+    def __init__(self, system: _System) -> None:
+        super().__init__()
+        self._system = system
+
+    def __missing__(self, name: str) -> str:
+        expression = f"v[{name!r}]"
+        self._system.shapes[expression] = self._system.shape_of(name)
+        return expression
+
+
+def _fed(run: Run, name: str) -> str:
+    """The name of what a run feeds, among all that the program is given."""
+    return f"{run.name} {name}"
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return f"({', '.join(map(str, names))}{',' * (len(names) == 1)})"
+
+
+def _dict(items: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name!r}: {each}" for name, each in items.items()) + "}"
+
+
+def _traced(value: str) -> str:
+    return f"isinstance({value}, jax.core.Tracer)"
+
+
+def _colons(part: slice) -> str:
+    step = "" if part.step is None else f":{part.step}"
+    return f"{part.start}:{part.stop}{step}"
+
+
+def _argument(index: str) -> str:
+    """An index as an argument of a function."""
+    if not re.fullmatch(r"\d+:\d+(:\d+)?", index):
+        return index
+    return f"np.s_[{index}]"
+
+
+def _broadcast(value: str, shape: Shape, part: Shape) -> str:
+    return value if shape == part else f"jnp.broadcast_to({value}, {part})"
+
+
+def _literal(array: npt.NDArray[np.generic]) -> str:
+    """An expression for an array."""
+    dtype = f"jnp.{'bool_' if array.dtype == np.bool_ else array.dtype.name}"
+    values = array.tolist()
+    if array.dtype.kind == "f":
+        values = _as_ints(values)
+    if not array.shape:
+        return f"{dtype}({values})"
+    if array.size > 1 and (array == array.flat[0]).all():
+        each = values
+        while isinstance(each, list):
+            each = each[0]
+        return f"jnp.full({array.shape}, {each}, {dtype})"
+    return f"jnp.array({values}, {dtype})"
+
+
+def _as_ints(values: object) -> object:
+    """Integers as they are written; a float of a test is one."""
+    return list(map(_as_ints, values)) if isinstance(values, list) else int(values)  # type: ignore[call-overload]

@@ -1,0 +1,188 @@
+"""Scripts on JAX's references compute what the executor computes, and fail where it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import runpy
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import jax
+import pytest
+from helpers import LITMUS, corpus_entry, differentiated
+
+from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import Entry, Finding
+from litmusfuzz.fuzz.campaign.portfolio import Portfolio
+from litmusfuzz.fuzz.campaign.scripts import jax_script, script_of, shows_it
+from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
+from litmusfuzz.fuzz.executors.jax_refs.script import END, script
+from litmusfuzz.fuzz.executors.jax_refs.space import SPACE, Settings, configuration_at
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
+from litmusfuzz.fuzz.generators.gradients import in_floats
+from litmusfuzz.oracles import sequential
+from litmusfuzz.reports.script import NoScript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+    Ended = Callable[[str], tuple[str, str, str]]
+
+EXECUTOR = JaxRefsExecutor()
+MAX_LINES = 35
+STALE = "h-condition-sees-its-own-body"
+
+
+def named(name: str) -> LitmusTest:
+    """A test of the corpus."""
+    return corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+
+
+@pytest.fixture
+def ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Ended]:
+    """Executes a script here: "equal", "different" or a type; then expected and observed."""
+    path = tmp_path / "script.py"
+
+    def run(text: str) -> tuple[str, str, str]:
+        assert "litmusfuzz" not in text
+        path.write_text(text, encoding="utf-8")
+        capsys.readouterr()
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as end:
+            code = end.code
+        except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+            return type(error).__name__, "", ""
+        found = END.search(capsys.readouterr().out.strip())
+        assert found is not None
+        assert code == (found[1] != found[2])
+        return "different" if code else "equal", found[1], found[2]
+
+    yield run
+    jax.config.update("jax_enable_x64", val=True)
+
+
+def executed(test: LitmusTest, config: Config) -> str:
+    """The same of the executor: "equal", "different", "refused", or a type of exception."""
+    try:
+        found = EXECUTOR.prepare(test, config).run(2, Noise(), 0)
+    except Refused:
+        return "refused"
+    except SystemFailed as failure:
+        return str(failure).split()[0]
+    return "equal" if set(found) == {sequential.outcome(test)} else "different"
+
+
+def near_plain(rng: Random, most: int) -> Config:
+    """A random configuration with few settings that are not plain, as minimized findings have."""
+    point: dict[str, Setting] = dict(SPACE.plain)
+    for setting in rng.sample(sorted(SPACE.values), rng.randrange(most + 1)):
+        changed = {**point, setting: rng.choice(SPACE.values[setting])}
+        point = point if SPACE.problem(changed) else changed
+    return configuration_at(point)
+
+
+def test_scripts_of_random_programs_compute_what_the_executor_does(
+    ended: Ended,
+) -> None:
+    """In eager, and in configurations near it; and each shows an expectation that is wrong."""
+    portfolio, rng = Portfolio(EXECUTOR.support, 3), Random(3)
+    ends = []
+    for index in range(1000, 1014):
+        _, test = portfolio[index]
+        config = near_plain(rng, 4 if index % 2 else 0)
+        there = executed(test, config)
+        if there == "refused":
+            continue
+        expected = sequential.outcome(test)
+        text = script(test, Settings.of(config), expected, "A script.")
+        end, *_ = ended(text)
+        assert end == there, (index, config.name)
+        ends.append(end)
+        if end == "equal":
+            name, value = rng.choice(expected.values)
+            wrong = Outcome.of(test, {**dict(expected.values), name: tuple(v + 1 for v in value)})
+            if wrong == expected or test.type_of(name).dtype == "bool":
+                continue
+            text = script(test, Settings.of(config), wrong, "A script.")
+            end, _, observed = ended(text)
+            values = dict.fromkeys([name for name, _ in expected.values])
+            assert end == "different"
+            assert set(re.findall(r"'([^']+)':", observed)) == set(values)
+    assert ends.count("equal") > 9
+
+
+@pytest.mark.parametrize("setting", ["parts", "references", "compiled", "batch", "loops"])
+def test_scripts_have_every_value_of_a_setting(setting: str, ended: Ended) -> None:
+    """On a program with a loop and a conditional, and on one with a call."""
+    tests = [named(name) for name in ("h-branch-in-a-loop", "call-around-a-loop")]
+    for number, value in enumerate(SPACE.values[setting]):
+        changes: dict[str, Setting] = {setting: value}
+        if value == "export":
+            changes["references"] = "inside"
+        config, test = configuration_at(changes), tests[number % 2]
+        text = jax_script(test, config, "")
+        assert ended(text)[0] == executed(test, config), value
+
+
+@pytest.mark.parametrize("how", ["jvp", "jacfwd", "grad"])
+def test_scripts_have_gradients(how: str, ended: Ended) -> None:
+    test = differentiated(in_floats(named("loop-sum-carried")))
+    config = configuration_at({"derivative": how, "writes": "linked", "loops": "scan"})
+    assert ended(jax_script(test, config, ""))[0] == executed(test, config)
+
+
+def finding(test: LitmusTest, name: str) -> Entry:
+    """The test with what a configuration of the executor shows."""
+    config = configuration("jax_refs", name)
+    shown = EXECUTOR.prepare(test, config).run(2, Noise(), 0)
+    return Entry(
+        replace(test, name="found"),
+        {},
+        Finding(
+            executor="jax_refs",
+            configuration=name,
+            model="sequential",
+            forbidden=tuple(shown.items()),
+            executions=2,
+            noise={},
+            settings=dict(config.settings),
+            versions={"jax": "0.10.2"},
+            seed=0,
+            index=0,
+            family="corpus",
+            minimized=True,
+            confirmed=True,
+        ),
+    )
+
+
+def test_a_script_of_a_finding_is_short_and_shows_it_alone(tmp_path: Path) -> None:
+    """In an interpreter of its own, which cannot import LitmusFuzz."""
+    entry = finding(named(STALE), "compiled=jit;loops=while")
+    path = tmp_path / "found.py"
+    path.write_text(script_of(entry, ""), encoding="utf-8")
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+    assert asyncio.run(shows_it(path))
+    path.write_text(jax_script(named(STALE), configuration("jax_refs"), "0.10.2"), encoding="utf-8")
+    assert not asyncio.run(shows_it(path))
+
+
+def test_a_script_of_a_failure_fails_alike(ended: Ended) -> None:
+    test = differentiated(in_floats(named("MP")))
+    text = jax_script(test, configuration("jax_refs"), "0.10.2")
+    assert ended(text)[0] == "AttributeError"
+
+
+def test_what_is_no_program_has_no_script() -> None:
+    with pytest.raises(NoScript, match="queues"):
+        jax_script(named("fifo-two-consumers"), configuration("jax_refs"), "0.10.2")
