@@ -73,7 +73,7 @@ class TensorFlowExecutor:
 
     name: ClassVar[str] = "tf"
     support: ClassVar[Support] = Support(
-        features=FEATURES - {"accumulators", "clusters", "gradients"}
+        features=FEATURES - {"clusters", "gradients"}
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (
@@ -255,7 +255,7 @@ class PreparedTest:
         An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
         copies = min(noise.copies, _CLUSTERED_COPIES) if self._clustered else noise.copies
-        copies = copies_of(self._template.test, copies)
+        copies = 1 if self._template.uneven else copies_of(self._template.test, copies)
         if copies < noise.copies:
             noise = replace(noise, copies=copies, steps=noise.steps * noise.copies // copies)
         rng = np.random.default_rng(seed)

@@ -12,6 +12,8 @@ an update, and the elements that a many-op (QueueEnqueueMany, QueueDequeueMany) 
 or take at once. While a many-op waits for its next element, the sizes of the queues
 must equal those of the requested order after each event.
 
+A take of an accumulator joins its line when it takes (`_joined_late`).
+
 After the last event all remaining gates are opened: nothing else may happen then.
 
 References
@@ -255,7 +257,7 @@ def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_S
     sizes = {queue.name: len(queue.init) for queue in test.queues}
     waiting: set[Instance] = set()
     steps: list[_Step] = []
-    for instance, grouped in groupby(order, _instance):
+    for instance, grouped in groupby(_joined_late(order), _instance):
         keys = list(grouped)
         node = nodes[instance[2]]
         for key in keys:
@@ -266,7 +268,7 @@ def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_S
             name = "".join(instance[1:3])
             raise Diverged(f"the order splits update {name}: there is no gate inside an update")
         goes_on = instance in waiting
-        ends = keys[-1].part == _parts(test, node) - 1
+        ends = keys[-1].part == _parts(test, node) - 1 and keys[-1].access != "join"
         (waiting.discard if ends else waiting.add)(instance)
         gate = gated.gates[instance]
         ended = (gate,) if ends else ()
@@ -277,6 +279,23 @@ def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_S
             step = replace(last, ended=ended, at_once=False, sizes=step.sizes)
         steps.append(step)
     return steps
+
+
+def _joined_late(order: Sequence[EventKey]) -> list[EventKey]:
+    """The same order, but for the takes of accumulators: each joins the line just before it takes.
+
+    TensorFlow takes as soon as there are enough gradients. Only the take itself follows its joining
+    the line, and takes leave the line in the order in which they joined it. So those that take may
+    join later, and those that never take join last: the outcome is the same.
+    """
+    joins = {_instance(key): key for key in order if key.access == "join"}
+    late: list[EventKey] = []
+    for key in order:
+        if key.access == "take sum" and (join := joins.pop(_instance(key), None)) is not None:
+            late.append(join)
+        if key.access != "join":
+            late.append(key)
+    return [*late, *joins.values()]
 
 
 def _parts(test: LitmusTest, node: Node) -> int:

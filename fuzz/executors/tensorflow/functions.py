@@ -187,11 +187,11 @@ def _without_prefix(prefix: str, node: node_def_pb2.NodeDef) -> node_def_pb2.Nod
 
 def type_of(node: node_def_pb2.NodeDef) -> tf.DType:
     """Dtype of a node's only output."""
-    if node.op == "VarHandleOp":
+    if node.op in ("VarHandleOp", "ResourceConditionalAccumulator"):
         return tf.resource
     if node.op in ("Less", "Equal"):
         return tf.bool
-    if node.op == "QueueSizeV2":
+    if node.op in ("QueueSizeV2", "ResourceAccumulatorNumAccumulated"):
         return tf.int32
     if "component_types" in node.attr:
         return tf.as_dtype(node.attr["component_types"].list.type[0])

@@ -61,7 +61,7 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
 from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, NestAttrs, Queue, levels
-from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Frame
@@ -76,7 +76,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.framework import node_def_pb2
 
-    from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run, Variable
+    from litmusfuzz.corpus.model import Accumulator, Graph, LitmusTest, Node, Run, Variable
+    from litmusfuzz.corpus.ops import Nested
     from litmusfuzz.fuzz.executors.protocol import Noise
 
 INIT: Final = "init"
@@ -84,6 +85,7 @@ RACE: Final = "race"
 HOLD: Final = "hold"
 ABORT: Final = "abort"
 FLAG: Final = TensorType(BOOL, ())
+_LAST_STEP: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +168,20 @@ class Template:
     """A test, lowered except for names, order of creation and noise.
 
     `may_block` is true if the test has ops that can block, or fail; `devices` counts its CPUs.
+    `uneven` holds the accumulators whose takes require different numbers of gradients, with the
+    largest: see `LiveSession`, "Cancelled takes".
     """
 
     test: LitmusTest
     frame: Frame
     may_block: bool
     devices: int
+    uneven: Mapping[str, int]
+
+
+def fed_name(copy: str, accumulator: str) -> str:
+    """Name of the op that adds a zero to an accumulator of `Template.uneven`."""
+    return f"{copy}/{accumulator}/fed"
 
 
 def begun_key(run: str) -> str:
@@ -202,8 +212,8 @@ def lower(test: LitmusTest) -> Template:
     """
     if test.clusters:
         raise Refused("clusters")
-    for feature in sorted({"accumulators", "gradients"} & test.features):
-        raise Refused(feature)
+    if "gradients" in test.features:
+        raise Refused("gradients")
     nodes = list(test.nodes)
     devices = 1
     for what, each in (
@@ -222,8 +232,33 @@ def lower(test: LitmusTest) -> Template:
         {resource.name: node_defs.handle(resource) for resource in test.resources},
         {resource.name: resource.device for resource in test.resources},
     )
-    may_block = bool(test.queues or test.mutexes or any(v.init is None for v in test.variables))
-    return Template(test, frame, may_block, devices)
+    may_block = test.blocks or any(v.init is None for v in test.variables)
+    return Template(test, frame, may_block, devices, _uneven(test))
+
+
+def _uneven(test: LitmusTest) -> dict[str, int]:
+    """The accumulators whose takes require different numbers of gradients; the largest of each.
+
+    Raises
+    ------
+    Refused
+        If an op may fail, or go on when a run is cancelled, in a test with such an accumulator.
+    """
+    constants = {n.name: n.attrs.value for n in test.nodes if isinstance(n.attrs, ConstAttrs)}
+    required: dict[str, list[Nested]] = {}
+    for node in test.nodes:
+        if node.definition.takes_sum:
+            required.setdefault(node.resources[0], []).append(constants.get(node.inputs[0], 0))
+    found = {}
+    for name, wanted in required.items():
+        numbers = [each for each in wanted if isinstance(each, int) and each > 0]
+        if len(wanted) > 1 and len(numbers) < len(wanted):
+            raise Refused(f"several takes of an accumulator, one of which may fail ({name})")
+        if len(set(numbers)) > 1:
+            found[name] = max(numbers)
+    if found and (test.mutexes or test.failing or any(v.init is None for v in test.variables)):
+        raise Refused(f"takes of different numbers of gradients beside such ops ({min(found)})")
+    return found
 
 
 def _refuse_handles(test: LitmusTest) -> None:
@@ -594,12 +629,16 @@ class _State:
         nodes = list(self.test.nodes)
         closes = any(node.definition.closes for node in nodes)
         self.puts = {node.resources[0] for node in nodes if node.definition.puts}
+        self.takes = {node.resources[0] for node in nodes if node.definition.takes_sum}
+        self.uneven = template.uneven
         self.renews_queues = template.may_block and (closes or len(self.puts) > 1)
         self._constants: set[str] = set()
         for variable in self.test.variables:
             self.kept.setdefault(variable.type, []).append(variable.name)
             if variable.init is None:
                 self.kept.setdefault(FLAG, []).append(state_key(variable.name))
+        for cell in self.test.cells:
+            self.kept.setdefault(cell.type, []).append(cell.name)
         for copy in copies:
             for variable in self.test.variables:
                 if variable.init is None:
@@ -617,6 +656,8 @@ class _State:
                 )
             for queue in self.test.queues:
                 self._queue(copy, queue)
+            for accumulator in self.test.accumulators:
+                self._accumulator(copy, accumulator)
 
     def keep(
         self,
@@ -739,6 +780,50 @@ class _State:
         merge = typed("Merge", kind.dtype)
         merge.attr["N"].i = 2
         emit.helper(f"{name}/get", merge, [value, nothing])
+
+    def _accumulator(self, copy: str, accumulator: Accumulator) -> None:
+        """Emit the nodes that empty an accumulator, and that count and take its gradients.
+
+        `LiveSession` says why not every copy's sum is taken.
+        """
+        emit, name, device = self.emit, f"{copy}/{accumulator.name}", accumulator.device
+        template = self.frame.handles[accumulator.name]
+        handle = emit.handle(f"{name}/handle", template, name, (), device)
+        kind = accumulator.type
+        apply = typed("ResourceAccumulatorApplyGradient", kind.dtype)
+        take = typed("ResourceAccumulatorTakeGradient", kind.dtype)
+        set_step = node_defs.proto("ResourceAccumulatorSetGlobalStep")
+        shape = "x".join(map(str, kind.shape))
+        nothing = self._constant(
+            f"nothing/{kind.dtype}{shape}", np.broadcast_to(np.zeros((), kind.dtype), kind.shape)
+        )
+        # A gradient that is never stale, so that there is one to take.
+        latest = self._constant("accumulators/latest", np.array(_LAST_STEP, np.int64))
+        first = self._constant("accumulators/first", np.array(0, np.int64))
+        one = self._constant("accumulators/one", np.array(1, np.int32))
+        none = self._constant("none", np.array(0, np.int32))
+        if accumulator.name in self.uneven:
+            emit.helper(fed_name(copy, accumulator.name), apply, [handle, latest, nothing])
+        last = emit.helper(f"{name}/added", apply, [handle, latest, nothing])
+        last = emit.helper(f"{name}/emptied", take, [handle, one, f"^{last}"])
+        last = emit.helper(f"{name}/set", set_step, [handle, first, f"^{last}"])
+        self.sets.append(f"^{last}")
+        number = node_defs.proto("ResourceAccumulatorNumAccumulated")
+        count = emit.helper(f"{copy}/{accumulator.count.name}/get", number, [handle])
+        there = emit.helper(f"{name}/some", typed("Less", "int32"), [none, count])
+        if accumulator.name in self.takes:
+            for run in self.test.runs:
+                both = [there, f"{copy}/{done_key(run.name)}/get"]
+                both_true = node_defs.proto("LogicalAnd")
+                there = emit.helper(f"{name}/free/{run.name}", both_true, both)
+        switch = node_defs.proto("Switch")
+        switch.attr["T"].type = types_pb2.DT_RESOURCE
+        chosen = emit.helper(f"{name}/if_free", switch, [handle, there], device)
+        taken = emit.helper(f"{name}/taken", take, [f"{chosen}:1", one])
+        other = emit.helper(f"{name}/if_not", typed("Switch", kind.dtype), [nothing, there])
+        merge = typed("Merge", kind.dtype)
+        merge.attr["N"].i = 2
+        emit.helper(f"{copy}/{accumulator.sum.name}/get", merge, [taken, other])
 
     def _queue(self, copy: str, queue: Queue) -> None:
         """Emit the nodes that empty and fill a queue, count its elements, and take them."""

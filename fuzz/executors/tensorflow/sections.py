@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 _HELPERS: Final = (
-    *("work", "padding", "var", "accum", "queue", "all"),
+    *("work", "padding", "var", "accum", "queue", "accumulator", "all"),
     *("constant0", "constant1", "constant2"),
 )
 """Suffixes of the helpers that `emission` writes before an op, in its order."""
@@ -56,7 +56,7 @@ def check(test: LitmusTest) -> None:
             TopologicalSorter(before).prepare()
         except CycleError:
             raise Refused("an op between the members of a section, or of two") from None
-        if test.queues:
+        if test.queues or test.accumulators:
             _check_edges(graph, home)
 
 

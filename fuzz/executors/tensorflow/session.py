@@ -9,6 +9,13 @@
    `Session.run` returns when every op of a run has finished, fetched or not, so that no
    op runs at the same time as a final run.
 
+An accumulator's sum can only be taken, and a take waits in line behind those that are blocked. So
+the sum is taken only where there is a gradient, and where no op of the test can be in the line: in
+a copy of which all runs are done, or of an accumulator from which the test takes nothing. Elsewhere
+it is 0 if no gradient is there, and else it is left out. The accumulator itself stays from step to
+step: `INIT` adds a gradient of the last step that there is, takes all of them, and sets the step
+to 0.
+
 Blocked executions
 ------------------
 A race that may block is watched. When no thread of the process can go on
@@ -24,6 +31,14 @@ are closed first
 (`HOLD`): this cancels their blocked enqueues, and hence the runs, and keeps the elements.
 If such a run held a lock, another run may then acquire it. A copy in which another run
 has not ended either is therefore dropped.
+
+Cancelled takes
+---------------
+If the head of an accumulator's line is cancelled, and the take behind it then finds enough
+gradients in the same run, TensorFlow waits for itself and the run never ends
+(docs/tensorflow-findings.md). It takes two that require different numbers: such a test has one
+copy, and zeros are added before its runs are cancelled, until the accumulator is empty or no take
+can wait for more (`_feed`).
 
 Copies usually run one after another, so that no copy begins after one that blocks. Copies
 that never began are dropped, as is every copy in which a run could begin and has not (a
@@ -72,6 +87,7 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     INIT,
     begun_key,
     done_key,
+    fed_name,
     observed_key,
     state_key,
 )
@@ -152,8 +168,10 @@ class LiveSession:
     ) -> None:
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
+        self._uneven = template.uneven
         nodes = list(self._test.nodes)
         self._put = {n.resources[0] for n in nodes if n.definition.puts}
+        self._taken = {n.resources[0] for n in nodes if n.definition.takes_sum}
         self.usable = True
         self.hindered = False
         self._began = False
@@ -303,6 +321,9 @@ class LiveSession:
                 key = observed_key(self._test, run.name, node)
                 if key in self._test.observe:
                     absent[key] = ~done[run.name]
+        for each in self._test.accumulators:
+            if each.name in self._taken:
+                absent[each.sum.name] = ~complete & (values[each.count.name] > 0)
         return status, absent
 
     def _unstack(
@@ -332,6 +353,7 @@ class LiveSession:
 
     def _cancel(self, race: _Race) -> None:
         """Cancel the runs that have not ended; by closing the session, if nothing else does."""
+        self._feed()
         if self._abort is None:
             self._abort = callable_of(self.session, (), ABORT)
         self._abort()
@@ -340,6 +362,24 @@ class LiveSession:
             self._wait_for_compiler()
             self.session.close()
             race.wait()
+
+    def _feed(self) -> None:
+        """Add zeros where takes may wait, until no cancelled take lets another one take.
+
+        A take that ends so lets other ops go on: the last look is at threads that all wait.
+        """
+        if not self._uneven:
+            return
+        counts = [f"c0/{each}.count/get:0" for each in self._uneven]
+        count = callable_of(self.session, counts)
+        feeds = [callable_of(self.session, (), fed_name("c0", name)) for name in self._uneven]
+        quiet = False
+        while not quiet:
+            quiet = stays_quiescent()
+            for feed, most, there in zip(feeds, self._uneven.values(), count(), strict=True):
+                if 0 < there < most:
+                    feed()
+                    quiet = False
 
     def _wait_for_compiler(self) -> None:
         """Wait until XLA's background compilation is done.
