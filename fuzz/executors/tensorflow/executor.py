@@ -72,9 +72,7 @@ class TensorFlowExecutor:
     """TensorFlow's graph executor on the CPU."""
 
     name: ClassVar[str] = "tf"
-    support: ClassVar[Support] = Support(
-        features=FEATURES - {"clusters", "gradients"}
-    )
+    support: ClassVar[Support] = Support(features=FEATURES - {"clusters", "gradients"})
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (
             "litmusfuzz.fuzz.executors.tensorflow.without_jax",  # imports TensorFlow
@@ -231,6 +229,7 @@ class PreparedTest:
         if self._settings.front_end == "functional" and (loop := lowering.changes_handles(test)):
             # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
             raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
+        lowering.refuse_takes(test)
         self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
             raise Refused(f"several devices in configuration {config.name}")

@@ -60,8 +60,16 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, NestAttrs, Queue, levels
-from litmusfuzz.corpus.ops import BOOL, ConstAttrs, Kind, TensorType
+from litmusfuzz.corpus.model import (
+    BranchAttrs,
+    LoopAttrs,
+    NestAttrs,
+    Queue,
+    all_nodes,
+    bodies,
+    levels,
+)
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, CountAttrs, Kind, TensorType
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Frame
@@ -77,7 +85,6 @@ if TYPE_CHECKING:
     from tensorflow.core.framework import node_def_pb2
 
     from litmusfuzz.corpus.model import Accumulator, Graph, LitmusTest, Node, Run, Variable
-    from litmusfuzz.corpus.ops import Nested
     from litmusfuzz.fuzz.executors.protocol import Noise
 
 INIT: Final = "init"
@@ -150,6 +157,8 @@ class Built:
     units: tuple[Unit, ...]
     final: tuple[Shown, ...]
     contents: tuple[Contents, ...]
+    left: tuple[Shown, ...]
+    """The sums of accumulators after blocked runs have been cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +178,19 @@ class Template:
 
     `may_block` is true if the test has ops that can block, or fail; `devices` counts its CPUs.
     `uneven` holds the accumulators whose takes require different numbers of gradients, with the
-    largest: see `LiveSession`, "Cancelled takes".
+    least and the most: see `LiveSession`, "Cancelled takes".
     """
 
     test: LitmusTest
     frame: Frame
     may_block: bool
     devices: int
-    uneven: Mapping[str, int]
+    uneven: Mapping[str, tuple[int, int]]
+
+
+def sum_key(run: str, take: str, accumulator: str) -> str:
+    """Name among the final values of what a take has returned; with ``/kept``, whether it has."""
+    return f"{run}/{take}/sum/{accumulator}"
 
 
 def fed_name(copy: str, accumulator: str) -> str:
@@ -236,29 +250,57 @@ def lower(test: LitmusTest) -> Template:
     return Template(test, frame, may_block, devices, _uneven(test))
 
 
-def _uneven(test: LitmusTest) -> dict[str, int]:
-    """The accumulators whose takes require different numbers of gradients; the largest of each.
+def _uneven(test: LitmusTest) -> dict[str, tuple[int, int]]:
+    """The accumulators whose takes require different numbers of gradients; the least and most."""
+    found = {}
+    for name, wanted in _required(test).items():
+        numbers = [each for each in wanted if isinstance(each, int)]
+        if len(set(numbers)) > 1:
+            found[name] = min(numbers), max(numbers)
+    return found
+
+
+def _required(test: LitmusTest) -> dict[str, list[int | None]]:
+    """What each instance of a take requires, by accumulator; None if it is computed, or fails."""
+    constants = {n.name: n.attrs.value for n in test.nodes if isinstance(n.attrs, ConstAttrs)}
+    loops = [node for node in test.nodes if isinstance(node.attrs, LoopAttrs)]
+    again = {n.name for loop in loops for _, body in bodies(loop) for n in all_nodes(body.nodes)}
+    found: dict[str, list[int | None]] = {}
+    for run in test.runs:
+        (graph,) = (each for each in test.graphs if each.name == run.graph)
+        for node in all_nodes(graph.nodes):
+            if node.definition.takes_sum:
+                number = constants.get(node.inputs[0])
+                wanted = number if isinstance(number, int) and number > 0 else None
+                found.setdefault(node.resources[0], []).extend(
+                    [wanted] * (1 + (node.name in again))
+                )
+    return found
+
+
+def steady(test: LitmusTest) -> bool:
+    """True if no op fails, and none goes on because another one is cancelled."""
+    many = any(n.definition.closes or n.definition.several for n in test.nodes)
+    many |= any(isinstance(n.attrs, CountAttrs) for n in test.nodes)
+    empty = any(variable.init is None for variable in test.variables)
+    return not (many or empty or test.mutexes or test.failing)
+
+
+def refuse_takes(test: LitmusTest) -> None:
+    """Refuse a test whose takes could not be cancelled: see `LiveSession`, "Cancelled takes".
 
     Raises
     ------
     Refused
-        If an op may fail, or go on when a run is cancelled, in a test with such an accumulator.
+        Naming the accumulator.
     """
-    constants = {n.name: n.attrs.value for n in test.nodes if isinstance(n.attrs, ConstAttrs)}
-    required: dict[str, list[Nested]] = {}
-    for node in test.nodes:
-        if node.definition.takes_sum:
-            required.setdefault(node.resources[0], []).append(constants.get(node.inputs[0], 0))
-    found = {}
-    for name, wanted in required.items():
-        numbers = [each for each in wanted if isinstance(each, int) and each > 0]
-        if len(wanted) > 1 and len(numbers) < len(wanted):
-            raise Refused(f"several takes of an accumulator, one of which may fail ({name})")
-        if len(set(numbers)) > 1:
-            found[name] = max(numbers)
-    if found and (test.mutexes or test.failing or any(v.init is None for v in test.variables)):
-        raise Refused(f"takes of different numbers of gradients beside such ops ({min(found)})")
-    return found
+    for name, wanted in _required(test).items():
+        if len(wanted) > 1 and None in wanted:
+            raise Refused(f"several takes of {name}, of which one may fail or computes its number")
+    puts = {node.resources[0] for node in test.nodes if node.definition.puts}
+    for name in _uneven(test):
+        if len(puts) > 1 or not steady(test):
+            raise Refused(f"takes of {name} of different numbers beside ops that free others")
 
 
 def _refuse_handles(test: LitmusTest) -> None:
@@ -388,6 +430,8 @@ def build(
                 fetched += asked[: len(first.fetches)]
                 targets += asked[len(first.fetches) :]
             if template.may_block:
+                takes = [n for n in (part or graph).nodes if n.definition.takes_sum]
+                last += state.keep_sums(copy, prefix, runs[0], takes)
                 last = state.keep(copy, prefix, runs[0], shown, f"^{start}", last)
             before = last if sequential else []
             ends += last
@@ -419,7 +463,7 @@ def build(
             )
         )
     state.end()
-    return Built(graph_def, tuple(units), state.final(), state.contents())
+    return Built(graph_def, tuple(units), state.final(), state.contents(), state.left())
 
 
 def pack(
@@ -684,6 +728,17 @@ class _State:
                 )
         return [self._flag(copy, done_key(run), waits)]
 
+    def keep_sums(self, copy: str, prefix: str, run: str, takes: Iterable[Node]) -> Iterator[str]:
+        """Store what takes return, of accumulators that may be fed (`LiveSession`)."""
+        for node in takes:
+            if (name := node.resources[0]) in self.uneven:
+                kind = self.test.type_of(node.name)
+                empty = np.broadcast_to(np.zeros((), kind.dtype), kind.shape)
+                key = sum_key(run, node.name, name)
+                value = f"{copy}/{prefix}{node.name}"
+                put = self._assigned(f"{copy}/{key}", key, kind, empty, value, [])
+                yield self._flag(copy, f"{key}/kept", [put])
+
     def abortable(self, unit: str, ends: Sequence[str]) -> list[str]:
         """Emit an op that fails if `ABORT` runs before `ends`; control inputs that wait for it.
 
@@ -771,10 +826,7 @@ class _State:
         chosen = emit.helper(f"{name}/if_there", switch, [handle, there], device)
         read = typed("ReadVariableOp", kind.dtype)
         value = emit.helper(f"{name}/value", read, [f"{chosen}:1"])
-        nothing = self._constant(
-            f"nothing/{kind.dtype}{'x'.join(map(str, kind.shape))}",
-            np.broadcast_to(np.zeros((), kind.dtype), kind.shape),
-        )
+        nothing = self._nothing(kind)
         other = typed("Switch", kind.dtype)
         nothing = emit.helper(f"{name}/if_not_there", other, [nothing, there])
         merge = typed("Merge", kind.dtype)
@@ -793,10 +845,7 @@ class _State:
         apply = typed("ResourceAccumulatorApplyGradient", kind.dtype)
         take = typed("ResourceAccumulatorTakeGradient", kind.dtype)
         set_step = node_defs.proto("ResourceAccumulatorSetGlobalStep")
-        shape = "x".join(map(str, kind.shape))
-        nothing = self._constant(
-            f"nothing/{kind.dtype}{shape}", np.broadcast_to(np.zeros((), kind.dtype), kind.shape)
-        )
+        nothing = self._nothing(kind)
         # A gradient that is never stale, so that there is one to take.
         latest = self._constant("accumulators/latest", np.array(_LAST_STEP, np.int64))
         first = self._constant("accumulators/first", np.array(0, np.int64))
@@ -810,20 +859,37 @@ class _State:
         self.sets.append(f"^{last}")
         number = node_defs.proto("ResourceAccumulatorNumAccumulated")
         count = emit.helper(f"{copy}/{accumulator.count.name}/get", number, [handle])
-        there = emit.helper(f"{name}/some", typed("Less", "int32"), [none, count])
+        there = some = emit.helper(f"{name}/some", typed("Less", "int32"), [none, count])
         if accumulator.name in self.takes:
             for run in self.test.runs:
                 both = [there, f"{copy}/{done_key(run.name)}/get"]
                 both_true = node_defs.proto("LogicalAnd")
                 there = emit.helper(f"{name}/free/{run.name}", both_true, both)
+        self._taken(f"{copy}/{accumulator.sum.name}/get", accumulator, handle, there)
+        if accumulator.name in self.takes:
+            left = f"{copy}/{accumulator.sum.name}/left"
+            self._taken(left, accumulator, handle, some)
+
+    def _taken(self, name: str, accumulator: Accumulator, handle: str, there: str) -> None:
+        """Emit a take of all gradients if the predicate `there` holds; else the sum is 0."""
+        emit, kind = self.emit, accumulator.type
         switch = node_defs.proto("Switch")
         switch.attr["T"].type = types_pb2.DT_RESOURCE
-        chosen = emit.helper(f"{name}/if_free", switch, [handle, there], device)
+        chosen = emit.helper(f"{name}/if", switch, [handle, there], accumulator.device)
+        take = typed("ResourceAccumulatorTakeGradient", kind.dtype)
+        one = self._constant("accumulators/one", np.array(1, np.int32))
         taken = emit.helper(f"{name}/taken", take, [f"{chosen}:1", one])
+        nothing = self._nothing(kind)
         other = emit.helper(f"{name}/if_not", typed("Switch", kind.dtype), [nothing, there])
         merge = typed("Merge", kind.dtype)
         merge.attr["N"].i = 2
-        emit.helper(f"{copy}/{accumulator.sum.name}/get", merge, [taken, other])
+        emit.helper(name, merge, [taken, other])
+
+    def _nothing(self, kind: TensorType) -> str:
+        return self._constant(
+            f"nothing/{kind.dtype}{'x'.join(map(str, kind.shape))}",
+            np.broadcast_to(np.zeros((), kind.dtype), kind.shape),
+        )
 
     def _queue(self, copy: str, queue: Queue) -> None:
         """Emit the nodes that empty and fill a queue, count its elements, and take them."""
@@ -921,6 +987,16 @@ class _State:
         for position, (kind, names) in enumerate(self.kept.items()):
             tensor = self._stack(f"{self.place}final{position}", kind, [f"{n}/get" for n in names])
             stacks.append(Shown(f"{tensor}:0", kind, tuple(names)))
+        return tuple(stacks)
+
+    def left(self) -> tuple[Shown, ...]:
+        """Emit the stacks of what cancelled takes leave in their accumulators."""
+        stacks = []
+        for each in self.test.accumulators:
+            if each.name in self.takes:
+                cell = each.sum
+                tensor = self._stack(f"left/{each.name}", cell.type, [f"{cell.name}/left"])
+                stacks.append(Shown(f"{tensor}:0", cell.type, (cell.name,)))
         return tuple(stacks)
 
     def show(

@@ -10,11 +10,10 @@
    op runs at the same time as a final run.
 
 An accumulator's sum can only be taken, and a take waits in line behind those that are blocked. So
-the sum is taken only where there is a gradient, and where no op of the test can be in the line: in
-a copy of which all runs are done, or of an accumulator from which the test takes nothing. Elsewhere
-it is 0 if no gradient is there, and else it is left out. The accumulator itself stays from step to
-step: `INIT` adds a gradient of the last step that there is, takes all of them, and sets the step
-to 0.
+the sum is taken where no op of the test can be in the line: in a copy of which all runs are done,
+of an accumulator from which the test takes nothing, and else after the blocked runs have been
+cancelled. The accumulator itself stays from step to step: `INIT` adds a gradient of the last step
+that there is, takes all of them, and sets the step to 0.
 
 Blocked executions
 ------------------
@@ -32,17 +31,19 @@ are closed first
 If such a run held a lock, another run may then acquire it. A copy in which another run
 has not ended either is therefore dropped.
 
-Cancelled takes
----------------
-If the head of an accumulator's line is cancelled, and the take behind it then finds enough
-gradients in the same run, TensorFlow waits for itself and the run never ends
-(docs/tensorflow-findings.md). It takes two that require different numbers: such a test has one
-copy, and zeros are added before its runs are cancelled, until the accumulator is empty or no take
-can wait for more (`_feed`).
-
 Copies usually run one after another, so that no copy begins after one that blocks. Copies
 that never began are dropped, as is every copy in which a run could begin and has not (a
 flag in the graph shows it). An op that fails ends its copy, and the later copies are dropped too.
+
+Cancelled takes
+---------------
+A cancelled take leaves the gradients where they are, and TensorFlow then looks whether there are
+enough for the take behind it. If there are, and both belong to one run, TensorFlow waits for itself
+and the run never ends (docs/tensorflow-findings.md). This needs two takes that require different
+numbers of gradients: such a test has one copy, and before its runs are cancelled zeros are added
+until no take can be in the line, or the accumulator is empty (`_feed`). If one take has ended so,
+what it returned is the sum (`lowering`, `keep_sums`). A copy whose sum is not known so, or in which
+another op goes on when one is cancelled, is dropped.
 
 Why an observed value is the value that the node returned
 ---------------------------------------------------------
@@ -90,6 +91,7 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     fed_name,
     observed_key,
     state_key,
+    steady,
 )
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import other_threads_s, stays_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.regions import refuse_compiler
@@ -171,7 +173,7 @@ class LiveSession:
         self._uneven = template.uneven
         nodes = list(self._test.nodes)
         self._put = {n.resources[0] for n in nodes if n.definition.puts}
-        self._taken = {n.resources[0] for n in nodes if n.definition.takes_sum}
+        self._steady = steady(self._test)
         self.usable = True
         self.hindered = False
         self._began = False
@@ -251,13 +253,55 @@ class LiveSession:
             undone = sum(~values[done_key(run.name)] for run in self._test.runs)
             status[undone > 1] = DROPPED
         if race.blocked or race.failure:
+            fed = self._feed()
             self._cancel(race)
+        if race.blocked:
+            self._take_left(values, status, fed=fed)
         empty = {
             each.name: ~values[state_key(each.name)]
             for each in self._test.variables
             if each.init is None
         }
         return Batch(values, contents, status, absent, empty)
+
+    def _take_left(
+        self, values: dict[str, npt.NDArray[Any]], status: npt.NDArray[np.int64], *, fed: bool
+    ) -> None:
+        """Take the sums in the copies whose blocked runs have been cancelled, where known."""
+        if not self._built.left:
+            return
+        blocked = status == STATUSES.index(Status.BLOCKED)
+        cells = [name for shown in self._built.left for name in shown.names]
+        known: dict[str, npt.NDArray[Any]] = {}
+        if self.usable and self._steady:
+            sums = callable_of(self.session, [each.tensor for each in self._built.left])()
+            self._unstack(self._built.left, sums, known)
+        if fed and known:
+            took = self._fed_takes(values)
+            known = {} if took is None else took or known
+        for each in self._test.accumulators:
+            if (cell := each.sum.name) not in cells:
+                continue
+            if cell in known:
+                values[cell] = values[cell].copy()
+                values[cell][blocked] = known[cell][blocked]
+            else:
+                status[blocked & (values[each.count.name] > 0)] = DROPPED
+
+    def _fed_takes(
+        self, values: Mapping[str, npt.NDArray[Any]]
+    ) -> dict[str, npt.NDArray[Any]] | None:
+        """The sum that a fed take has taken, by its cell; nothing if none has; None if unknown."""
+        after: dict[str, npt.NDArray[Any]] = {}
+        self._unstack(self._built.final, callable_of(self.session, self._final)(), after)
+        flags = [key for key in values if key.endswith("/kept")]
+        takes = [n.resources[0] for n in self._test.nodes if n.definition.takes_sum]
+        if len(flags) < sum(name in self._uneven for name in takes):
+            return None  # one in a body, of which nothing is kept
+        new = [key.removesuffix("/kept") for key in flags if (after[key] & ~values[key]).any()]
+        if len(new) > 1:
+            return None
+        return {f"{key.rpartition('/')[2]}.sum": after[key] for key in new}
 
     def _failed(self, error: tf.errors.OpError) -> Batch:
         """A step in which an op failed in one copy, which cancelled its run in all others."""
@@ -321,9 +365,6 @@ class LiveSession:
                 key = observed_key(self._test, run.name, node)
                 if key in self._test.observe:
                     absent[key] = ~done[run.name]
-        for each in self._test.accumulators:
-            if each.name in self._taken:
-                absent[each.sum.name] = ~complete & (values[each.count.name] > 0)
         return status, absent
 
     def _unstack(
@@ -353,7 +394,6 @@ class LiveSession:
 
     def _cancel(self, race: _Race) -> None:
         """Cancel the runs that have not ended; by closing the session, if nothing else does."""
-        self._feed()
         if self._abort is None:
             self._abort = callable_of(self.session, (), ABORT)
         self._abort()
@@ -363,23 +403,27 @@ class LiveSession:
             self.session.close()
             race.wait()
 
-    def _feed(self) -> None:
-        """Add zeros where takes may wait, until no cancelled take lets another one take.
+    def _feed(self) -> bool:
+        """Add zeros where different takes may wait, until none takes because another is cancelled.
 
-        A take that ends so lets other ops go on: the last look is at threads that all wait.
+        A take that ends so lets other ops go on: the last look is at threads that all wait. True if
+        zeros have been added.
         """
+        fed = False
         if not self._uneven:
-            return
+            return fed
         counts = [f"c0/{each}.count/get:0" for each in self._uneven]
         count = callable_of(self.session, counts)
         feeds = [callable_of(self.session, (), fed_name("c0", name)) for name in self._uneven]
         quiet = False
         while not quiet:
             quiet = stays_quiescent()
-            for feed, most, there in zip(feeds, self._uneven.values(), count(), strict=True):
-                if 0 < there < most:
+            numbers = self._uneven.values()
+            for feed, (least, most), there in zip(feeds, numbers, count(), strict=True):
+                if least <= there < most:
                     feed()
-                    quiet = False
+                    fed, quiet = True, False
+        return fed
 
     def _wait_for_compiler(self) -> None:
         """Wait until XLA's background compilation is done.
