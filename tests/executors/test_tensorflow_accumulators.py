@@ -94,7 +94,7 @@ def test_a_take_behind_a_cancelled_one_ends_nothing(text: str, shown: str) -> No
     ("text", "config", "why"),
     [
         ("A<<1 || r0=A>>0 || r1=A>>1", "plain", "several takes of A"),
-        ("A<<1 || r0=A>>1 || r1=A>>2; lock M; X=1; unlock M", "plain", "takes of A of different numbers"),
+        ("A<<1 || r0=A>>1 || r1=A>>2; lock M; X=1; unlock M", "plain", "takes of A of"),
         ("A<<1", "function", "accumulators"),
         ("A<<1", "eager_threads", "accumulators"),
         ("A<<1", "single_threaded", "accumulators"),
