@@ -105,7 +105,9 @@ class Batch:
 STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 DROPPED: Final = -1
 """Status of an execution that is not counted: some run that could begin had not."""
-ALL_DROPPED: Final = "a state that cannot be read before blocked runs are cancelled"
+ALL_DROPPED: Final = (
+    "several full queues and critical sections in several runs, or takes of gradients, that block"
+)
 """Reason to refuse a test of which all executions are dropped."""
 _TORN, _ABSENT, _EMPTY = 1, 2, 3
 
