@@ -47,6 +47,7 @@ from litmusfuzz.oracles.events import (
     unfold,
 )
 from litmusfuzz.oracles.model import Axiom
+from litmusfuzz.oracles.question import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,6 +170,7 @@ class Explorer:
         self.model = model
         self.budget = budget
         self._names = test.names
+        self._sizes = Sizes(test)
         self._cores: list[_Core] = []
         self._too_large = False
         # A stricter executor yields no other outcomes, unless some op can block.
@@ -208,6 +210,8 @@ class Explorer:
 
     def _searches(self, outcome: Outcome, budget: Budget) -> Iterator[_Search]:
         """Search for the outcome under each choice that may yield it, within one budget."""
+        if not self._sizes.fit(outcome):
+            return
         values, status = self._coded(outcome)
         left = budget.states
         for number in range(1 if outcome.status is not Status.BLOCKED else 1 << 30):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.outcome import TORN, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,3 +93,38 @@ class Question:
         failed = outcome.status is Status.FAILED
         absent = frozenset() if failed else frozenset(test.names) - given.keys()
         return cls(values, outcome.status, absent)
+
+
+class Sizes:
+    """Number of ints in each value of a test's outcomes.
+
+    A value with another number is in no allowed set. The oracles look before they compute with
+    it: ops take operands of the types that the test gives them.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    """
+
+    def __init__(self, test: LitmusTest) -> None:
+        self._sizes = {name: test.size_of(kind.shape) for name, kind in test.shown.items()}
+        self._queues = frozenset(queue.name for queue in test.queues)
+        # Its contents are () until it is written.
+        self._empty = frozenset(each.name for each in test.variables if each.init is None)
+
+    def fit(self, outcome: Outcome) -> bool:
+        """True if each value has its number of ints; for a queue, each element."""
+        return all(
+            value is None or value is TORN or name not in self._sizes or self._fits(name, value)
+            for name, value in outcome.values
+        )
+
+    def _fits(self, name: str, value: tuple[object, ...]) -> bool:
+        size = self._sizes[name]
+        if name in self._queues:
+            return all(isinstance(each, tuple) and _ints(each, size) for each in value)
+        return _ints(value, size) or (not value and name in self._empty)
+
+
+def _ints(value: tuple[object, ...], size: int) -> bool:
+    return len(value) == size and all(isinstance(each, int) for each in value)

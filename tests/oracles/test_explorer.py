@@ -6,6 +6,7 @@ The tests here must catch the defects of `tests/kills/oracle_defects.py`.
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,10 @@ from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest, Node, Vari
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Digest, loads
+from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles.axiomatic import Axiomatic
 from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.events import strictnesses, unfold
 from litmusfuzz.oracles.explorer import Budget, Explorer
@@ -150,8 +153,6 @@ def test_agrees_with_the_reference(test, rng) -> None:
 @given(resource_graphs().filter(is_small), st.randoms(use_true_random=False))
 @settings(quiet, max_examples=40)
 def test_agrees_where_reads_are_not_observed(test, rng) -> None:
-    from dataclasses import replace
-
     kept = tuple(name for name in test.observe if rng.random() < 0.4)
     for model in (RFC, EXECUTOR):
         check(replace(test, observe=kept), model, rng)
@@ -228,8 +229,6 @@ def blocking(seed: int) -> LitmusTest | None:
 
 
 def with_size_and_close(test: LitmusTest, rng: random.Random) -> LitmusTest:
-    from dataclasses import replace
-
     if not test.queues or rng.random() < 0.4:
         return test
     graph, queue = test.graphs[0], test.queues[0].name
@@ -533,6 +532,33 @@ def test_an_outcome_with_absurd_values_is_forbidden() -> None:
         assert judge.judge(outcome) is Verdict.FORBIDDEN
     short = Outcome.of(test, {"r0": (1, 1), "X": (1,), "Y": (1,)})
     assert judge.judge(short) is Verdict.FORBIDDEN
+
+
+def test_an_outcome_with_a_value_of_another_size_is_forbidden() -> None:
+    """Every oracle says so, also where an op takes the value (pure seed 3)."""
+    asked = 0
+    for index in (*range(8), 22, 29):
+        test = generate("pure", 3, index)
+        allowed = reference.allowed_outcomes(test, RFC, 300)
+        outcome = next(iter(allowed.witnesses))
+        judges = [allowed.judge, Explorer(test, RFC).judge, Axiomatic(test, RFC).judge]
+        for name, value in outcome.values:
+            for other in ((*value, *value[:1]), value[:-1]):
+                values = tuple((n, other if n == name else v) for n, v in outcome.values)
+                wrong = replace(outcome, values=values)
+                assert [judge(wrong) for judge in judges] == [Verdict.FORBIDDEN] * 3, wrong
+                assert Explorer(test, RFC).witness(wrong) is None
+                asked += 1
+    assert asked >= 50
+
+
+def test_contents_that_are_no_elements_are_forbidden() -> None:
+    """A queue holds tuples of ints, of the size of an element; a variable holds ints."""
+    test = litmus("Q!1 || r0=X", queues={"Q": 2})
+    made = next(iter(explorer.allowed_outcomes(test, RFC).witnesses))
+    for name, value in (("Q", (1,)), ("Q", ((1, 1),)), ("Q", ((),)), ("X", ((0,),))):
+        values = tuple((n, value if n == name else v) for n, v in made.values)
+        assert Explorer(test, RFC).judge(replace(made, values=values)) is Verdict.FORBIDDEN
 
 
 def test_an_outcome_of_another_test_is_refused() -> None:
