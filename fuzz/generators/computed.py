@@ -85,11 +85,11 @@ def _test(context: Context, tries: int = _TRIES) -> LitmusTest:
     feeds = tuple((name, value) for name, value in body.feeds.items() if name in fed)
     client = (Run("main", "main", feeds=feeds),) if feeds else ()
     test = LitmusTest("computed", context.variables, (Graph("main", nodes),), shown, client=client)
-    return _out_of_range(rng, test) if rng.random() < 0.25 else test
+    return out_of_range(rng, test) if rng.random() < 0.25 else test
 
 
-def _out_of_range(rng: random.Random, test: LitmusTest) -> LitmusTest:
-    """The test with larger moduli: indices may leave their range."""
+def out_of_range(rng: random.Random, test: LitmusTest) -> LitmusTest:
+    """The test, of one graph, with larger moduli: indices may leave their range."""
     moduli = {node.inputs[1] for node in test.nodes if node.op == "FloorMod"}
 
     def raised(node: Node) -> Node:

@@ -35,8 +35,10 @@ from litmusfuzz.fuzz.generators.samples import PURE_OPS, sample
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
     from litmusfuzz.corpus.ops import Attrs, OpDef
+    from litmusfuzz.corpus.pure.definition import PureOp
     from litmusfuzz.fuzz.generators.samples import Operand
     from litmusfuzz.fuzz.support import Support
 
@@ -154,10 +156,13 @@ class PureBody(BodyGenerator):
 
     # --- ops of the table ------------------------------------------------------------
 
-    def applied(self, source: str) -> str:
-        """The result of a random op, of which one operand is the source, or made from it."""
+    def applied(self, source: str, ops: Sequence[PureOp] = PURE_OPS) -> str:
+        """The result of one of the ops, of which one operand is the source, or made from it.
+
+        The source where none of a few of them can be applied.
+        """
         rng = self.rng
-        for op in rng.sample(PURE_OPS, 8):
+        for op in rng.sample(ops, min(8, len(ops))):
             if op.name not in self.context.support.ops or op.name in self.used:
                 continue
             kind = self.types[source]

@@ -1144,6 +1144,10 @@ def _gradient_axes(d: _Draw) -> None:
     _named_result(d)
     shape = [d.number(1, 3) for _ in range(d.number(0, 3))]
     other = list(d.partner(tuple(shape)))
+    if d.flip(0.4):  # a dimension of 1 goes with any
+        d.control("s0", [1] * max(1, len(shape)))
+        d.positions("s1", (max(1, len(shape)),), 2)
+        return
     one, two = (shape, other) if d.flip() else (other, shape)
     d.control("s0", one)
     d.control("s1", two)

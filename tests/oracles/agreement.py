@@ -1,10 +1,10 @@
 """Differential test of the oracles: they must agree on random tests of every family.
 
 ``python -m tests.oracles.agreement --tests 10000 --workers 2 --seed 1`` generates the
-tests, asks every oracle, and prints the number of tests with each feature and the
-verdicts of each oracle. It exits with 1 on any disagreement, and writes the smallest
-test that shows it as a corpus file. ``make nightly`` runs many tests, ``make test`` a
-few hundred.
+tests, asks every oracle, and prints the number of tests with each feature, the number with
+each op, and the verdicts of each oracle. It exits with 1 on any disagreement, and writes the
+smallest test that shows it as a corpus file; with 2 if a feature or an op is in too few tests,
+or too many answers are `unknown`. ``make nightly`` runs many tests, ``make test`` a few hundred.
 
 Properties checked for each test:
 
@@ -57,7 +57,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
     enclosing,
 )
-from litmusfuzz.corpus.ops import OPS, HandleAttrs, Kind, SectionAttrs
+from litmusfuzz.corpus.ops import COMPUTED, DEFINED_OPS, OPS, HandleAttrs, Kind, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
@@ -67,6 +67,9 @@ from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster, OpFails
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES, MODELS, RFC, Axiom, Model
+
+sys.path.insert(0, str(Path(__file__).parent))
+from every_op import every_op, placed
 
 if TYPE_CHECKING:
     from litmusfuzz.oracles.allowed import AllowedSet
@@ -80,14 +83,27 @@ MAX_JUDGED: Final = 4
 TRIES: Final = 6
 NEXT_TRY: Final = 1 << 32
 """Distance between the indices of one test's tries."""
-SCHEDULE: Final = (*FAMILIES, *("mixed",) * 3, "loops", *("mixed",) * 3, "clusters", *("pure",) * 4)
-"""Cycle of families; those that combine features occur more often."""
+EVERY_OP: Final = "every op"
+PLACED: Final = "placed"
+SCHEDULE: Final = (
+    *(*FAMILIES, *("mixed",) * 3),
+    *("calls", "clusters", "fetches", "computed", "handles", "uninitialized", "accumulators") * 2,
+    *(*(PLACED,) * 3, *(EVERY_OP,) * 8),
+)
+"""Cycle of families, and of the tests of `every_op`; what few tests have occurs more often."""
 FEATURES: Final = (
-    *("critical sections", "queues", "conditionals"),
-    *("loops", "clusters", "several runs", "calls", "handles"),
+    *("critical sections", "queues", "conditionals", "loops", "clusters", "several runs"),
+    # Edition 2 of the semantics.
+    *("calls", "handles", "fetches", "placeholders", "uninitialized variables", "accumulators"),
+    *("computed indices", "pure ops", "whole values", "transfers"),
+    *("model: acd", "model: program", "model: sequential", "model: one_cluster"),
 )
 WANTED: Final = 0.05
 """Least share of the tests with each feature."""
+OPS_WANTED: Final = 0.005
+"""Least share of the tests with each op, and with each of `COMPUTED` with computed places."""
+MANY: Final = 10_000
+"""Tests from which on that share means anything."""
 UNKNOWN_MAX: Final = 0.01
 """Largest share of `unknown` answers."""
 
@@ -140,6 +156,7 @@ class Tally:
 
     tests: Counter[str] = field(default_factory=Counter)
     features: Counter[str] = field(default_factory=Counter)
+    ops: Counter[str] = field(default_factory=Counter)
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     seconds: Counter[str] = field(default_factory=Counter)
@@ -148,7 +165,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the counts of another tally."""
-        for name in ("tests", "features", "verdicts", "rules", "seconds"):
+        for name in ("tests", "features", "ops", "verdicts", "rules", "seconds"):
             getattr(self, name).update(getattr(other, name))
         self.disagreements += other.disagreements
 
@@ -197,8 +214,8 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
     for model in MODELS.values():
         if sets[model.name].complete:
             changed_tests(test, model, set(sets[model.name].witnesses), rng, tally)
-    for name in features(test, sets):
-        tally.features[name] += 1
+    tally.features.update(set(features(test, sets)))
+    tally.ops.update({op_of(node) for node in test.nodes})
 
 
 def says_something(model: Model, test: LitmusTest) -> bool:
@@ -378,7 +395,7 @@ def changed_tests(
     same("another topological order", reordered(test, rng), allowed)
     changed, outcome_of = renamed(test, rng)
     same("other names", changed, {outcome_of(outcome) for outcome in allowed})
-    if model == RFC and test.variables:
+    if model == RFC and test.variables and "transfers" not in test.features:
         # Not in `executor`, which counts iterations separately on each device.
         devices = [f"cpu:{number}" for number in rng.sample(range(4), 3)]
         on_one = tuple(replace(v, device=devices[0]) for v in test.variables)
@@ -592,7 +609,8 @@ def renamed(
             some(each.resources),
             some(each.after),
             attrs,
-            handle=each.handle and one(each.handle),
+            each.device,
+            each.handle and one(each.handle),
         )
 
     def shuffled(resources: Iterable[Any]) -> tuple[Any, ...]:
@@ -636,7 +654,12 @@ def renamed(
 def features(test: LitmusTest, sets: dict[str, AllowedSet]) -> Iterator[str]:
     """Yield names of features: of `LitmusTest.features`, of the nodes, of the sets."""
     yield from test.features
-    yield from set(_details(test))
+    yield from _details(test)
+    if any(node.op in DEFINED_OPS for node in test.nodes):
+        yield "pure ops"
+    if test.whole:
+        yield "whole values"
+    yield from (f"model: {name}" for name in sets)
     everything = list(test.nodes)
     clustered = {name for cluster in test.clusters for name in cluster.members}
     for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE):
@@ -668,6 +691,14 @@ def features(test: LitmusTest, sets: dict[str, AllowedSet]) -> Iterator[str]:
                 yield "outcomes: several"
     if set(sets["executor"].witnesses) != set(sets["rfc"].witnesses):
         yield "outcomes: executor has fewer"
+
+
+def op_of(node: Node) -> str:
+    """Return the name of a node's op, and whether its places in a variable are computed."""
+    return f"{node.op}, computed" if node.definition.computed else node.op
+
+
+ALL_OPS: Final = (*OPS, *(f"{name}, computed" for name in COMPUTED))
 
 
 def _details(test: LitmusTest) -> Iterator[str]:
@@ -837,14 +868,29 @@ def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreemen
 # --- many tests --------------------------------------------------------------------------
 
 
+def made(family: str, seed: int, index: int) -> LitmusTest:
+    """Generate a test of a family, or one of those that are no campaign's (`EXTRA`)."""
+    return EXTRA[family](seed, index) if family in EXTRA else generate(family, seed, index)
+
+
+EXTRA: Final = {EVERY_OP: every_op, PLACED: placed}
+
+
 def small(family: str, seed: int, index: int, orders: int | None) -> LitmusTest:
     """Generate a test with at most `orders` total orders under ``rfc``, in a few tries."""
-    test = generate(family, seed, index)
+    test = made(family, seed, index)
     for again in range(1, TRIES if orders else 1):
         if reference.allowed_outcomes(test, RFC, orders or 0).complete:
             break
-        test = generate(family, seed, index + again * NEXT_TRY)
+        test = made(family, seed, index + again * NEXT_TRY)
     return test
+
+
+def place_of(families: Sequence[str], index: int) -> tuple[str, int]:
+    """Return the family of a test, and how many tests of that family come before it."""
+    rounds, at = divmod(index, len(families))
+    family = families[at]
+    return family, rounds * families.count(family) + families[:at].count(family)
 
 
 def run(
@@ -858,8 +904,9 @@ def run(
     """Check the tests with those indices; index n has family ``n % len(families)``."""
     tally = Tally()
     for index in indices:
-        family = families[index % len(families)]
-        test: LitmusTest = tally.timed("generator", partial(small, family, seed, index, orders))
+        family, number = place_of(families, index)
+        which = number if family in EXTRA else index
+        test: LitmusTest = tally.timed("generator", partial(small, family, seed, which, orders))
         tally.tests[family] += 1
         key = f"{seed}/{family}/{index}/agreement"
         try:
@@ -904,6 +951,8 @@ def report(tally: Tally, seconds: float) -> str:
     lines += ["", "feature                                   tests"]
     order = sorted(tally.features, key=lambda name: (":" in name or " in a " in name, name))
     lines += [f"{name:40} {tally.features[name]:6}" for name in order]
+    lines += ["", "op                                        tests"]
+    lines += [f"{name:40} {tally.ops[name]:6}" for name in sorted(ALL_OPS)]
     lines += ["", "oracle       allowed forbidden unspecified unknown  sets unknown  ms a test"]
     for oracle in ("reference", *membership_oracles()):
         counts = {v: tally.verdicts[(oracle, v)] for v in _VERDICTS}
@@ -962,7 +1011,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--orders", type=int, help="largest number of total orders of a test")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--family", action="append", choices=sorted(FAMILIES))
+    parser.add_argument("--family", action="append", choices=sorted({*FAMILIES, *EXTRA}))
     parser.add_argument("--json", action="store_true", help="the tally as JSON, to stdout")
     parser.add_argument("--out", type=Path, default=Path("disagreements"))
     options = parser.parse_args(arguments)
@@ -991,6 +1040,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "seconds": seconds,
             "tests": tally.tests,
             "features": tally.features,
+            "ops": {name: tally.ops[name] for name in ALL_OPS},
             "verdicts": {
                 f"{oracle} {verdict}": n for (oracle, verdict), n in tally.verdicts.items()
             },
@@ -1012,9 +1062,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     short = [name for name in FEATURES if tally.features[name] < WANTED * asked]
     if short:
         sys.stderr.write(f"in fewer than {WANTED:.0%} of the tests: {', '.join(short)}\n")
+    least = OPS_WANTED * asked if asked >= MANY else 1
+    rare = [f"{name} {tally.ops[name]}" for name in ALL_OPS if tally.ops[name] < least]
+    if rare:
+        sys.stderr.write(f"ops in fewer than {least:.0f} tests: {', '.join(rare)}\n")
     if unknown_share(tally) >= UNKNOWN_MAX:
         sys.stderr.write(f"{unknown_share(tally):.2%} of the answers are unknown\n")
-    return 2 if short or unknown_share(tally) >= UNKNOWN_MAX else 0
+    return 2 if short or rare or unknown_share(tally) >= UNKNOWN_MAX else 0
 
 
 if __name__ == "__main__":
