@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 9
 """Ops of the table in one test."""
+_MOST: Final = 100
+"""What a value is taken to be at most that is not bounded (as in `PureBody`)."""
 _OPAQUE: Final = OPS["Opaque"].meaning
 assert _OPAQUE is not None
 TABLE: Final[tuple[PureOp, ...]] = (*PURE_OPS, _OPAQUE)
@@ -40,7 +42,7 @@ _PLACED: Final = ("calls", "conditionals", "loops", "queues", "runs", "sections"
 def every_op(seed: int, index: int) -> LitmusTest:
     """Return a small race of which the values go through ops of the table.
 
-    The tests of the indices from 0 up to ``len(TABLE) / AT_ONCE`` try every op once.
+    Tests of the indices from 0 up to ``len(TABLE) / AT_ONCE`` try every op once.
     """
     first = index * AT_ONCE
     chosen = []
@@ -76,8 +78,11 @@ def _racing(rng: random.Random, ops: list[PureOp]) -> LitmusTest:
             if op.name in body.used:
                 break
             del body.nodes[count:]
+    if len(shape) == 2 and shape[0] == shape[1]:
+        _add_product(body, read)
     body.sources.append(rng.choice([read, *body.computed]))
-    body.effect(OPS["AssignVariableOp"], (read,))
+    before = body.add(context.fresh("n"), "NoOp", after=(read,)) if rng.random() < 0.5 else read
+    body.effect(OPS["AssignVariableOp"], (before,))
     change = rng.choice(("AssignVariableOp", "AssignAddVariableOp"))
     body.sources = []
     changed = body.effect(OPS[change], ())
@@ -102,6 +107,14 @@ def _add_term(body: PureBody, source: str) -> None:
         body.computed.append(term)
 
 
+def _add_product(body: PureBody, source: str) -> None:
+    """Append the square of a matrix."""
+    small = body.small(source)
+    product = body.pure("MatMul", (small, small), body.types[source])
+    body.largest[product] = body.types[source].shape[0] * body.largest.get(small, _MOST) ** 2
+    body.computed.append(product)
+
+
 def placed(seed: int, index: int) -> LitmusTest:
     """Return a generated test on two devices, with what is sent between them."""
     rng = random.Random(f"{seed}/{index}/placed")
@@ -109,9 +122,7 @@ def placed(seed: int, index: int) -> LitmusTest:
         test = generate(rng.choice(_PLACED), seed, rng.getrandbits(60))
         devices = (["cpu:0", "cpu:1"], ["cpu:1", "cpu:0"])[rng.random() < 0.5]
         try:
-            if len(test.resources) == 1:  # only its pure nodes may be elsewhere
-                test = _with_a_node_elsewhere(test, rng)
-            found = place(test, devices)
+            found = place(_with_a_node_elsewhere(test, rng), devices)
         except (CannotPlace, MalformedTest):
             continue
         if "transfers" in found.features:
@@ -119,7 +130,10 @@ def placed(seed: int, index: int) -> LitmusTest:
 
 
 def _with_a_node_elsewhere(test: LitmusTest, rng: random.Random) -> LitmusTest:
+    """Return the test of one resource with a pure node on another device than that."""
     names = [n.name for g in test.graphs for n in g.nodes if n.definition.pure]
+    if len(test.resources) > 1 or not names:
+        return test
     away = rng.choice(names)
     graphs = tuple(
         Graph(g.name, tuple(replace(n, device="cpu:2") if n.name == away else n for n in g.nodes))
