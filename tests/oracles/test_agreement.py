@@ -1,14 +1,16 @@
-"""Small random tests of every family pass all checks of `agreement`."""
+"""Small random tests of every family, and of `every_op`, pass all checks of `agreement`."""
 
 from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 import agreement
 import pytest
 from agreement import Disagreement, Tally, check, renamed, reordered, smaller, with_implied_edge
+from every_op import AT_ONCE, TABLE, every_op
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -32,12 +34,15 @@ ORDERS = 200
 
 def small(family: str) -> Iterator[tuple[int, LitmusTest]]:
     for index in range(4 * TESTS):
-        test = generate(family, SEED, index)
+        test = agreement.made(family, SEED, index)
         if count_all(test, ORDERS) < ORDERS:
             yield index, test
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+ALL: Final = (*FAMILIES, *agreement.EXTRA)
+
+
+@pytest.mark.parametrize("family", ALL)
 def test_all_oracles_agree(family: str) -> None:
     tally = Tally()
     asked = 0
@@ -54,13 +59,47 @@ def test_all_oracles_agree(family: str) -> None:
 
 def test_every_feature_is_counted() -> None:
     tally = Tally()
-    for family in FAMILIES:
+    for family in ALL:
         for (index, test), _ in zip(small(family), range(3), strict=False):
             check(test, random.Random(index), tally)
     assert set(tally.features) >= set(agreement.FEATURES)
     text = agreement.report(tally, 1.0)
     assert "critical sections" in text
+    assert "Reshape" in text
     assert "0 disagreements" in text
+
+
+def test_every_op_takes_each_op_of_the_table_in_turn() -> None:
+    """A few have no sample with a result that has elements; the next turn is another."""
+    tests = [every_op(SEED, index) for index in range(-(-2 * len(TABLE) // AT_ONCE))]
+    counted = Counter(name for test in tests for name in {node.op for node in test.nodes})
+    missing = [row.name for row in TABLE if not counted[row.name]]
+    assert len(missing) <= 3, missing
+    assert {"MatMul", "NoOp", "Opaque"} <= counted.keys()
+
+
+def test_the_schedule_has_each_family_in_its_share() -> None:
+    places = [agreement.place_of(agreement.SCHEDULE, i) for i in range(2 * len(agreement.SCHEDULE))]
+    numbers: dict[str, list[int]] = {}
+    for family, number in places:
+        numbers.setdefault(family, []).append(number)
+    assert numbers.keys() == set(ALL)
+    assert all(found == list(range(len(found))) for found in numbers.values())
+
+
+def test_an_op_in_too_few_tests_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def counted(times: int) -> Iterator[Tally]:
+        tally = Tally(Counter({"dag": 10_000}))
+        tally.features.update(dict.fromkeys(agreement.FEATURES, 500))
+        tally.ops.update(dict.fromkeys(agreement.ALL_OPS, 50) | {"Tile": times})
+        yield tally
+
+    for times, code in ((50, 0), (49, 2)):
+        monkeypatch.setattr(agreement, "parts", lambda *_, times=times: counted(times))
+        assert agreement.main(["--tests", "10000", "--json"]) == code
+    assert "ops in fewer than 50 tests: Tile 49" in capsys.readouterr().err
 
 
 # --- wrong oracles -------------------------------------------------------------------------
