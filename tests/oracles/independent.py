@@ -41,13 +41,18 @@ QUEUE: Final = tuple(
     f"Queue{name}V2"
     for name in ("Enqueue", "Dequeue", "EnqueueMany", "DequeueMany", "Size", "Close")
 )
+ADD, TAKE, COUNT, STEP = (
+    f"ResourceAccumulator{name}"
+    for name in ("ApplyGradient", "TakeGradient", "NumAccumulated", "SetGlobalStep")
+)
 ONE_VALUE: Final = (
     *("ReadVariableOp", "ResourceGather", "VarIsInitializedOp", "QueueDequeueV2", "QueueSizeV2"),
+    COUNT,
 )
 SUPPORTED: Final = frozenset(
     {
         *(*PURE, *ONE_VALUE, "AssignVariableOp", *DENSE, *SPARSE),
-        *(*QUEUE, "CriticalSection", "If", "While", "Call"),
+        *(*QUEUE, ADD, TAKE, COUNT, STEP, "CriticalSection", "If", "While", "Call"),
     }
 )
 
@@ -73,6 +78,16 @@ class Strictness(NamedTuple):
     at_once: int | None = None  # iterations; None without a limit
     gathers: bool = False  # starts only when everything from outside is there
     late: bool = False  # results only when every instance is done
+
+
+class Sum(NamedTuple):
+    """What an accumulator holds."""
+
+    sum: Ints
+    count: int = 0
+    step: int = 0
+    line: tuple[tuple[Scope, str], ...] = ()
+    """The takes that have joined, and not taken yet."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +144,7 @@ def initial(test: LitmusTest) -> dict[str, Any]:
     }
     contents |= {q.name: (test.initial_elements(q), True) for q in test.queues}
     contents |= {m.name: None for m in test.mutexes}
+    contents |= {a.name: Sum((0,) * test.size_of(a.shape)) for a in test.accumulators}
     return contents
 
 
@@ -163,7 +179,7 @@ def strictnesses(
         gathers = (False, True) if captures(node) or isinstance(node.attrs, LoopAttrs) else (False,)
         late = (False, True) if node.results else (False,)
         choices.append([Strictness(*c) for c in product(windows, gathers, late)])
-    if not any(node.op == "CriticalSection" or node.op in QUEUE for node in happening):
+    if not any(node.op in (*QUEUE, TAKE, "CriticalSection") for node in happening):
         # More order cannot block where nothing blocks.
         choices = [each[:1] for each in choices]
     if prod(map(len, choices)) > most_choices:
@@ -327,6 +343,8 @@ class View:
             return found
         if node.op == "QueueDequeueManyV2" and self.done(scope, node):
             return tuple(v for step in steps for v in self.state.done[scope, node.name, step])
+        if node.op == TAKE:
+            return self.state.done.get((scope, node.name, "take"))
         return None
 
     # --- what is done ---
@@ -461,6 +479,9 @@ class View:
         """The events of a node that touches a resource, in order."""
         if node.op == "CriticalSection":
             return ("acquire", "release")
+        if node.op == TAKE:
+            # "first joins a line, in any order"; "at the head of the line" it takes.
+            return ("join", "take")
         if node.op == "AssignVariableOp":
             return ("W",)
         if node.op in SPARSE or (node.op in DENSE and self.world.model == "rfc"):
@@ -515,6 +536,11 @@ class View:
                 return not (full and is_open)
             if "Dequeue" in node.op:
                 return bool(elements) or not is_open
+        if step == "take":
+            held = self.state.contents[node.resources[0]]
+            wanted = self.value(scope, node.inputs[0])
+            assert wanted is not None
+            return held.line[0] == (scope, node.name) and bool(held.count >= wanted[0])
         return True
 
     def resource(self, scope: Scope, node: Node) -> Any:
@@ -545,6 +571,8 @@ class View:
             held = None
         elif node.op.startswith("Queue"):
             held, seen = self.queue(node, held, what, operands)
+        elif isinstance(held, Sum):
+            held, seen = self.accumulator((scope, name), node, held, what, operands)
         elif what == "R":
             seen = read(node, held, operands)
         else:
@@ -568,6 +596,27 @@ class View:
             return held, (len(elements),)
         return (elements, False), ()
 
+    def accumulator(
+        self, who: tuple[Scope, str], node: Node, held: Sum, what: str, operands: list[Any]
+    ) -> tuple[Sum, Ints]:
+        """The accumulator after an event of an op on it, and what the op sees."""
+        if node.op == ADD:
+            (local,), gradient = operands
+            if local < held.step:
+                return held, ()
+            total = tuple(a + b for a, b in zip(held.sum, gradient, strict=True))
+            return held._replace(sum=total, count=held.count + 1), ()
+        if node.op == COUNT:
+            return held, (held.count,)
+        if node.op == STEP:
+            return held._replace(step=operands[0][0]), ()
+        if what == "join":
+            if operands[0][0] <= 0:
+                raise Failed
+            return held._replace(line=(*held.line, who)), ()
+        empty = (0,) * len(held.sum)
+        return Sum(empty, 0, held.step + 1, held.line[1:]), held.sum
+
     # --- the end ---
 
     def outcome(self) -> Outcome:
@@ -583,6 +632,9 @@ class View:
                 values[key] = self.value(Scope(run), name)
         for variable in test.variables:
             values[variable.name] = self.state.contents[variable.name] or ()
+        for each in test.accumulators:
+            held = self.state.contents[each.name]
+            values |= {f"{each.name}.sum": held.sum, f"{each.name}.count": (held.count,)}
         for queue in test.queues:
             values[queue.name] = self.state.contents[queue.name][0]
         status = Status.COMPLETED if len(ended) == len(test.runs) else Status.BLOCKED

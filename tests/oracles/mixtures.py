@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.model import (
+    Accumulator,
     Body,
     BranchAttrs,
     CallAttrs,
@@ -31,15 +32,21 @@ if TYPE_CHECKING:
     import random
 
 INT, BOOL, HANDLE = "int32", "bool", "handle"
+STEP, GRADIENT = "int64", "float32"
+"""Dtypes of a global step, and of what an accumulator adds."""
 
 
-def mixture(rng: random.Random, name: str = "mixture") -> LitmusTest:
-    """A random test, of few events."""
+def mixture(
+    rng: random.Random, name: str = "mixture", accumulators: tuple[str, ...] = ()
+) -> LitmusTest:
+    """A random test, of few events; with accumulators, most of its ops are on these."""
     while True:
         try:
-            return Mixer(rng).test(name)
+            test = Mixer(rng, accumulators).test(name)
         except (MalformedTest, TooLarge):
             continue
+        if not accumulators or any(node.definition.accumulator for node in test.nodes):
+            return test
 
 
 class TooLarge(Exception):
@@ -66,8 +73,9 @@ class Level:
 class Mixer:
     """Makes one test, or fails."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, accumulators: tuple[str, ...] = ()) -> None:
         self.rng = rng
+        self.accumulators = accumulators
         self.count = 0
         self.cost = rng.choice((6, 7, 8, 9, 10))
         self.variables = [f"V{i}" for i in range(rng.choice((1, 1, 2, 2)))]
@@ -84,6 +92,10 @@ class Mixer:
     def rows(self) -> list[Variable]:
         """The vector whose rows are named, if there is one."""
         return [Variable("T", INT, (8,), (1, 0, 3, 4, 2, 9, 0, 5))] if self.table else []
+
+    def sums(self) -> tuple[Accumulator, ...]:
+        """The accumulators."""
+        return tuple(Accumulator(name, GRADIENT, ()) for name in self.accumulators)
 
     def fresh(self, prefix: str) -> str:
         """A new name."""
@@ -128,6 +140,7 @@ class Mixer:
             graphs=tuple(graphs),
             mutexes=tuple(map(Mutex, self.mutexes)),
             queues=tuple(queues),
+            accumulators=self.sums(),
             client=client,
         )
         keys = []
@@ -183,6 +196,7 @@ class Mixer:
                         (graph,),
                         mutexes=tuple(map(Mutex, self.mutexes)),
                         queues=tuple(Queue(q, INT, (), 1) for q in self.queues),
+                        accumulators=self.sums(),
                         client=(replace(run, after=(), feeds=tuple(feeds.items())),),
                     )
                     break
@@ -266,8 +280,11 @@ class Mixer:
         ).name
 
     def effect(self, level: Level) -> None:
-        """Add an op on a variable or queue."""
+        """Add an op on a variable, queue or accumulator."""
         rng = self.rng
+        if self.accumulators and rng.random() < 0.7:
+            self.on_accumulator(level)
+            return
         ops = ["ReadVariableOp"] * 4 + ["AssignVariableOp"] * 4 + ["AssignAddVariableOp"] * 2
         if self.missing:
             ops += ["VarIsInitializedOp"] * 3
@@ -289,6 +306,30 @@ class Mixer:
         node = Node(self.fresh("e"), op, inputs, (resource,), after, handle=handle)
         kind = BOOL if op == "VarIsInitializedOp" else INT
         self.add(level, node, *([kind] if has else []))
+
+    def on_accumulator(self, level: Level) -> None:
+        """Add an op on an accumulator; a take asks for one gradient, or two."""
+        rng = self.rng
+        name = rng.choice(("ApplyGradient", "ApplyGradient", "TakeGradient", "TakeGradient"))
+        name = rng.choice((name, name, name, "NumAccumulated", "SetGlobalStep"))
+        kinds: tuple[str, ...] = ()
+        inputs: tuple[str, ...] = ()
+        if name == "ApplyGradient":
+            step = self.constant(level, rng.choice((0, 0, 1, 2)), STEP)
+            inputs = (step, self.value(level, GRADIENT))
+        elif name == "TakeGradient":
+            count, kinds = rng.choice((1, 1, 1, 2)), (GRADIENT,)
+            ready = level.of(INT)
+            computed = ready and rng.random() < 0.2  # a number that may be 0, and then fails
+            inputs = (rng.choice(ready) if computed else self.constant(level, count),)
+        elif name == "NumAccumulated":
+            kinds = (INT,)
+        else:
+            inputs = (self.constant(level, rng.choice((0, 1, 2)), STEP),)
+        after = self.without(self.after(level), inputs)
+        self.spend(level, 2 if name == "TakeGradient" else 1)
+        op, resource = f"ResourceAccumulator{name}", rng.choice(self.accumulators)
+        self.add(level, Node(self.fresh("e"), op, inputs, (resource,), after), *kinds)
 
     def on_a_row(self, level: Level) -> None:
         """Add an op on the row of the vector that a value names; with 9, it fails."""
