@@ -49,6 +49,45 @@ class ReportedAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportedShowing:
+    """The two orders of an anomaly, as TensorFlow executed them.
+
+    Parameters
+    ----------
+    results : tuple of mapping
+        For each order: the results and final values that differ, as text; none if it was not shown.
+    inputs : mapping
+        Inputs of the runs, as text.
+    exact : bool
+        True if all accesses of the variables were forced into a total order, so that another
+        execution gives the same; False if those beside the example were free.
+    why_not : str
+        Why it was not shown.
+    """
+
+    results: tuple[Mapping[str, str], ...]
+    inputs: Mapping[str, str]
+    exact: bool = False
+    why_not: str = ""
+
+    def lines(self, orders: tuple[tuple[int, ...], ...]) -> list[str]:
+        """It as text."""
+        if self.why_not:
+            return [f"not shown: {self.why_not}"]
+        lines = []
+        for order, found in zip(orders, self.results, strict=True):
+            numbers = ", ".join(str(n + 1) for n in order)
+            values = [f"{name} {value}" for name, value in found.items()]
+            more = len(values) - _NAMES
+            rest = [f"and {counted(more, 'more value')}"] if more > 0 else []
+            lines.append(f"on TensorFlow, order {numbers}: {', '.join(values[:_NAMES] + rest)}")
+        given = ", ".join(f"{name} = {value}" for name, value in self.inputs.items())
+        if given:
+            lines.append(f"with {given}")
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedAnomaly:
     """One anomaly.
 
@@ -68,8 +107,8 @@ class ReportedAnomaly:
     conditions : tuple of str
     repairs : tuple of str
     note : str
-    shown : tuple of str
-        Results on TensorFlow, one for each order; empty if it was not asked for.
+    showing : ReportedShowing or None
+        Results of the two orders on TensorFlow; None if it was not asked for.
     """
 
     kind: str
@@ -82,7 +121,7 @@ class ReportedAnomaly:
     repairs: tuple[str, ...] = ()
     note: str = ""
     outcomes: tuple[Mapping[str, Any], ...] = ()
-    shown: tuple[str, ...] = ()
+    showing: ReportedShowing | None = None
 
     @property
     def title(self) -> str:
@@ -117,8 +156,8 @@ class ReportedAnomaly:
             text = ", ".join(str(n + 1) for n in order)
             result = ", ".join(self._differences(place)) or "by order alone"
             lines.append(f"  order {text}: {result}")
-        for place, text in enumerate(self.shown):
-            lines.append(f"  on TensorFlow, order {place + 1}: {text}")
+        if self.showing is not None:
+            lines += (f"  {each}" for each in self.showing.lines(self.orders))
         if self.conditions:
             lines.append(f"  if {' and '.join(self.conditions)}")
         if self.note:

@@ -57,6 +57,11 @@ UNKNOWN_OPS = {"everything": True, "nothing": False, "undecided": None}
     metavar="FOLDER",
     help="Write the skeleton of each anomaly as a litmus test.",
 )
+@click.option(
+    "--show",
+    is_flag=True,
+    help="Force both orders of each anomaly in TensorFlow, which executes the program.",
+)
 @json_option
 def check(
     targets: tuple[str, ...],
@@ -66,6 +71,7 @@ def check(
     unknown_ops: str,
     sarif_file: str | None,
     folder: str | None,
+    show: bool,
     as_json: bool,
 ) -> None:
     """Find the races of a TensorFlow program.
@@ -83,10 +89,15 @@ def check(
     from litmusfuzz.fuzz.programs.program import ProgramError
 
     try:
-        program = _read(targets, inputs, _runs(runs))
+        live = _read(targets, inputs, _runs(runs))
+        program = live.program
         names = {each.name: each for each in program.entries}
         pairs = concurrent_runs(program, concurrent, names)
         report, found = check_program(program, pairs, unknown=UNKNOWN_OPS[unknown_ops])
+        if show and found:
+            from litmusfuzz.fuzz.programs.tensorflow.hosts import with_showings
+
+            report = with_showings(report, found, live)
     except ProgramError as error:
         fail(str(error))
     if sarif_file is not None:
@@ -123,15 +134,16 @@ def _read(targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequ
             fail("several targets have to be functions, MODULE:NAME")
         if inputs:
             fail("--input: is for functions and Keras models of a module")
+        from litmusfuzz.fuzz.programs.tensorflow.modules import Live
         from litmusfuzz.fuzz.programs.tensorflow.reading import read_file
 
-        return read_file(targets[0], runs)
+        return Live(read_file(targets[0], runs), {}, file=targets[0])
     from litmusfuzz.fuzz.programs.tensorflow.modules import MODULE, read_modules
 
     for target in targets:
         if not MODULE.fullmatch(target):
             fail(f"{target}: no such file, and it is not MODULE:NAME")
-    return read_modules(targets, inputs, runs).program
+    return read_modules(targets, inputs, runs)
 
 
 def _write_skeletons(folder: str, found: Sequence[CheckedAnomaly]) -> None:

@@ -79,7 +79,7 @@ def unrolled(
     if not any(_bare(each.op) == "Enter" for each in operations):
         return Unrolled(tuple(operations), frozenset())
     by_name = {each.name: each for each in operations}
-    frames = _frames(operations, by_name)
+    frames = frames_of(operations, by_name)
     busy = {
         frame[: depth + 1]
         for each in operations
@@ -95,7 +95,7 @@ def _sources(each: Operation) -> Iterable[str]:
     yield from each.after
 
 
-def _frames(
+def frames_of(
     operations: Sequence[Operation], by_name: dict[str, Operation]
 ) -> dict[str, tuple[str, ...]]:
     """The frames around each operation, outermost first."""

@@ -32,7 +32,7 @@ _INPUT: Final = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<shape>[\d?,\s]*)\])?")
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A program from a module, and what it was made from.
+    """A program, and what it was made from.
 
     Parameters
     ----------
@@ -40,11 +40,14 @@ class Live:
     functions : mapping
         By run: the concrete function; none for a run of a `tf.Graph`.
     graph : tf.Graph or None
+    file : str
+        Of a program that was read as data; else "".
     """
 
     program: Program
     functions: Mapping[str, Any]
     graph: Any = None
+    file: str = ""
 
 
 def read_modules(

@@ -75,6 +75,18 @@ def read_file(path: str, runs: Mapping[str, Sequence[str]]) -> Program:
     )
 
 
+def graph_of(path: str) -> Any:
+    """The GraphDef of a file that `read_file` reads; of a SavedModel its folder, as a Path."""
+    from tensorflow.core.framework import graph_pb2
+
+    file = Path(path)
+    if file.is_dir():
+        return file
+    if file.name == "saved_model.pb":
+        return file.parent
+    return _parsed(file.read_bytes(), graph_pb2.GraphDef) or graph_pb2.GraphDef()
+
+
 def _parsed(data: bytes, kind: Any) -> Any:
     """The message in binary or text; None if it is not one."""
     message = kind()
@@ -153,7 +165,7 @@ def _saved_model(folder: Path, runs: Mapping[str, Sequence[str]]) -> Program:
 
 def from_graph_def(graph: Any) -> tuple[Function, dict[str, Function]]:
     """The main graph and the functions of a GraphDef."""
-    main = Function("", tuple(_operation(node) for node in graph.node))
+    main = Function("", tuple(operation_of(node) for node in graph.node))
     return main, {f.signature.name: from_function_def(f) for f in graph.library.function}
 
 
@@ -166,7 +178,7 @@ def from_function_def(definition: Any) -> Function:
         for each in signature.output_arg
         if each.name in definition.ret
     )
-    operations = tuple(_operation(node, in_function=True) for node in definition.node_def)
+    operations = tuple(operation_of(node, in_function=True) for node in definition.node_def)
     return Function(
         signature.name,
         operations,
@@ -188,7 +200,8 @@ def _function_output(text: str) -> Output:
     return match[1], int(match[3] or 0) + _SIDES.get(match[2] or "", 0)
 
 
-def _operation(node: Any, *, in_function: bool = False) -> Operation:
+def operation_of(node: Any, *, in_function: bool = False) -> Operation:
+    """A node of a graph or function."""
     inputs: list[Output] = []
     after: list[str] = []
     for text in node.input:
@@ -197,16 +210,6 @@ def _operation(node: Any, *, in_function: bool = False) -> Operation:
         else:
             inputs.append(_function_output(text) if in_function else output_of(text))
     attr = node.attr
-    bodies: list[str] = []
-    for name in _FUNCTIONS:
-        if name in attr:
-            value = attr[name]
-            listed = value.list.func if value.HasField("list") else [value.func]
-            bodies += (each.name for each in listed if each.name)
-    if node.op in ("While", "StatelessWhile"):
-        bodies = [attr["cond"].func.name, attr["body"].func.name]
-    if node.op in ("If", "StatelessIf"):
-        bodies = [attr["then_branch"].func.name, attr["else_branch"].func.name]
     dtype, shape = "", None
     if node.op in HANDLES:
         dtype, shape = _type(attr)
@@ -215,7 +218,7 @@ def _operation(node: Any, *, in_function: bool = False) -> Operation:
         node.op,
         tuple(inputs),
         tuple(after),
-        tuple(bodies),
+        tuple(each.name for each in bodies_of(node)),
         _text(attr, "shared_name"),
         _is_stateful(node.op),
         _digest(attr) if node.op == "Const" else b"",
@@ -226,6 +229,22 @@ def _operation(node: Any, *, in_function: bool = False) -> Operation:
         dtype,
         shape,
     )
+
+
+def bodies_of(node: Any) -> list[Any]:
+    """The functions that a node calls, as messages inside of it, in the order of `Operation`."""
+    attr = node.attr
+    if node.op in ("While", "StatelessWhile"):
+        return [attr["cond"].func, attr["body"].func]
+    if node.op in ("If", "StatelessIf"):
+        return [attr["then_branch"].func, attr["else_branch"].func]
+    found = []
+    for name in _FUNCTIONS:
+        if name in attr:
+            value = attr[name]
+            listed = value.list.func if value.HasField("list") else [value.func]
+            found += (each for each in listed if each.name)
+    return found
 
 
 def _text(attr: Any, name: str) -> str:

@@ -1,0 +1,340 @@
+"""Races shown: the two orders of an anomaly, forced in unmodified TensorFlow on the user's graph.
+
+Functions of a module are called as they are, on the user's own variables, which are set back after
+each call. Graphs, of a module, a file or a SavedModel, are run in a new session each time, in which
+each of two concurrent runs has its nodes for itself, and shares the variables with the other.
+
+Each race is run first without waiting, which says what runs at all with these inputs. The log of
+`gates` then says that the accesses happened in the order that was forced.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from litmusfuzz.fuzz.programs.anomalies import AnomalyKind
+from litmusfuzz.fuzz.programs.skeleton import extension
+from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NotShown
+from litmusfuzz.reports.checked import ReportedShowing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario, Site
+    from litmusfuzz.fuzz.programs.checking import CheckedAnomaly
+
+TIMEOUT_S: Final = 30.0
+"""Seconds after which a forced order counts as impossible."""
+INPUTS: Final = 3
+"""Choices of inputs that are tried until the two orders differ."""
+REPEATS: Final = 3
+"""Runs of each order where accesses beside those of the race are free."""
+_SMALL: Final = 8
+"""Elements of a value that is printed as a whole."""
+_numbers: Final = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An input of a run: its name, type and shape."""
+
+    side: int
+    name: str
+    dtype: Any
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One execution: results and final values by name, and the accesses that happened, in order."""
+
+    values: Mapping[str, Any]
+    log: tuple[int, ...]
+
+
+class Prepared(Protocol):
+    """A program with gates in it."""
+
+    inputs: Sequence[Given]
+
+    def run(self, values: Mapping[Given, Any]) -> Observed:
+        """Run it, from the program's initial values.
+
+        Raises
+        ------
+        NotShown
+            If TensorFlow raises, or nothing ends within `TIMEOUT_S`.
+        """
+
+
+class Host(Protocol):
+    """Means to run a program's runs with gates in them."""
+
+    def prepared(
+        self, scenario: Scenario, variables: Sequence[str], gates: Sequence[tuple[Site, Gate]]
+    ) -> Prepared:
+        """The runs of a scenario with these gates; `variables` are those whose end is told.
+
+        Raises
+        ------
+        NotShown
+            If a gate cannot be put.
+        """
+
+
+def shown(host: Host, found: CheckedAnomaly) -> ReportedShowing:
+    """The results of the two orders of an anomaly, or why they are not shown."""
+    try:
+        return _Shower(host, found.scenario, found.anomaly).shown(_totals(found))
+    except NotShown as why:
+        return ReportedShowing((), {}, why_not=str(why))
+
+
+def _totals(found: CheckedAnomaly) -> list[list[Site]]:
+    """For each order: all accesses of the variables, in a total order; none if there is none."""
+    scenario, anomaly = found.scenario, found.anomaly
+    if found.skeleton is None:
+        return []
+    totals = []
+    for order in anomaly.orders:
+        total = extension(found.skeleton, [anomaly.sites[place] for place in order])
+        if total is None:
+            return []
+        totals.append(total)
+    for site in totals[0]:
+        side = scenario.sides[site.side]
+        # Other accesses of a loop, or the rest of a section, would have to be somewhere in it.
+        if "[" in scenario.access(site).name or side.locks[site.number]:
+            return []
+        if scenario.access(site).compiled >= 0:
+            return []
+    return totals
+
+
+class _Shower:
+    """Shows one anomaly."""
+
+    def __init__(self, host: Host, scenario: Scenario, anomaly: Anomaly) -> None:
+        self.host = host
+        self.scenario = scenario
+        self.anomaly = anomaly
+        self.written = sorted(
+            {
+                access.resource.name
+                for side in scenario.sides
+                for access in side.run.accesses
+                if access.writes
+            }
+        )
+        self.made: dict[tuple[bool, tuple[Site, ...]], Prepared] = {}
+
+    def shown(self, totals: Sequence[Sequence[Site]]) -> ReportedShowing:
+        """The two results; see `shown`."""
+        self.refuse()
+        sites = self.anomaly.sites
+        examples = [[sites[place] for place in order] for order in self.anomaly.orders]
+        watched = list(totals[0]) if totals else list(sites)
+        why = ""
+        for salt in range(INPUTS):
+            free = self.prepared(watched, forced=False)
+            values = {each: self.value(each, salt) for each in free.inputs}
+            log = free.run(values).log
+            ran = {watched[number] for number in log if log.count(number) == 1}
+            missing = [n for n, site in enumerate(sites, 1) if site not in ran]
+            if missing:
+                names = " and ".join(map(str, missing))
+                why = f"with {_inputs(self.scenario, values) or 'no inputs'}, {names} does not run"
+                continue
+            kept = [[site for site in total if site in ran] for total in totals]
+            for orders in (kept, examples):
+                if not orders:
+                    continue
+                try:
+                    exact = orders is kept
+                    results = self.compared(orders, values, 1 if exact else REPEATS)
+                except NotShown as problem:
+                    why = str(problem)
+                    continue
+                if results is not None:
+                    return ReportedShowing(results, _texts(self.scenario, values), exact)
+                why = f"both orders give the same results with {_inputs(self.scenario, values)}"
+        raise NotShown(why.removesuffix(" with "))
+
+    def refuse(self) -> None:
+        """Raise `NotShown` for a race that gates cannot force."""
+        accesses = [self.scenario.access(site) for site in self.anomaly.sites]
+        if self.anomaly.kind is AnomalyKind.UNDECIDED or not all(
+            access.effect.known for access in accesses
+        ):
+            raise NotShown("nothing is known of an op in it")
+        if any(access.compiled >= 0 for access in accesses):
+            raise NotShown("XLA compiles the function around it, and no gate can be inside")
+        if self.anomaly.kind is AnomalyKind.LOST_UPDATE and len(accesses) == 2:
+            raise NotShown("the other access would have to come inside of one kernel")
+
+    def prepared(self, order: Sequence[Site], *, forced: bool) -> Prepared:
+        """The program with a gate at each of the sites."""
+        key = forced, tuple(order)
+        if key not in self.made:
+            name = f"litmusfuzz_gate_{next(_numbers)}"
+            gates: list[tuple[Site, Gate]] = []
+            for number, site in enumerate(order):
+                own = f"{name}_{number}" if forced and number else ""
+                following = f"{name}_{number + 1}" if forced and number + 1 < len(order) else ""
+                gates.append((site, Gate(number, f"{name}_log", own, following)))
+            self.made[key] = self.host.prepared(self.scenario, self.written, gates)
+        return self.made[key]
+
+    def compared(
+        self, orders: Sequence[Sequence[Site]], values: Mapping[Given, Any], repeats: int
+    ) -> tuple[Mapping[str, str], ...] | None:
+        """What differs between the orders, as text; None if nothing does."""
+        outcomes: list[list[Mapping[str, Any]]] = [[] for _ in orders]
+        for _ in range(repeats):
+            for place, order in enumerate(orders):
+                plain = _without_repetition(self.scenario, order)
+                observed = self.prepared(plain, forced=True).run(values)
+                if observed.log != tuple(range(len(plain))):
+                    raise NotShown(f"order {place + 1} did not happen as it was forced")
+                outcomes[place].append(observed.values)
+        first, second = outcomes
+        differing = [
+            name
+            for name in first[0]
+            if not any(_equal(one[name], two[name]) for one in first for two in second)
+        ]
+        if not differing:
+            return None
+        texts: tuple[dict[str, str], ...] = ({}, {})
+        for name in differing:
+            one, two = first[0][name], second[0][name]
+            where, label = _difference(one, two)
+            for text, value in zip(texts, (one, two), strict=True):
+                text[f"{name}{label}"] = _text(value[where] if label else value)
+        return texts
+
+    def value(self, given: Given, salt: int) -> Any:
+        """An input; predicates are as the anomaly needs them."""
+        if given.dtype == np.bool_:
+            return np.full(given.shape, self.wanted(given))
+        numbers = np.random.default_rng([salt, given.side, *given.name.encode()])
+        if given.dtype == np.object_:
+            return np.full(given.shape, b"ab"[salt % 2 : salt % 2 + 1], np.object_)
+        if np.issubdtype(given.dtype, np.integer):
+            high = 2 if salt else 1
+            return numbers.integers(1 - bool(salt), high, given.shape, endpoint=not salt).astype(
+                given.dtype
+            )
+        return np.round(numbers.uniform(0.25, 1.75, given.shape), 2).astype(given.dtype)
+
+    def wanted(self, given: Given) -> bool:
+        """The value of a predicate that is an input."""
+        labels = self.scenario.sides[given.side].run.labels
+        for site in self.anomaly.sites:
+            for predicate, way in self.scenario.access(site).guards:
+                if site.side == given.side and labels[predicate] == given.name:
+                    return bool(way)
+        return True
+
+
+def _without_repetition(scenario: Scenario, order: Sequence[Site]) -> list[Site]:
+    """The order with one site for each node; accesses of one node come together."""
+    plain: list[Site] = []
+    done: set[tuple[int, int]] = set()
+    for site in order:
+        node = site.side, scenario.access(site).node
+        if node not in done:
+            plain.append(site)
+        elif (plain[-1].side, scenario.access(plain[-1]).node) != node:
+            raise NotShown("one op makes several of its accesses")
+        done.add(node)
+    return plain
+
+
+# --- values as text ------------------------------------------------------------------------
+
+
+def _equal(one: Any, two: Any) -> bool:
+    """True if two arrays are equal; NaN equals itself."""
+    if one.shape != two.shape or one.dtype != two.dtype:
+        return False
+    if one.dtype == np.object_:
+        return bool(np.array_equal(one, two))
+    return bool(one.tobytes() == two.tobytes())
+
+
+def _difference(one: Any, two: Any) -> tuple[tuple[int, ...], str]:
+    """Index of the first difference of large arrays, and its text; "" for small ones."""
+    if one.size <= _SMALL or one.shape != two.shape:
+        return (), ""
+    for index in np.ndindex(one.shape):
+        if not _equal(np.asarray(one[index]), np.asarray(two[index])):
+            return index, f"[{', '.join(map(str, index))}]"
+    raise AssertionError("they are equal")
+
+
+def _text(value: Any) -> str:
+    array = np.asarray(value)
+    if array.size > _SMALL:
+        return f"{array.dtype} {list(array.shape)}"
+    if array.dtype == np.object_:
+        array = np.vectorize(lambda each: each.decode("utf-8", "replace"), otypes=[object])(array)
+        return str(array.tolist())
+    return np.array2string(array, separator=", ").replace("\n", "")
+
+
+def _texts(scenario: Scenario, values: Mapping[Given, Any]) -> dict[str, str]:
+    """The inputs by name."""
+    names = side_names(scenario)
+    return {f"{names[each.side]} {each.name}": _text(value) for each, value in values.items()}
+
+
+def _inputs(scenario: Scenario, values: Mapping[Given, Any]) -> str:
+    return ", ".join(f"{name} = {text}" for name, text in _texts(scenario, values).items())
+
+
+def side_names(scenario: Scenario) -> list[str]:
+    """Names of the runs; numbered if a run is beside itself."""
+    names = list(scenario.runs)
+    if len(names) == 2 and names[0] == names[1]:
+        return [f"first {names[0]}", f"second {names[0]}"]
+    return names
+
+
+def within_time(act: Callable[[], Any], stop: Callable[[], None]) -> Any:
+    """The result of an action in a thread of its own, which is stopped after `TIMEOUT_S`.
+
+    Raises
+    ------
+    NotShown
+        If it was stopped, or raised an error of TensorFlow.
+    """
+    import tensorflow as tf
+
+    results: list[Any] = []
+    problems: list[Exception] = []
+
+    def run() -> None:
+        try:
+            results.append(act())
+        except Exception as error:  # noqa: BLE001 - raised again by the caller's thread
+            problems.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(TIMEOUT_S)
+    if thread.is_alive():
+        stop()
+        thread.join(TIMEOUT_S)
+        raise NotShown(f"TensorFlow did not come to an end in this order in {TIMEOUT_S:g} s")
+    for problem in problems:
+        if not isinstance(problem, tf.errors.OpError):
+            raise problem
+        text = (str(problem.message).splitlines() or [""])[0]
+        raise NotShown(f"TensorFlow fails: {type(problem).__name__}: {text:.200}")
+    return results[0]
