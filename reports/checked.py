@@ -59,8 +59,8 @@ class ReportedShowing:
     inputs : mapping
         Inputs of the runs, as text.
     exact : bool
-        True if all accesses of the variables were forced into a total order, so that another
-        execution gives the same; False if those beside the example were free.
+        True if all accesses of the runs were forced into a total order; False if those beside
+        the example were free, and may give other values the next time.
     why_not : str
         Why it was not shown.
     """
@@ -84,6 +84,8 @@ class ReportedShowing:
         given = ", ".join(f"{name} = {value}" for name, value in self.inputs.items())
         if given:
             lines.append(f"with {given}")
+        if not self.exact:
+            lines.append("other accesses of these runs were not ordered")
         return lines
 
 

@@ -241,7 +241,7 @@ def followed(made: Skeleton, anomaly: Anomaly, order: Sequence[int]) -> Followed
     None if there is no such total order.
     """
     wanted = [anomaly.sites[place] for place in order]
-    sites = extension(made, wanted)
+    sites = _extension(made, wanted)
     if sites is None:
         return None
     several = len(made.test.graphs) > 1
@@ -255,8 +255,8 @@ def followed(made: Skeleton, anomaly: Anomaly, order: Sequence[int]) -> Followed
     return Followed(outcome, _seen(made, anomaly, sites))
 
 
-def extension(made: Skeleton, wanted: Sequence[Site]) -> list[Site] | None:
-    """A total order of all accesses that has some in a given order, without delay; or None."""
+def _extension(made: Skeleton, wanted: Sequence[Site]) -> list[Site] | None:
+    """A total order of all accesses that has some in a given order, without delay."""
     owner = {node: site for site, nodes in made.nodes.items() for node in nodes}
     waits: dict[Site, set[Site]] = {site: set() for site in made.nodes}
     for graph in made.test.graphs:

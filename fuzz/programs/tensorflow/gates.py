@@ -6,9 +6,9 @@ So the accesses happen in the order of the gates, each after the one before it h
 run waits forever; the log says which of them happened, and how often. The kernels are TensorFlow's
 own, and no edge of the user's is changed.
 
-An access inside of functions is gated in copies of these functions, made for the one call that leads
-to it. One iteration of a loop is told by a counter that the loop carries. The number of tokens that a
-gate takes is 1 there and 0 elsewhere, because taking none never waits.
+An access inside of functions is gated in copies of these functions, made for the one call that
+leads to it. One iteration of a loop is told by a counter that the loop carries. The number of
+tokens that a gate takes is 1 there and 0 elsewhere, because taking none never waits.
 
 References
 ----------
@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.programs.frames import frames_of
 from litmusfuzz.fuzz.programs.tensorflow import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from litmusfuzz.fuzz.programs.program import Function, Operation
 
@@ -50,6 +50,10 @@ _OUTPUTS: Final = {
 
 class NotShown(Exception):
     """A race that cannot be shown; the message says why, in words that follow "not shown: "."""
+
+
+class NoEndError(NotShown):
+    """An order in which TensorFlow did not come to an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,9 @@ def way_to(function: Function, functions: Mapping[str, Function], name: str) -> 
     return found[0]
 
 
-def _ways(function: Function, functions: Mapping[str, Function], name: str) -> Any:
+def _ways(
+    function: Function, functions: Mapping[str, Function], name: str
+) -> Iterator[tuple[Step, ...]]:
     for each in function.operations:
         if not name.startswith(each.name):
             continue
@@ -106,7 +112,7 @@ def _ways(function: Function, functions: Mapping[str, Function], name: str) -> A
                         yield (Step(each.name, body, iteration, frames), *more)
 
 
-def _prefixes(each: Operation, body: int, rest: str) -> Any:
+def _prefixes(each: Operation, body: int, rest: str) -> Iterator[tuple[str, int]]:
     """How the expansion calls a body, if the rest of a name begins with it."""
     if each.op in LOOPS:
         what = "/body[" if body else "/cond["

@@ -17,6 +17,7 @@ from litmusfuzz.fuzz.programs.tensorflow.gates import NotShown, Step, Surgeon, w
 from litmusfuzz.fuzz.programs.tensorflow.showing import (
     Given,
     Host,
+    Name,
     Observed,
     Prepared,
     shown,
@@ -101,7 +102,7 @@ class FunctionHost:
         top.signature.is_stateful = True
         library: dict[str, Any] = {}
         inputs: list[Given | Any] = []
-        results: list[str] = []
+        results: list[Name] = []
         labels = side_names(scenario)
         for side, run in enumerate(scenario.runs):
             function = self.live.functions[run]
@@ -119,7 +120,8 @@ class FunctionHost:
                 kind = definition.signature.output_arg[number].type
                 top.signature.output_arg.add(name=result, type=kind)
                 top.ret[result] = f"run{side}:output:{number}"
-                results.append(f"{labels[side]} returns" + f" [{number}]" * (len(shown) > 1))
+                which = f"result {number}" if len(shown) > 1 else "result"
+                results.append((f"{which} of {labels[side]}", "is"))
         surgeon = Surgeon(top, library, gates[0][1].log)
         for site, gate in gates:
             _, way = _way(self.live.program, scenario, site)
@@ -270,7 +272,7 @@ class _PreparedFunctions:
     name: str
     functions: Sequence[Any]
     arguments: Sequence[Given | Any]
-    results: Sequence[str]
+    results: Sequence[Name]
     gates: Gates
     ends: Mapping[str, tuple[Any, Any]]
     back: Sequence[Callable[[], None]]
@@ -313,7 +315,7 @@ class _PreparedFunctions:
             for name, (handle, kind) in self.ends.items():
                 if handle is not None:
                     end = tf.raw_ops.ReadVariableOp(resource=handle, dtype=kind)
-                    found[f"{name} ends as"] = np.array(end.numpy())
+                    found[name, "ends as"] = np.array(end.numpy())
         finally:
             for each in self.back:
                 each()
@@ -371,7 +373,7 @@ class GraphHost:
         added = type(definition)()
         added.versions.CopyFrom(definition.versions)
         names = side_names(scenario)
-        fetches: dict[str, str] = {}
+        fetches: dict[Name, str] = {}
         targets: list[str] = []
         inputs: dict[Given, str] = {}
         for side, run in enumerate(scenario.runs):
@@ -394,8 +396,8 @@ class GraphHost:
                     targets.append(prefix + fetch)
                 elif operation.outputs[output_of(fetch)[1]].dtype.as_datatype_enum not in _OPAQUE:
                     what, number = output_of(fetch)
-                    label = f"{names[side]}: {fetch} is" if len(names) > 1 else f"{fetch} is"
-                    fetches[label] = f"{prefix}{what}:{number}"
+                    label = f"{fetch} of {names[side]}" if len(names) > 1 else fetch
+                    fetches[label, "is"] = f"{prefix}{what}:{number}"
                 else:
                     targets.append(prefix + output_of(fetch)[0])
         surgeon = Surgeon(added, library, name)
@@ -578,7 +580,7 @@ class _PreparedGraph:
     graph: Any
     start: Callable[[Any], None]
     feeds: Sequence[tuple[Given, str]]
-    fetches: Mapping[str, str]
+    fetches: Mapping[Name, str]
     targets: Sequence[str]
     ends: Mapping[str, Any]
     closing: Sequence[Any]
@@ -600,14 +602,14 @@ class _PreparedGraph:
         feeds = {name: values[given] for given, name in self.feeds}
         targets = [self.graph.get_operation_by_name(each) for each in self.targets]
         with tf.compat.v1.Session(graph=self.graph, config=config) as session:
-            within_time(lambda: [self.start(session)], lambda: None)
+            self.start(session)
             results, _ = within_time(
                 lambda: session.run((list(self.fetches.values()), targets), feeds),
                 lambda: session.run(self.closing),
             )
             found = dict(zip(self.fetches, map(np.asarray, results), strict=True))
             ends = session.run(dict(self.ends))
-            found |= {f"{name} ends as": np.asarray(value) for name, value in ends.items()}
+            found |= {(name, "ends as"): np.asarray(value) for name, value in ends.items()}
             return Observed(found, tuple(session.run(self.log).tolist()))
 
 

@@ -242,9 +242,9 @@ _HANDLE: Final = re.compile(r'ResourceHandle\(name="([^"]*)", device="[^"]*", co
 
 
 def _identity(handle: Any) -> object:
-    """Identity of the resource behind an eager handle: its container and name."""
+    """Identity of the resource behind an eager handle: its container and name, if it has one."""
     match = _HANDLE.search(str(handle))
-    return match.groups() if match else id(handle)
+    return match.groups() if match and match[1] else id(handle)
 
 
 def _handle_name(handle: Any, argument: str) -> str:
@@ -255,7 +255,7 @@ def _handle_name(handle: Any, argument: str) -> str:
 
 def _kind(handle: Any) -> str:
     text = str(handle)
-    for word, kind in (("Table", "table"), ("Iterator", "iterator"), ("Mutex", "mutex")):
+    for word, kind in (("Lookup", "table"), ("Iterator", "iterator"), ("Mutex", "mutex")):
         if word in text:
             return kind
     return "queue" if "Queue" in text else "variable"

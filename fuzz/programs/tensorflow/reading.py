@@ -238,7 +238,7 @@ def bodies_of(node: Any) -> list[Any]:
         return [attr["cond"].func, attr["body"].func]
     if node.op in ("If", "StatelessIf"):
         return [attr["then_branch"].func, attr["else_branch"].func]
-    found = []
+    found: list[Any] = []
     for name in _FUNCTIONS:
         if name in attr:
             value = attr[name]

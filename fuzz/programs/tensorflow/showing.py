@@ -10,22 +10,23 @@ Each race is run first without waiting, which says what runs at all with these i
 
 from __future__ import annotations
 
+import heapq
 import threading
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise, product
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from litmusfuzz.fuzz.programs.anomalies import AnomalyKind
-from litmusfuzz.fuzz.programs.skeleton import extension
-from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NotShown
+from litmusfuzz.fuzz.programs.anomalies import AnomalyKind, Site
+from litmusfuzz.fuzz.programs.order import bits
+from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NoEndError, NotShown
 from litmusfuzz.reports.checked import ReportedShowing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario, Site
+    from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario
     from litmusfuzz.fuzz.programs.checking import CheckedAnomaly
 
 TIMEOUT_S: Final = 30.0
@@ -34,9 +35,13 @@ INPUTS: Final = 3
 """Choices of inputs that are tried until the two orders differ."""
 REPEATS: Final = 3
 """Runs of each order where accesses beside those of the race are free."""
+MAX_GATES: Final = 400
+"""Accesses that are forced into a total order, at most."""
 _SMALL: Final = 8
 """Elements of a value that is printed as a whole."""
 _numbers: Final = count()
+Name = tuple[str, str]
+"""A value, and the verb before its text: "is" or "ends as"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +58,16 @@ class Given:
 class Observed:
     """One execution: results and final values by name, and the accesses that happened, in order."""
 
-    values: Mapping[str, Any]
+    values: Mapping[Name, Any]
     log: tuple[int, ...]
 
 
 class Prepared(Protocol):
     """A program with gates in it."""
 
-    inputs: Sequence[Given]
+    @property
+    def inputs(self) -> Sequence[Given]:
+        """The inputs of the runs."""
 
     def run(self, values: Mapping[Given, Any]) -> Observed:
         """Run it, from the program's initial values.
@@ -68,7 +75,9 @@ class Prepared(Protocol):
         Raises
         ------
         NotShown
-            If TensorFlow raises, or nothing ends within `TIMEOUT_S`.
+            If TensorFlow raises.
+        NoEndError
+            If it does not come to an end within `TIMEOUT_S`.
         """
 
 
@@ -90,30 +99,85 @@ class Host(Protocol):
 def shown(host: Host, found: CheckedAnomaly) -> ReportedShowing:
     """The results of the two orders of an anomaly, or why they are not shown."""
     try:
-        return _Shower(host, found.scenario, found.anomaly).shown(_totals(found))
+        return _Shower(host, found.scenario, found.anomaly).shown()
     except NotShown as why:
         return ReportedShowing((), {}, why_not=str(why))
 
 
-def _totals(found: CheckedAnomaly) -> list[list[Site]]:
-    """For each order: all accesses of the variables, in a total order; none if there is none."""
-    scenario, anomaly = found.scenario, found.anomaly
-    if found.skeleton is None:
-        return []
-    totals = []
-    for order in anomaly.orders:
-        total = extension(found.skeleton, [anomaly.sites[place] for place in order])
-        if total is None:
+class _Totals:
+    """Total orders of all accesses of a scenario.
+
+    Accesses of one op are one: that with the lowest number stands for them.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        first: dict[tuple[int, int], Site] = {}
+        self.first: dict[Site, Site] = {}
+        for side, each in enumerate(scenario.sides):
+            for number, access in enumerate(each.run.accesses):
+                site = Site(side, number)
+                self.first[site] = first.setdefault((side, access.node), site)
+
+    def possible(self) -> bool:
+        """True if gates can force one."""
+        if len(self.first) > MAX_GATES:
+            return False
+        for side in self.scenario.sides:
+            for access, locks in zip(side.run.accesses, side.locks, strict=True):
+                # Of a loop some iterations are known only; a section would have to be in one piece.
+                if "[" in access.name or locks or access.compiled >= 0:
+                    return False
+                if not access.effect.known:
+                    return False
+        return True
+
+    def with_chain(self, chain: Sequence[Site], ranks: Mapping[Site, int]) -> list[Site] | None:
+        """A total order that edges permit, in which a chain's accesses come in its order.
+
+        Of several accesses that may be next, the one with the lowest rank is; those without a
+        rank come last. None if there is no such order.
+        """
+        waits: dict[Site, set[Site]] = {each: set() for each in self.first.values()}
+        for site, own in self.first.items():
+            before = self.scenario.sides[site.side].order.before[site.number]
+            waits[own] |= {self.first[Site(site.side, number)] for number in bits(before)}
+        for early, late in pairwise(chain):
+            waits[late].add(early)
+        for own, others in waits.items():
+            others.discard(own)
+        users: dict[Site, list[Site]] = {each: [] for each in waits}
+        for own, others in waits.items():
+            for other in others:
+                users[other].append(own)
+        left = {own: len(others) for own, others in waits.items()}
+        ready = [(ranks.get(own, MAX_GATES), own) for own, many in left.items() if not many]
+        heapq.heapify(ready)
+        order = []
+        while ready:
+            _, site = heapq.heappop(ready)
+            order.append(site)
+            for user in users[site]:
+                left[user] -= 1
+                if not left[user]:
+                    heapq.heappush(ready, (ranks.get(user, MAX_GATES), user))
+        return order if len(order) == len(waits) else None
+
+    def pairs(self, chains: Sequence[Sequence[Site]]) -> list[list[list[Site]]]:
+        """Total orders for two chains: pairs to try, none if gates cannot force any.
+
+        In the first pair the chains' accesses come as early as they can, so that the rest of both
+        runs comes after them; in the second pair the two orders differ as little as they can.
+        """
+        if not self.possible():
             return []
-        totals.append(total)
-    for site in totals[0]:
-        side = scenario.sides[site.side]
-        # Other accesses of a loop, or the rest of a section, would have to be somewhere in it.
-        if "[" in scenario.access(site).name or side.locks[site.number]:
+        ranks = [{site: rank for rank, site in enumerate(chain)} for chain in chains]
+        one, two = map(self.with_chain, chains, ranks)
+        if one is None or two is None:
             return []
-        if scenario.access(site).compiled >= 0:
-            return []
-    return totals
+        near = self.with_chain(chains[1], {site: rank for rank, site in enumerate(one)})
+        assert near is not None
+        return [[one, two]] if two == near else [[one, two], [one, near]]
 
 
 class _Shower:
@@ -123,6 +187,7 @@ class _Shower:
         self.host = host
         self.scenario = scenario
         self.anomaly = anomaly
+        self.totals = _Totals(scenario)
         self.written = sorted(
             {
                 access.resource.name
@@ -133,37 +198,62 @@ class _Shower:
         )
         self.made: dict[tuple[bool, tuple[Site, ...]], Prepared] = {}
 
-    def shown(self, totals: Sequence[Sequence[Site]]) -> ReportedShowing:
+    def shown(self) -> ReportedShowing:
         """The two results; see `shown`."""
         self.refuse()
-        sites = self.anomaly.sites
-        examples = [[sites[place] for place in order] for order in self.anomaly.orders]
-        watched = list(totals[0]) if totals else list(sites)
+        sites = [self.totals.first[site] for site in self.anomaly.sites]
+        chains = [
+            _without_repetition([sites[place] for place in order]) for order in self.anomaly.orders
+        ]
+        totals = self.totals.pairs(chains)
+        watched = totals[0][0] if totals else chains[0]
+        free = self.prepared(watched, forced=False)
+        tries = [*totals, [self.with_locks(chain) for chain in chains]]
+        choices = INPUTS if free.inputs else 1
+        endless: set[int] = set()
         why = ""
-        for salt in range(INPUTS):
-            free = self.prepared(watched, forced=False)
+        for place, salt in product(range(len(tries)), range(choices)):
+            exact = place < len(totals)
             values = {each: self.value(each, salt) for each in free.inputs}
+            given = _inputs(self.scenario, values) or "no inputs"
             log = free.run(values).log
             ran = {watched[number] for number in log if log.count(number) == 1}
-            missing = [n for n, site in enumerate(sites, 1) if site not in ran]
+            missing = [str(n) for n, site in enumerate(sites, 1) if site not in ran]
             if missing:
-                names = " and ".join(map(str, missing))
-                why = f"with {_inputs(self.scenario, values) or 'no inputs'}, {names} does not run"
+                why = f"with {given}, {' and '.join(missing)} does not run"
                 continue
-            kept = [[site for site in total if site in ran] for total in totals]
-            for orders in (kept, examples):
-                if not orders:
-                    continue
-                try:
-                    exact = orders is kept
-                    results = self.compared(orders, values, 1 if exact else REPEATS)
-                except NotShown as problem:
-                    why = str(problem)
-                    continue
-                if results is not None:
-                    return ReportedShowing(results, _texts(self.scenario, values), exact)
-                why = f"both orders give the same results with {_inputs(self.scenario, values)}"
-        raise NotShown(why.removesuffix(" with "))
+            orders = [[s for s in each if s in ran] if exact else each for each in tries[place]]
+            if place in endless:
+                continue
+            try:
+                results = self.compared(orders, values, 1 if exact else REPEATS)
+            except NotShown as problem:
+                if isinstance(problem, NoEndError):
+                    endless.add(place)
+                why = str(problem)
+                continue
+            if results is not None:
+                inputs = _texts(self.scenario, values)
+                return ReportedShowing(results, inputs, exact or self.is_all(orders[0]))
+            why = f"both orders give the same results with {given}"
+        raise NotShown(why)
+
+    def is_all(self, order: Sequence[Site]) -> bool:
+        """True if an order holds all accesses of the runs."""
+        return set(self.totals.first.values()) <= set(order)
+
+    def with_locks(self, order: Sequence[Site]) -> list[Site]:
+        """An order, with each section that holds some of its accesses entered right before them.
+
+        Otherwise a run could hold the mutex that an earlier access waits for.
+        """
+        found: list[Site] = []
+        for site in order:
+            locks = sorted(self.scenario.sides[site.side].locks[site.number])
+            entered = (Site(site.side, lock) for lock in locks)
+            found += (lock for lock in entered if lock not in found)
+            found.append(site)
+        return found
 
     def refuse(self) -> None:
         """Raise `NotShown` for a race that gates cannot force."""
@@ -194,12 +284,11 @@ class _Shower:
         self, orders: Sequence[Sequence[Site]], values: Mapping[Given, Any], repeats: int
     ) -> tuple[Mapping[str, str], ...] | None:
         """What differs between the orders, as text; None if nothing does."""
-        outcomes: list[list[Mapping[str, Any]]] = [[] for _ in orders]
+        outcomes: list[list[Mapping[Name, Any]]] = [[] for _ in orders]
         for _ in range(repeats):
             for place, order in enumerate(orders):
-                plain = _without_repetition(self.scenario, order)
-                observed = self.prepared(plain, forced=True).run(values)
-                if observed.log != tuple(range(len(plain))):
+                observed = self.prepared(order, forced=True).run(values)
+                if observed.log != tuple(range(len(order))):
                     raise NotShown(f"order {place + 1} did not happen as it was forced")
                 outcomes[place].append(observed.values)
         first, second = outcomes
@@ -215,7 +304,7 @@ class _Shower:
             one, two = first[0][name], second[0][name]
             where, label = _difference(one, two)
             for text, value in zip(texts, (one, two), strict=True):
-                text[f"{name}{label}"] = _text(value[where] if label else value)
+                text[f"{name[0]}{label} {name[1]}"] = _text(value[where] if label else value)
         return texts
 
     def value(self, given: Given, salt: int) -> Any:
@@ -242,17 +331,11 @@ class _Shower:
         return True
 
 
-def _without_repetition(scenario: Scenario, order: Sequence[Site]) -> list[Site]:
-    """The order with one site for each node; accesses of one node come together."""
-    plain: list[Site] = []
-    done: set[tuple[int, int]] = set()
-    for site in order:
-        node = site.side, scenario.access(site).node
-        if node not in done:
-            plain.append(site)
-        elif (plain[-1].side, scenario.access(plain[-1]).node) != node:
-            raise NotShown("one op makes several of its accesses")
-        done.add(node)
+def _without_repetition(order: Sequence[Site]) -> list[Site]:
+    """The order with one site for each op."""
+    plain = [site for site, before in zip(order, (None, *order), strict=False) if site != before]
+    if len(set(plain)) < len(plain):
+        raise NotShown("one op makes several of its accesses")
     return plain
 
 
@@ -312,7 +395,9 @@ def within_time(act: Callable[[], Any], stop: Callable[[], None]) -> Any:
     Raises
     ------
     NotShown
-        If it was stopped, or raised an error of TensorFlow.
+        If it raised an error of TensorFlow.
+    NoEndError
+        If it was stopped.
     """
     import tensorflow as tf
 
@@ -331,7 +416,7 @@ def within_time(act: Callable[[], Any], stop: Callable[[], None]) -> Any:
     if thread.is_alive():
         stop()
         thread.join(TIMEOUT_S)
-        raise NotShown(f"TensorFlow did not come to an end in this order in {TIMEOUT_S:g} s")
+        raise NoEndError(f"TensorFlow did not come to an end within {TIMEOUT_S:g} s")
     for problem in problems:
         if not isinstance(problem, tf.errors.OpError):
             raise problem
