@@ -78,7 +78,8 @@ def check(
 
     TARGET is the file of a GraphDef or FunctionDef, binary or text, the folder of a SavedModel,
     or MODULE:NAME: a tf.function, a Keras model or a tf.Graph of a Python module. Files are read
-    as data; a module is imported, and so executed. Several functions may be named.
+    as data; a module is imported, and so executed. Several functions may be named. With --show,
+    the runs of each anomaly are executed.
 
     Of several runs, each is checked alone and beside the others; those of a SavedModel or a
     Keras model also beside themselves. Exits 1 if there is an anomaly, 3 if an op of which nothing

@@ -6,7 +6,7 @@ gives the *accesses* of each run, and the order that edges impose on them (`orde
 conflict, and that nothing orders, are classified and grouped into *anomalies* (`anomalies`).
 
 Nothing of a program is executed here. `litmusfuzz.fuzz.programs.tensorflow` reads programs from
-files and from a user's module.
+files and from a user's module, and executes them if somebody wants an anomaly shown.
 
 Terms
 -----

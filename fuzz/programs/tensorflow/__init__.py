@@ -1,1 +1,4 @@
-"""Programs of TensorFlow: read from files as data, or from a user's module by importing it."""
+"""Programs of TensorFlow: read from files as data, or from a user's module by importing it.
+
+`showing` executes a program, with `gates` around the accesses of an anomaly, on one of the `hosts`.
+"""

@@ -7,8 +7,8 @@ run waits forever; the log says which of them happened, and how often. The kerne
 own, and no edge of the user's is changed.
 
 An access inside of functions is gated in copies of these functions, made for the one call that
-leads to it. One iteration of a loop is told by a counter that the loop carries. The number of
-tokens that a gate takes is 1 there and 0 elsewhere, because taking none never waits.
+leads to it. In a loop, a counter that the loop carries tells the iteration: the number of tokens
+that a gate takes is 1 in the access's own iteration and 0 elsewhere, where it does not wait.
 
 References
 ----------

@@ -20,6 +20,7 @@ from litmusfuzz.fuzz.programs.tensorflow.showing import (
     Name,
     Observed,
     Prepared,
+    failure,
     shown,
     side_names,
     within_time,
@@ -91,6 +92,10 @@ class FunctionHost:
     def __init__(self, live: Live) -> None:
         self.live = live
         self.entries = {each.name: each for each in live.program.entries}
+        self.libraries = {
+            run: {each.signature.name: each for each in _definitions(function)}
+            for run, function in live.functions.items()
+        }
 
     def prepared(self, scenario: Scenario, variables: Sequence[str], gates: Gates) -> Prepared:
         """See `Host`."""
@@ -107,8 +112,7 @@ class FunctionHost:
         for side, run in enumerate(scenario.runs):
             function = self.live.functions[run]
             definition = function.function_def
-            for each in (definition, *function.graph.as_graph_def().library.function):
-                library[each.signature.name] = each
+            library |= self.libraries[run]
             inputs += self.side(top, side, function)
             shown = [
                 number
@@ -223,8 +227,7 @@ class FunctionHost:
 
     def node(self, run: str, name: str) -> Any:
         """The node of an access."""
-        function = self.live.functions[run]
-        library = {each.signature.name: each for each in _definitions(function)}
+        library = self.libraries[run]
         program = self.live.program
         own = self.entries[run].function
         level = library[own]
@@ -407,7 +410,10 @@ class GraphHost:
             surgeon.put((_renamed(first, f"run{site.side}/{first.operation}"), *way[1:]), gate)
         added.library.function.extend(surgeon.copies.values())
         with graph.as_default():
-            tf.graph_util.import_graph_def(added, name="")
+            try:
+                tf.graph_util.import_graph_def(added, name="")
+            except ValueError as problem:
+                raise failure(problem) from None
             ends = self.ends(definition, variables)
             queues = {each: _closing(each) for _, gate in gates for each in [gate.own] if each}
             read_log = _emptying(name)
@@ -602,7 +608,10 @@ class _PreparedGraph:
         feeds = {name: values[given] for given, name in self.feeds}
         targets = [self.graph.get_operation_by_name(each) for each in self.targets]
         with tf.compat.v1.Session(graph=self.graph, config=config) as session:
-            self.start(session)
+            try:
+                self.start(session)
+            except (tf.errors.OpError, ValueError) as problem:
+                raise failure(problem) from None
             results, _ = within_time(
                 lambda: session.run((list(self.fetches.values()), targets), feeds),
                 lambda: session.run(self.closing),

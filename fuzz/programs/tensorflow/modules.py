@@ -1,6 +1,7 @@
 """Programs from a user's module: a `tf.function`, a Keras model, or a `tf.Graph`.
 
-The module is imported, and so executed; a `tf.function` is traced. Nothing is run beyond that.
+The module is imported, and so executed; a `tf.function` is traced. Nothing is run here beyond
+that.
 """
 
 from __future__ import annotations
@@ -242,9 +243,12 @@ _HANDLE: Final = re.compile(r'ResourceHandle\(name="([^"]*)", device="[^"]*", co
 
 
 def _identity(handle: Any) -> object:
-    """Identity of the resource behind an eager handle: its container and name, if it has one."""
+    """Identity of the resource behind an eager handle: its container and name.
+
+    The name may be empty: all sections made without `shared_name` take one mutex.
+    """
     match = _HANDLE.search(str(handle))
-    return match.groups() if match and match[1] else id(handle)
+    return match.groups() if match else id(handle)
 
 
 def _handle_name(handle: Any, argument: str) -> str:

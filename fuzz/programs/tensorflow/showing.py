@@ -87,7 +87,7 @@ class Host(Protocol):
     def prepared(
         self, scenario: Scenario, variables: Sequence[str], gates: Sequence[tuple[Site, Gate]]
     ) -> Prepared:
-        """The runs of a scenario with these gates; `variables` are those whose end is told.
+        """The runs of a scenario with these gates; the final values of `variables` are read.
 
         Raises
         ------
@@ -399,8 +399,6 @@ def within_time(act: Callable[[], Any], stop: Callable[[], None]) -> Any:
     NoEndError
         If it was stopped.
     """
-    import tensorflow as tf
-
     results: list[Any] = []
     problems: list[Exception] = []
 
@@ -418,8 +416,16 @@ def within_time(act: Callable[[], Any], stop: Callable[[], None]) -> Any:
         thread.join(TIMEOUT_S)
         raise NoEndError(f"TensorFlow did not come to an end within {TIMEOUT_S:g} s")
     for problem in problems:
-        if not isinstance(problem, tf.errors.OpError):
-            raise problem
-        text = (str(problem.message).splitlines() or [""])[0]
-        raise NotShown(f"TensorFlow fails: {type(problem).__name__}: {text:.200}")
+        raise failure(problem)
     return results[0]
+
+
+def failure(problem: Exception) -> Exception:
+    """What to raise for an exception of TensorFlow's; others stay what they are."""
+    import tensorflow as tf
+
+    if not isinstance(problem, (tf.errors.OpError, ValueError, TypeError)):
+        return problem
+    message = problem.message if isinstance(problem, tf.errors.OpError) else problem
+    text = (str(message).splitlines() or [""])[0]
+    return NotShown(f"TensorFlow fails: {type(problem).__name__}: {text:.200}")

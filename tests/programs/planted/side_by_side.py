@@ -76,6 +76,20 @@ def mean_repaired():
     return metric.execute(lambda: total.read_value() / seen.read_value())
 
 
+nameless = tf.CriticalSection(name="nameless")
+named = tf.CriticalSection(shared_name="named")
+
+
+@tf.function
+def mean_in_nameless_section():
+    return nameless.execute(lambda: total.read_value() / seen.read_value())
+
+
+@tf.function
+def mean_in_named_section():
+    return named.execute(lambda: total.read_value() / seen.read_value())
+
+
 # --- ... and reset beside its update
 
 
