@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,8 @@ RESULTS = {
     "words": ({"result of look_up_racy is": "[-1, -1]"}, {"result of look_up_racy is": "[39, 39]"}),
 }
 """Derived by hand from the orders that `check` names."""
+NUMBERS = count()
+"""For queues of the tests' own."""
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +108,7 @@ def forced(live: Live, runs: Sequence[str], names: Sequence[tuple[int, str]]) ->
     found = analyzed(live.program)
     scenario = Scenario(tuple(found[run] for run in runs))
     gates = []
-    tag = f"test_{next(showing._numbers)}"
+    tag = f"test_{next(NUMBERS)}"
     for place, (side, name) in enumerate(names):
         accesses = [access.name for access in scenario.sides[side].run.accesses]
         own, following = f"{tag}_{place}", f"{tag}_{place + 1}" if place + 1 < len(names) else ""
