@@ -59,8 +59,8 @@ class ReportedShowing:
     inputs : mapping
         Inputs of the runs, as text.
     exact : bool
-        True if all accesses of the runs were forced into a total order; False if those beside
-        the example were free, and may give other values the next time.
+        True if all accesses of the runs were forced into a total order; False if some were free,
+        and may give other values the next time.
     why_not : str
         Why it was not shown.
     """
@@ -85,7 +85,7 @@ class ReportedShowing:
         if given:
             lines.append(f"with {given}")
         if not self.exact:
-            lines.append("other accesses of these runs were not ordered")
+            lines.append("not all accesses of these runs were ordered")
         return lines
 
 

@@ -38,7 +38,7 @@ NOT_SHOWN = {
     "embedding": "the other access would have to come inside of one kernel",
 }
 FREE = {"hoisted", "iterations", "functional_loop", "one section", "two sections", "loop"}
-"""Races of which the other accesses are not ordered: they are in loops or sections."""
+"""Races beside which not all accesses are ordered: some are in loops or sections."""
 RESULTS = {
     "two_assigns": ({"x ends as": "3."}, {"x ends as": "2."}),
     "loss": ({"loss is": "2."}, {"loss is": "1."}),
@@ -49,6 +49,12 @@ RESULTS = {
     "branch": ({"seen is": "1."}, {"seen is": "5."}),
     "functional_branch": ({"seen is": "1."}, {"seen is": "5."}),
     "calls": ({"x ends as": "3."}, {"x ends as": "9."}),
+    "hoisted": ({"seen is": "1."}, {"seen is": "2."}),
+    "functional_loop": ({"seen is": "1."}, {"seen is": "0.5"}),
+    "iterations": (
+        {"step is": "4.", "x ends as": "4."},
+        {"step is": "8.", "x ends as": "8."},
+    ),
     "two_runs": ({"copy of copy is": "[1., 2.]"}, {"copy of copy is": "[1., 1.]"}),
     "count": ({"counter ends as": "2."}, {"counter ends as": "3."}),
     "nested": ({"shared ends as": "4."}, {"shared ends as": "8."}),

@@ -105,7 +105,7 @@ def shown(host: Host, found: CheckedAnomaly) -> ReportedShowing:
 
 
 class _Totals:
-    """Total orders of all accesses of a scenario.
+    """Total orders of all accesses of a scenario, of a loop those of the iterations that it has.
 
     Accesses of one op are one: that with the lowest number stands for them.
     """
@@ -125,10 +125,8 @@ class _Totals:
             return False
         for side in self.scenario.sides:
             for access, locks in zip(side.run.accesses, side.locks, strict=True):
-                # Of a loop some iterations are known only; a section would have to be in one piece.
-                if "[" in access.name or locks or access.compiled >= 0:
-                    return False
-                if not access.effect.known:
+                # A section would have to be in one piece.
+                if locks or access.compiled >= 0 or not access.effect.known:
                     return False
         return True
 
@@ -213,7 +211,7 @@ class _Shower:
         endless: set[int] = set()
         why = ""
         for place, salt in product(range(len(tries)), range(choices)):
-            exact = place < len(totals)
+            total = place < len(totals)
             values = {each: self.value(each, salt) for each in free.inputs}
             given = _inputs(self.scenario, values) or "no inputs"
             log = free.run(values).log
@@ -222,9 +220,13 @@ class _Shower:
             if missing:
                 why = f"with {given}, {' and '.join(missing)} does not run"
                 continue
-            orders = [[s for s in each if s in ran] if exact else each for each in tries[place]]
+            orders = [[s for s in each if s in ran] if total else each for each in tries[place]]
             if place in endless:
                 continue
+            # A loop may have more iterations than those that are known.
+            exact = (total or set(self.totals.first.values()) <= set(orders[0])) and not any(
+                "[" in access.name for side in self.scenario.sides for access in side.run.accesses
+            )
             try:
                 results = self.compared(orders, values, 1 if exact else REPEATS)
             except NotShown as problem:
@@ -234,13 +236,9 @@ class _Shower:
                 continue
             if results is not None:
                 inputs = _texts(self.scenario, values)
-                return ReportedShowing(results, inputs, exact or self.is_all(orders[0]))
+                return ReportedShowing(results, inputs, exact)
             why = f"both orders give the same results with {given}"
         raise NotShown(why)
-
-    def is_all(self, order: Sequence[Site]) -> bool:
-        """True if an order holds all accesses of the runs."""
-        return set(self.totals.first.values()) <= set(order)
 
     def with_locks(self, order: Sequence[Site]) -> list[Site]:
         """An order, with each section that holds some of its accesses entered right before them.
