@@ -109,3 +109,21 @@ def test_all_have_the_same_time_however_many_share_an_environment() -> None:
     spent = [each.spent for each in (*alike, *others)]
     assert min(spent) > 0.4 * 600 / 46
     assert max(spent) < 1.6 * 600 / 46
+
+
+def test_a_generated_configuration_may_be_a_listed_one() -> None:
+    """It is then that one, with its time and the tests that it has run, and not one beside it."""
+    a, b = sampled("a"), sampled("b")
+    names = (f"{name}{number}" for number in itertools.count() for name in "xy")
+    others = itertools.chain.from_iterable((name, "b") for name in names)
+    sampler = ConfigurationSampler(
+        [a, b], 60, counted=False, generate=lambda: sampled(next(others))
+    )
+    seen = []
+    for _ in range(600):
+        seen.append(sampler.next())
+        sampler.add_run(seen[-1], 0.1)
+    by_name = {each.config.name: each for each in seen}
+    assert len(by_name) > 3
+    assert all(by_name[each.config.name] is each for each in seen)
+    assert by_name["b"] is b

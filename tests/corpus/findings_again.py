@@ -106,11 +106,14 @@ is busy, racing ops seldom meet for seconds.
 """
 WITHOUT_OUTCOME: Final = {
     "async-compilation-close": "a crash, which the executor avoids: it waits for the compiler",
+    "failed-step-never-ends": "what follows a failure is not specified: its script shows it",
     "gather-nd-without-value": "a crash, which has no outcome to reduce",
+    "identity-conjugate-transpose": "an error, which has no outcome to reduce",
     "lowered-while-exchanges-handles": "the configuration refuses such loops: its script shows it",
     "memory-optimizer-and-nested-loop": "a crash, which has no outcome to reduce",
     "single-threaded-executor-waits": "the configuration refuses queues: its script shows it",
     "slice-assign-writes-freed-memory": "a crash, which has no outcome to reduce",
+    "step-without-value": "a crash, which has no outcome to reduce",
 }
 
 

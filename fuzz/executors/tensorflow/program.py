@@ -64,8 +64,7 @@ class Program:
         self.rng = rng
         self.padding = padding
         self.waits = waits
-        self._lines: dict[str, Line] = {}
-        self._attrs: dict[str, tuple[Any, ...]] = {}
+        self._lines: dict[str, tuple[Line, tuple[Any, ...]]] = {}
         self._functions: dict[tuple[str, int], Any] = {}
 
     def execute(self, nodes: Sequence[Node], values: Values, handles: Mapping[str, Any]) -> None:
@@ -98,10 +97,10 @@ class Program:
 
     def _op(self, node: Node, values: Values, handles: Mapping[str, Any]) -> None:
         """Execute one op, or add it to what is built."""
-        if node.name not in self._lines:
-            self._lines[node.name] = node_defs.line(self.test, node)
-            self._attrs[node.name] = _plain(self._lines[node.name].proto)
-        line = self._lines[node.name]
+        if node.name not in self._lines:  # in one step: another thread may look
+            line = node_defs.line(self.test, node)
+            self._lines[node.name] = line, _plain(line.proto)
+        line, attrs = self._lines[node.name]
         if isinstance(node.attrs, ConstAttrs):
             values[node.name] = tf.constant(tf.make_ndarray(line.proto.attr["value"].tensor))
             return
@@ -111,7 +110,6 @@ class Program:
         given += inputs
         outputs = line.outputs or int(node.definition.has_value)
         if context.executing_eagerly():
-            attrs = self._attrs[node.name]
             made = execute.execute(line.proto.op, outputs, given, attrs, context.context())
             values[node.name] = made[line.output] if outputs else None
             return

@@ -248,13 +248,14 @@ class LiveSession:
         if not self._may_block:
             return Batch(values)
         self.hindered = race.blocked or race.failure is not None
+        fed = False
+        if self.hindered:
+            fed = self._feed()
+            self._cancel(race)
         status, absent = self._endings(race, values)
         if held and self._test.mutexes:
             undone = sum(~values[done_key(run.name)] for run in self._test.runs)
             status[undone > 1] = DROPPED
-        if race.blocked or race.failure:
-            fed = self._feed()
-            self._cancel(race)
         if race.blocked:
             self._take_left(values, status, fed=fed)
         empty = {
@@ -393,7 +394,11 @@ class LiveSession:
                 values[key] = np.stack(arrays[position :: len(names)])
 
     def _cancel(self, race: _Race) -> None:
-        """Cancel the runs that have not ended; by closing the session, if nothing else does."""
+        """Cancel the runs that have not ended; by closing the session, if nothing else does.
+
+        Then it is known whether they were blocked. A run in which an op has failed may have waited
+        for a lock all the same (docs/tensorflow-findings.md, "A step that fails may never end").
+        """
         if self._abort is None:
             self._abort = callable_of(self.session, (), ABORT)
         self._abort()
@@ -402,6 +407,7 @@ class LiveSession:
             self._wait_for_compiler()
             self.session.close()
             race.wait()
+        race.note_failure()
 
     def _feed(self) -> bool:
         """Add zeros where different takes may wait, until none takes because another is cancelled.
@@ -521,6 +527,15 @@ class _Race:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until all runs have ended, also by cancellation; true if they have."""
         return not wait(self._futures.values(), timeout_s).not_done
+
+    def note_failure(self) -> None:
+        """Note the failure of a run that has ended by now, unless it failed because it had to."""
+        for future in self._futures.values():
+            error = future.exception()
+            if not isinstance(error, tf.errors.OpError):
+                continue
+            if not (isinstance(error, tf.errors.CancelledError) or f"{ABORT}/" in error.message):
+                self.failure = self.failure or error
 
 
 def _copy_of(error: tf.errors.OpError) -> int | None:
