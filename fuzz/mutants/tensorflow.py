@@ -46,18 +46,21 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings, configuration
-from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest, TensorFlowExecutor
 from litmusfuzz.fuzz.mutants import asking
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    import numpy as np
+    from tensorflow.core.framework.node_def_pb2 import NodeDef
+
     from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
     from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram, PreparedEager
-    from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 Nodes = tuple[Node, ...]
 
@@ -687,6 +690,118 @@ class OutOfOrder(TensorFlowMutant):
             return nodes
 
         return _with_levels(test, change)
+
+
+# --- accumulators ------------------------------------------------------------------------
+
+
+def _with_operand(test: LitmusTest, op: str, constant: ConstAttrs) -> LitmusTest:
+    """The test in which the first operand of each such op is a constant."""
+    fresh = _fresh(test)
+
+    def change(nodes: Nodes) -> Nodes:
+        changed: list[Node] = []
+        for node in nodes:
+            if node.op == op:
+                changed.append(Node(fresh(f"{node.name}_first"), "Const", attrs=constant))
+                node = replace(node, inputs=(changed[-1].name, *node.inputs[1:]))
+            changed.append(node)
+        return tuple(changed)
+
+    return _with_levels(test, change)
+
+
+class StaleGradient(TensorFlowMutant):
+    """An accumulator adds stale gradients: all come from a late step.
+
+    Killed by a gradient after the step has advanced. Survives gradients of the present step.
+    """
+
+    name = "mutant/tf-stale-gradient"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with other local steps."""
+        late = ConstAttrs("int64", (), 1 << 20)
+        return _with_operand(test, "ResourceAccumulatorApplyGradient", late)
+
+
+class TooFewGradients(TensorFlowMutant):
+    """A take goes on as soon as there is one gradient.
+
+    Killed by a take of two. Survives takes of one.
+    """
+
+    name = "mutant/tf-too-few-gradients"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with takes of one."""
+        one = ConstAttrs("int32", (), 1)
+        return _with_operand(test, "ResourceAccumulatorTakeGradient", one)
+
+
+class _RewiredMutant(TensorFlowMutant):
+    """TensorFlow, given another graph of the test than the executor built."""
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test as it is."""
+        return test
+
+    @classmethod
+    def rewire(cls, node: NodeDef) -> None:
+        """Change a node of the graph, or of one of its functions."""
+        raise NotImplementedError
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
+        """Lower the test, and change each graph that is built of it."""
+        super().prepare(test, config).close()  # it says what the executor refuses
+        rewire = self.rewire
+
+        class Rewired(PreparedTest):
+            def _build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
+                built = super()._build(noise, rng, sequential=sequential)
+                functions = built.graph_def.library.function
+                bodies = (node for each in functions for node in each.node_def)
+                for node in (*built.graph_def.node, *bodies):
+                    rewire(node)
+                return built
+
+        return PreparedMutant(test, Rewired(test, config, self._clock))
+
+
+class MeanOfGradients(_RewiredMutant):
+    """An accumulator divides the sum by the number of gradients (TensorFlow's reduction MEAN).
+
+    Killed by a take of two gradients. Survives takes of one.
+    """
+
+    name = "mutant/tf-mean-of-gradients"
+
+    @classmethod
+    def rewire(cls, node: NodeDef) -> None:
+        """Set the reduction."""
+        if node.op == "ResourceConditionalAccumulator":
+            node.attr["reduction_type"].s = b"MEAN"
+
+
+class StepNotReset(_RewiredMutant):
+    """An accumulator keeps its step from one execution to the next.
+
+    Killed by a gradient of step 0, which is stale in the second execution. Survives a gradient
+    after a SetGlobalStep.
+    """
+
+    name = "mutant/tf-step-not-reset"
+
+    @classmethod
+    def rewire(cls, node: NodeDef) -> None:
+        """Leave out the initial step, which is a helper."""
+        if node.op == "ResourceAccumulatorSetGlobalStep" and "_XlaCompile" in node.attr:
+            waits = [source for source in node.input if source.startswith("^")]
+            node.op = "NoOp"
+            node.input[:] = waits
 
 
 # --- loops and conditionals --------------------------------------------------------------

@@ -31,6 +31,7 @@ MP = "X=1; Y=2 || r0=Y; r1=X"
 WIDE: dict[str, Any] = {"shape": (1, 4096)}
 ROWS: dict[str, Any] = {"shape": (3,), "init": {"X": (0, 7, 9)}}
 QUEUE: dict[str, Any] = {"queues": {"Q": 1}}
+ACCUMULATOR: dict[str, Any] = {"dtype": "float32", "accumulators": "A"}
 ONE: dict[str, Any] = {"client": "a:main fetch r0"}
 SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 NOISE = Noise(copies=32, steps=8)
@@ -107,6 +108,26 @@ KILLS = [
         mutants.OutOfOrder,
         Shape("Q!1; Q!2; r0=Q?", {"queues": {"Q": 2}}),
         Shape("Q!1; r0=Q?", QUEUE),
+    ),
+    Kill(
+        mutants.StaleGradient,
+        Shape("A<<1; r0=A>>1; A<<2; r1=count A", ACCUMULATOR),
+        Shape("A<<1; r0=A>>1; A<<2 at 1; r1=count A", ACCUMULATOR),
+    ),
+    Kill(
+        mutants.TooFewGradients,
+        Shape("A<<1; A<<2 || r0=A>>2", ACCUMULATOR),
+        Shape("A<<1; A<<2 || r0=A>>1", ACCUMULATOR),
+    ),
+    Kill(
+        mutants.MeanOfGradients,
+        Shape("A<<1; A<<3; r0=A>>2", ACCUMULATOR),
+        Shape("A<<1; r0=A>>1", ACCUMULATOR),
+    ),
+    Kill(
+        mutants.StepNotReset,
+        Shape("A<<1; r0=count A", ACCUMULATOR),
+        Shape("step A 3; A<<1 at 3; r0=count A", ACCUMULATOR),
     ),
     Kill(
         mutants.EarlyReturn,
