@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import numpy as np
-    from tensorflow.core.framework.node_def_pb2 import NodeDef
-
     from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
@@ -750,8 +748,8 @@ class _RewiredMutant(TensorFlowMutant):
         return test
 
     @classmethod
-    def rewire(cls, node: NodeDef) -> None:
-        """Change a node of the graph, or of one of its functions."""
+    def rewire(cls, node: Any) -> None:
+        """Change a node of the graph, or of one of its functions, a NodeDef."""
         raise NotImplementedError
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
@@ -780,7 +778,7 @@ class MeanOfGradients(_RewiredMutant):
     name = "mutant/tf-mean-of-gradients"
 
     @classmethod
-    def rewire(cls, node: NodeDef) -> None:
+    def rewire(cls, node: Any) -> None:
         """Set the reduction."""
         if node.op == "ResourceConditionalAccumulator":
             node.attr["reduction_type"].s = b"MEAN"
@@ -796,7 +794,7 @@ class StepNotReset(_RewiredMutant):
     name = "mutant/tf-step-not-reset"
 
     @classmethod
-    def rewire(cls, node: NodeDef) -> None:
+    def rewire(cls, node: Any) -> None:
         """Leave out the initial step, which is a helper."""
         if node.op == "ResourceAccumulatorSetGlobalStep" and "_XlaCompile" in node.attr:
             waits = [source for source in node.input if source.startswith("^")]
