@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import numpy as np
+
     from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
