@@ -48,7 +48,7 @@ from litmusfuzz.fuzz.cli.common import (
 )
 from litmusfuzz.fuzz.cli.run import families_of, systems_of
 
-ALL = "tf:*,jax:*,native:*"
+ALL = "tf:*,jax:*,native:*,jax_refs:*"
 SELFTEST_S = 600.0
 SILENT_S = 180.0
 """A campaign that still runs updates its file `stats` more often."""

@@ -23,6 +23,19 @@ SHOWN = {
         "[[2.0, 0.0], [0.0, 2.0]]",
         "ValueError: at vmap out_axes[0], got axis spec None but output was batched on axis 0",
     ),
+    "constant-cotangent-under-jit": (
+        "[2.0]",
+        "AttributeError: 'TypedNdArray' object has no attribute 'at'",
+    ),
+    "checkpoint-of-a-pure-function": ("1.0", "KeyError"),
+    "jit-in-checkpoint-under-vmap": (
+        "[2.0, 2.0]",
+        "TypeError: _closed_call_discharge_rule() got an unexpected keyword argument 'name'",
+    ),
+    "linearize-of-nested-while": (
+        "2.0",
+        "ValueError: but mutable array references cannot be returned",
+    ),
     "impure-checkpoint": ("3.0, or a refusal", "4.0"),
 }
 MAX_LINES = 25

@@ -646,7 +646,11 @@ class _Script(_System):
     def differentiated(self) -> None:
         """Gradients of the weighted sum of floats, beside the values."""
         test = self.test
-        weights = {key: _literal(array_of(w, test.type_of(key))) for key, w in test.weights.items()}
+        # What a trace makes of NumPy's arrays is not what it makes of JAX's.
+        weights = {}
+        for key, each in test.weights.items():
+            array = array_of(each, test.type_of(key))
+            weights[key] = f"np.array({_as_ints(array.tolist())}, np.{array.dtype.name})"
         keys = {v.name: v.gradient_key for v in test.variables if v.gradient}
         self.line(f"weights = {_dict(weights)}")
         self.line(f"keys = {keys}")

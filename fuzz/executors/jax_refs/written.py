@@ -71,7 +71,7 @@ f = differentiated
 _WAYS: Final = {
     "vjp": """
     _, pull, values = jax.vjp(floats, by, has_aux=True)
-    (gradients,) = pull(weights)
+    (gradients,) = pull(jax.tree.map(jnp.asarray, weights))
 """,
     "grad": """
     def weighted(by):
@@ -96,7 +96,7 @@ _WAYS: Final = {
     gradients = {{k: jnp.zeros_like(x) for k, x in by.items()}}
     for m, w in weights.items():
         for k in by:
-            gradients[k] += jnp.tensordot(w, rows[m][k], w.ndim)
+            gradients[k] += jnp.tensordot(jnp.asarray(w), rows[m][k], w.ndim)
 """
         for way in ("jacfwd", "jacrev")
     },

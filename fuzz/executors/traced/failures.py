@@ -68,10 +68,14 @@ def sorted_failures(package: str, refusals: Sequence[Refusal]) -> Iterator[None]
 
 
 def _place(error: Exception, package: str) -> str | None:
-    """The innermost function of the package, as ``file.py:function``; None if there is none."""
+    """The innermost function of the package, as ``file.py:function``; None if there is none.
+
+    Whoever asks for an attribute that a value lacks is the place, not the value's `__getattr__`:
+    under a trace, values are of another type.
+    """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         parts = PurePath(frame.filename).parts
-        if package in parts:
+        if package in parts and frame.name != "__getattr__":
             path = "/".join(parts[len(parts) - parts[::-1].index(package) :])
             return f"{package}/{path}:{frame.name}"
     return None
