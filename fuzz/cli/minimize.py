@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     "model_name",
     type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
     default=None,
-    help="Memory model; without this option the finding's, or rfc.",
+    help="Memory model; without this option the finding's; sequential for jax_refs; or rfc.",
 )
 @json_option
 def minimize(
@@ -104,6 +104,8 @@ def minimize(
         fail("--executors: minimize takes one")
     ((name, config),) = chosen
     there = entry.finding.model if entry.finding and executors is None else "rfc"
+    if executors is not None and config.guarantees == "sequential":
+        there = config.guarantees  # all others allow far more than a program of one thread shows
     folder = Path(out or ".")
     folder.mkdir(parents=True, exist_ok=True)
 
