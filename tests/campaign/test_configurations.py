@@ -8,6 +8,7 @@ import random
 import statistics
 import time
 from collections import Counter
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -25,7 +26,7 @@ from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.oracles.explorer import Explorer, allowed_outcomes
-from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.oracles.model import EXECUTOR, SEQUENTIAL
 from litmusfuzz.reports.events import (
     ConfigurationUnavailable,
     Executed,
@@ -422,3 +423,29 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
         assert asyncio.run(probe) is None
         jobs.append(clock.jobs)
     assert jobs[0] == 1 < jobs[1]
+
+
+def test_two_executions_decide_where_a_test_has_a_single_outcome(
+    tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An executor of one thread executes a test twice, however often it is asked to."""
+    made = alone(tmp_path, ("stale_too",), unreduced).campaign
+    (taken,) = made.unreduced
+    test = litmus("X=1; r0=X")
+    allowed, forbidden = (Outcome.of(test, {"r0": (n,), "X": (1,)}) for n in (1, 0))
+
+    class Twice(Clock):
+        async def run(self, job: Job) -> Result:
+            """Outcomes of a job."""
+            await super().run(job)
+            return dict.fromkeys(self.shown, 2)
+
+    judgement = judge(Explorer(test, SEQUENTIAL), {forbidden: 2})
+    best = Best(test, judgement, taken.sampled)
+    for shown, jobs in ((allowed, 2), (forbidden, 2)):
+        clock = Twice(1e6, copy(taken.sampled), shown)
+        clock.sampled.model = SEQUENTIAL
+        monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+        probe = asyncio.run(made.minimizer.probe(clock, test, best, taken, random.Random(1)))
+        assert clock.jobs == jobs
+        assert (probe is None) is (shown == allowed)
