@@ -27,6 +27,7 @@ SHOWN = {
         "[2.0]",
         "AttributeError: 'TypedNdArray' object has no attribute 'at'",
     ),
+    "constant-cotangent-exchanged": ("[2.0]", "TracerArrayConversionError"),
     "checkpoint-of-a-pure-function": ("1.0", "KeyError"),
     "jit-in-checkpoint-under-vmap": (
         "[2.0, 2.0]",

@@ -70,12 +70,12 @@ def sorted_failures(package: str, refusals: Sequence[Refusal]) -> Iterator[None]
 def _place(error: Exception, package: str) -> str | None:
     """The innermost function of the package, as ``file.py:function``; None if there is none.
 
-    Whoever asks for an attribute that a value lacks is the place, not the value's `__getattr__`:
-    under a trace, values are of another type.
+    Whoever asks a value for what it lacks is the place, not the value's `__getattr__` or
+    `__array__`: under a trace, values are of another type.
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         parts = PurePath(frame.filename).parts
-        if package in parts and frame.name != "__getattr__":
+        if package in parts and frame.name not in ("__getattr__", "__array__"):
             path = "/".join(parts[len(parts) - parts[::-1].index(package) :])
             return f"{package}/{path}:{frame.name}"
     return None
