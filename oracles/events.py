@@ -461,6 +461,9 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
             if matters:
                 found.add(step.name)
             for _, body in bodies(step):
+                loop = isinstance(step.attrs, LoopAttrs) and step.attrs.body is body
+                if loop and not test.bounds[step.name]:
+                    continue  # program order may close a cycle in it, which no run has
                 visit(body.nodes, set(step.arguments) if matters else set())
 
     graphs = list(test.graphs)

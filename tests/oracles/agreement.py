@@ -917,6 +917,9 @@ def run(
             about = f"{family}, seed {seed}, number {index}. {found.rule}: {found.detail}"
             file = dumps(Entry(replace(found.test, description=about[:4000])))
             tally.disagreements.append((found.rule, found.detail, file))
+        except Exception as error:
+            error.add_note(f"{family}, seed {seed}, number {index}")
+            raise
     return tally
 
 

@@ -111,3 +111,39 @@ graphs:
 def test_what_is_no_program_of_one_thread_is_refused_by_name() -> None:
     with pytest.raises(sequential.NotSequential, match=r"^queues$"):
         sequential.outcome(litmus("Q!1 || r0=Q?", queues={"Q": 1}))
+
+
+def test_a_body_that_never_runs_may_have_a_section_after_its_member() -> None:
+    """In program order it would be a cycle: the section before its member, and after it."""
+    test = loads(
+        """
+litmusfuzz: 2
+name: never
+variables: {X: {dtype: int32}}
+mutexes: {M: {}}
+graphs:
+  main:
+    zero: {op: Const, dtype: int32, value: 0}
+    loop:
+      op: While
+      inputs: [zero]
+      carried: [i]
+      captures: {most: zero}
+      condition:
+        nodes: {again: {op: Less, inputs: [i, most]}}
+        results: [again]
+      body:
+        nodes:
+          r: {op: ReadVariableOp, resources: [X]}
+          s: {op: CriticalSection, resources: [M], members: [r]}
+          one: {op: Const, dtype: int32, value: 1}
+          next: {op: AddV2, inputs: [i, one]}
+        results: [next]
+observe: [loop.i]
+"""
+    ).test
+    outcome = Outcome.of(test, {"loop.i": (0,), "X": (0,)})
+    for model in (PROGRAM, SEQUENTIAL):
+        assert set(reference.allowed_outcomes(test, model).witnesses) == {outcome}
+        assert set(explorer.allowed_outcomes(test, model).witnesses) == {outcome}
+        assert axiomatic.judge(test, model, outcome) is Verdict.ALLOWED
