@@ -19,7 +19,10 @@ from litmusfuzz.fuzz.generators.pure import PureBody
 from litmusfuzz.fuzz.generators.samples import PURE_OPS
 from litmusfuzz.fuzz.passes.placement import CannotPlace, place
 from litmusfuzz.fuzz.support import EVERYTHING
+from litmusfuzz.oracles import reference
 from litmusfuzz.oracles.bounds import has_small_values
+from litmusfuzz.oracles.errors import NoAllowedSet
+from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.pure.definition import PureOp
@@ -56,9 +59,18 @@ def every_op(seed: int, index: int) -> LitmusTest:
         test = _racing(rng, chosen)
         if rng.random() < 0.2:  # some of the ops may fail
             raised = out_of_range(rng, test)
-            test = raised if has_small_values(raised) else test
+            test = raised if has_small_values(raised) and _is_well_formed(raised) else test
         if has_small_values(test):
             return test
+
+
+def _is_well_formed(test: LitmusTest) -> bool:
+    """Return True if no op has operands for which TensorFlow's kernel says nothing."""
+    try:
+        reference.allowed_outcomes(test, RFC)
+    except NoAllowedSet:
+        return False
+    return True
 
 
 def _racing(rng: random.Random, ops: list[PureOp]) -> LitmusTest:
