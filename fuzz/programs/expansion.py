@@ -369,7 +369,8 @@ class _Expander:
         self.entry = entry
         self.facts = _Facts(program)
         self.out = Expanded(entry.name)
-        self.alias: dict[int, int] = {}
+        self.alias: dict[int, tuple[int, bool]] = {}
+        """For a node that passes on or negates a value: its origin, and if it is negated."""
         self.unknown: dict[str, None] = {}
         self.noted: dict[str, None] = {}
 
@@ -423,6 +424,10 @@ class _Expander:
         out.guards[number] |= frozenset.intersection(*given) if given else NO_GUARDS
         out.choices[number] = list(zip(nodes, given, strict=True))
         return number
+
+    def origin(self, node: int) -> tuple[int, bool]:
+        """The node that a value is from, and if it is negated."""
+        return self.alias.get(node, (node, False))
 
     def argument(self, name: str) -> Value:
         """An argument of the run's function."""
@@ -555,8 +560,9 @@ class _Adder:
             provided = (self.resource(), node)
             self.done(node, Value(node, (provided,), each.op in REFERENCES))
             return
-        if each.op == "Identity" and inputs:
-            self.expander.alias[node] = self.expander.alias.get(inputs[0].node, inputs[0].node)
+        if each.op in ("Identity", "LogicalNot") and inputs:
+            origin, negated = self.expander.origin(inputs[0].node)
+            self.expander.alias[node] = origin, negated ^ (each.op == "LogicalNot")
         if each.op == "LoopCond" and inputs:
             self.out.sinks.append((node, "a predicate"))
         if each.op in PASSING:
@@ -658,19 +664,19 @@ class _Adder:
 
     def switch(self, inputs: Sequence[Value], after: Sequence[int]) -> None:
         """Add a Switch of TensorFlow 1: one of its two outputs has the value."""
-        predicate = self.predicate(inputs[1])
+        predicate, negated = self.predicate(inputs[1])
         outputs = []
         for side in (0, 1):
             node = self.new(inputs, after, f"{self.label}:{side}")
-            self.out.guards[node] |= {(predicate, side)}
+            self.out.guards[node] |= {(predicate, side ^ negated)}
             outputs.append(self.passed(node, inputs[:1]))
         node = self.new(inputs, after)
         self.done(node, *outputs)
 
-    def predicate(self, value: Value) -> int:
-        """The node that stands for a predicate, which somebody sees by what runs."""
+    def predicate(self, value: Value) -> tuple[int, bool]:
+        """The node that stands for a predicate, and if it is negated; what runs tells it."""
         self.out.sinks.append((value.node, "a predicate"))
-        return self.expander.alias.get(value.node, value.node)
+        return self.expander.origin(value.node)
 
     def pure_call(self, inputs: Sequence[Value], after: Sequence[int]) -> None:
         """Add a call of functions that touch nothing: one node for each result."""
@@ -712,13 +718,13 @@ class _Adder:
 
     def conditional(self, inputs: Sequence[Value], after: Sequence[int]) -> None:
         """Add both branches, under guards."""
-        predicate = self.predicate(inputs[0])
+        predicate, negated = self.predicate(inputs[0])
         entry = self.new(inputs[:1], after, f"{self.label}/begin")
         ways = []
         names = ("/then", "/else") if self.each.op.endswith("If") else ()
         for number, name in enumerate(self.each.bodies):
             # Side 1 of a Switch is the branch that is taken if the predicate is true.
-            side = 1 - number if names else number
+            side = (1 - number) ^ negated if names else number
             guards = frozenset({(predicate, side)})
             start = self.expander.node(f"{self.label}/branch", (), [entry], guards)
             what = names[number] if names else f"/branch{number}"

@@ -33,6 +33,8 @@ GRAPHS = {
     "functional_loop": ("step seen", {("stale read", "x")}),
     "calls": ("step", {("lost update", "x")}),
     "handles": ("step seen", {("stale read", "x")}),
+    "negation": ("step", {("order only", "total")}),
+    "functional_negation": ("step", {("order only", "total")}),
 }
 """By name: what is fetched, and the anomalies of the racy graph, each with its variables."""
 

@@ -361,3 +361,29 @@ with graph() as handles_repaired:
     other = tf.raw_ops.VarHandleOp(**given, name="other")
     with after(tf.raw_ops.AssignVariableOp(resource=one, value=2.0, name="step")):
         tf.raw_ops.ReadVariableOp(resource=other, dtype=tf.float32, name="seen")
+
+# --- two conditionals; in the repaired graph one's predicate is the other's negation
+
+
+def reset_and_add(resets, adds):
+    total = variable("total", 0.0)
+    reset = tf.cond(resets, lambda: total.assign(5.0, read_value=False), tf.no_op)
+    add = tf.cond(adds, lambda: total.assign_add(1.0, read_value=False), tf.no_op)
+    tf.group(reset, add, name="step")
+
+
+with graph() as negation_racy:
+    report = tf1.placeholder(tf.bool, [])
+    reset_and_add(report, tf1.placeholder(tf.bool, []))
+
+with graph() as negation_repaired:
+    report = tf1.placeholder(tf.bool, [])
+    reset_and_add(report, tf.logical_not(report))
+
+with graph(functional=True) as functional_negation_racy:
+    report = tf1.placeholder(tf.bool, [])
+    reset_and_add(tf.logical_not(report), tf.logical_not(tf.logical_not(report)) | report)
+
+with graph(functional=True) as functional_negation_repaired:
+    report = tf1.placeholder(tf.bool, [])
+    reset_and_add(tf.logical_not(report), tf.logical_not(tf.logical_not(report)))
