@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import tensorflow as tf
 from helpers import LITMUS, corpus_entry
+from tensorflow.core.framework import node_def_pb2, types_pb2
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status, Verdict
@@ -13,6 +15,7 @@ from litmusfuzz.fuzz.campaign.replay import event_keys
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.functions import type_of
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC, unsplit
@@ -119,3 +122,22 @@ def test_ops_with_several_results_in_every_front_end(name: str) -> None:
     finally:
         prepared.close()
     assert judged.verdicts.keys() == {Verdict.ALLOWED}
+
+
+def test_the_dtype_of_each_output_is_known() -> None:
+    """A function for XLA takes the results of any op as arguments."""
+
+    def node(op: str, **types: int) -> node_def_pb2.NodeDef:
+        made = node_def_pb2.NodeDef(op=op)
+        for name, value in types.items():
+            made.attr[name].type = value
+        return made
+
+    floats, bools = types_pb2.DT_FLOAT, types_pb2.DT_BOOL
+    assert type_of(node("Cast", SrcT=bools, DstT=floats)) is tf.float32
+    assert type_of(node("IsNan", T=floats)) is tf.bool
+    assert type_of(node("Shape", T=floats)) is tf.int32  # the default of its attribute
+    assert type_of(node("Unique", T=floats), 0) is tf.float32
+    assert type_of(node("Unique", T=floats, out_idx=types_pb2.DT_INT64), 1) is tf.int64
+    assert type_of(node("Split", T=floats), 2) is tf.float32
+    assert type_of(node("VarHandleOp", dtype=floats)) is tf.resource

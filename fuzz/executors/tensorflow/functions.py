@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2
+from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import handle_data_util
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _outlined(graph_def: graph_pb2.GraphDef, parts: Sequence[_OutlinedPart]) -> 
             names = [source.removeprefix(part.prefix) for source in data]
             results = sorted(used_outside[part.function])
             functions[part.function] = _traced(
-                dict(zip(names, (nodes[source] for source in data), strict=True)),
+                dict(zip(names, (nodes[s.partition(":")[0]] for s in data), strict=True)),
                 bare,
                 results,
             )
@@ -185,18 +186,17 @@ def _without_prefix(prefix: str, node: node_def_pb2.NodeDef) -> node_def_pb2.Nod
     return bare
 
 
-def type_of(node: node_def_pb2.NodeDef) -> tf.DType:
-    """Dtype of a node's only output."""
-    if node.op in ("VarHandleOp", "ResourceConditionalAccumulator"):
-        return tf.resource
-    if node.op in ("Less", "Equal"):
-        return tf.bool
-    if node.op in ("QueueSizeV2", "ResourceAccumulatorNumAccumulated"):
-        return tf.int32
-    if "component_types" in node.attr:
-        return tf.as_dtype(node.attr["component_types"].list.type[0])
-    # `node.attr[...]` would add a missing attribute.
-    return tf.as_dtype(node.attr["T" if "T" in node.attr else "dtype"].type)
+def type_of(node: node_def_pb2.NodeDef, number: int = 0) -> tf.DType:
+    """Dtype of an output of a node; all outputs of an op whose number varies have one dtype."""
+    definition = op_def_registry.get(node.op)
+    output = definition.output_arg[min(number, len(definition.output_arg) - 1)]
+    if output.type:
+        return tf.as_dtype(output.type)
+    name = output.type_attr or output.type_list_attr
+    given = {each.name: each.default_value for each in definition.attr}[name]
+    if name in node.attr:  # `node.attr[...]` would add a missing attribute
+        given = node.attr[name]
+    return tf.as_dtype(given.type if output.type_attr else given.list.type[number])
 
 
 def _traced(
@@ -231,7 +231,8 @@ def _traced(
     function = tf.function(program, autograph=False, jit_compile=True)
     given = [
         tf.TensorSpec([] if kind == tf.resource else None, kind)
-        for kind in map(type_of, arguments.values())
+        for name, node in arguments.items()
+        for kind in [type_of(node, int(name.partition(":")[2] or 0))]
     ]
     return function.get_concrete_function(*given).function_def
 
