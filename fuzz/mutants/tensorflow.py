@@ -1269,6 +1269,11 @@ class LastOpFirst(_EagerMutant):
 class _FunctionMutant(TensorFlowMutant):
     """TensorFlow in the configuration `function`, given a changed test."""
 
+    support: ClassVar[Support] = replace(
+        TensorFlowExecutor.support,
+        features=TensorFlowExecutor.support.features - Settings(front_end="function").refuses,
+    )
+
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
         """The configuration `function`."""
@@ -1278,6 +1283,12 @@ class _FunctionMutant(TensorFlowMutant):
     def control(cls) -> type[TensorFlowExecutor]:
         """The same configuration with unchanged tests."""
         return _Functions
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
+        """Lower the changed test."""
+        for lacking in self.support.lacking(test):
+            raise Refused(lacking)
+        return super().prepare(test, config)
 
 
 class _Functions(_FunctionMutant):
