@@ -26,12 +26,11 @@ def one(order: str) -> None:
             raw.FIFOQueueV2(component_types=[tf.int32], shared_name=name) for name in ("q", "p")
         ]
         opened = [raw.QueueEnqueueV2(handle=queue, components=[1]) for queue in queues]
-        gates = [raw.QueueDequeueV2(handle=q, component_types=[tf.int32]) for q in queues[:1]]
         # Run A: the first section fails once its gate opens, the second begins once its own does.
         lock = raw.MutexLock(mutex=mutex)
         with tf.control_dependencies([lock]):
-            gates[0] = raw.QueueDequeueV2(handle=queues[0], component_types=[tf.int32])
-        with tf.control_dependencies(gates[0]):
+            gate = raw.QueueDequeueV2(handle=queues[0], component_types=[tf.int32])
+        with tf.control_dependencies(gate):
             read = raw.ReadVariableOp(resource=variable, dtype=tf.float32)
         with tf.control_dependencies([read]):
             first = raw.ConsumeMutexLock(mutex_lock=lock)

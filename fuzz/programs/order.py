@@ -7,14 +7,17 @@ memory for its widest part only.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Set
 
     from litmusfuzz.fuzz.programs.expansion import Expanded, Guards
+
+_Thing = TypeVar("_Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,32 @@ def bits(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def ranked(waits: Mapping[_Thing, Set[_Thing]], ranks: Mapping[_Thing, int]) -> list[_Thing] | None:
+    """An order in which each comes after those that it waits for; None if there is none.
+
+    Of several that may be next, the one with the lowest rank is, and of those the first in `waits`.
+    Those without a rank come last.
+    """
+    users: dict[_Thing, list[_Thing]] = {each: [] for each in waits}
+    for each, others in waits.items():
+        for other in others:
+            users[other].append(each)
+    places = {each: (ranks.get(each, len(waits)), place) for place, each in enumerate(waits)}
+    things = list(waits)
+    left = {each: len(others) for each, others in waits.items()}
+    ready = [places[each] for each, many in left.items() if not many]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, place = heapq.heappop(ready)
+        order.append(things[place])
+        for user in users[things[place]]:
+            left[user] -= 1
+            if not left[user]:
+                heapq.heappush(ready, places[user])
+    return order if len(order) == len(waits) else None
 
 
 def exclusive(first: Guards, second: Guards) -> bool:

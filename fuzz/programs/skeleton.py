@@ -11,7 +11,6 @@ semantics.md, section 2. `litmusfuzz.corpus.pure.opaque`: equal parts of equal i
 
 from __future__ import annotations
 
-import heapq
 import re
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,7 +21,7 @@ from litmusfuzz.corpus.ops import ConstAttrs, PureAttrs
 from litmusfuzz.corpus.pure.opaque import term
 from litmusfuzz.fuzz.programs.anomalies import Site
 from litmusfuzz.fuzz.programs.effects import Access
-from litmusfuzz.fuzz.programs.order import bits, exclusive
+from litmusfuzz.fuzz.programs.order import bits, exclusive, ranked
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.oracles.reference import outcome_of
@@ -275,25 +274,8 @@ def _extension(made: Skeleton, wanted: Sequence[Site]) -> list[Site] | None:
         waits[second].add(first)
     for site, others in waits.items():
         others.discard(site)
-    ranks = {site: place for place, site in enumerate(wanted)}
-    users: dict[Site, list[Site]] = {site: [] for site in waits}
-    for site, others in waits.items():
-        for other in others:
-            users[other].append(site)
-    left = {site: len(others) for site, others in waits.items()}
     # Accesses of the example as early as possible, so that others do not come between them.
-    rank = len(wanted)
-    ready = [(ranks.get(site, rank), site) for site, count in left.items() if not count]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, site = heapq.heappop(ready)
-        order.append(site)
-        for user in users[site]:
-            left[user] -= 1
-            if not left[user]:
-                heapq.heappush(ready, (ranks.get(user, rank), user))
-    return order if len(order) == len(waits) else None
+    return ranked(waits, {site: place for place, site in enumerate(wanted)})
 
 
 def _seen(made: Skeleton, anomaly: Anomaly, order: Sequence[Site]) -> dict[str, str]:

@@ -10,7 +10,6 @@ Each race is run first without waiting, which says what runs at all with these i
 
 from __future__ import annotations
 
-import heapq
 import threading
 from dataclasses import dataclass
 from itertools import count, pairwise, product
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from litmusfuzz.fuzz.programs.anomalies import AnomalyKind, Site
-from litmusfuzz.fuzz.programs.order import bits
+from litmusfuzz.fuzz.programs.order import bits, ranked
 from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NoEndError, NotShown
 from litmusfuzz.reports.checked import ReportedShowing
 
@@ -144,22 +143,7 @@ class _Totals:
             waits[late].add(early)
         for own, others in waits.items():
             others.discard(own)
-        users: dict[Site, list[Site]] = {each: [] for each in waits}
-        for own, others in waits.items():
-            for other in others:
-                users[other].append(own)
-        left = {own: len(others) for own, others in waits.items()}
-        ready = [(ranks.get(own, MAX_GATES), own) for own, many in left.items() if not many]
-        heapq.heapify(ready)
-        order = []
-        while ready:
-            _, site = heapq.heappop(ready)
-            order.append(site)
-            for user in users[site]:
-                left[user] -= 1
-                if not left[user]:
-                    heapq.heappush(ready, (ranks.get(user, MAX_GATES), user))
-        return order if len(order) == len(waits) else None
+        return ranked(waits, ranks)
 
     def pairs(self, chains: Sequence[Sequence[Site]]) -> list[list[list[Site]]]:
         """Total orders for two chains: pairs to try, none if gates cannot force any.
@@ -312,11 +296,9 @@ class _Shower:
         numbers = np.random.default_rng([salt, given.side, *given.name.encode()])
         if given.dtype == np.object_:
             return np.full(given.shape, b"ab"[salt % 2 : salt % 2 + 1], np.object_)
-        if np.issubdtype(given.dtype, np.integer):
-            high = 2 if salt else 1
-            return numbers.integers(1 - bool(salt), high, given.shape, endpoint=not salt).astype(
-                given.dtype
-            )
+        if np.issubdtype(given.dtype, np.integer):  # small: it may be an index
+            most = int(salt > 0)
+            return numbers.integers(1 - most, 2, given.shape).astype(given.dtype)
         return np.round(numbers.uniform(0.25, 1.75, given.shape), 2).astype(given.dtype)
 
     def wanted(self, given: Given) -> bool:

@@ -382,7 +382,8 @@ with graph() as negation_repaired:
 
 with graph(functional=True) as functional_negation_racy:
     report = tf1.placeholder(tf.bool, [])
-    reset_and_add(tf.logical_not(report), tf.logical_not(tf.logical_not(report)) | report)
+    again = tf1.placeholder(tf.bool, [])
+    reset_and_add(tf.logical_not(report), tf.logical_not(tf.logical_not(again)))
 
 with graph(functional=True) as functional_negation_repaired:
     report = tf1.placeholder(tf.bool, [])
