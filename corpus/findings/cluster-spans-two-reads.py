@@ -6,6 +6,7 @@ variable are atomic.
 
 The test; ops in different columns have no edge between them unless it is said:
 
+  A cluster of both reads waits for both locks, and the first lock waits for the cluster.
   X: int32[] = 0
   M: mutex
 
