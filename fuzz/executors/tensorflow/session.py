@@ -34,6 +34,8 @@ has not ended either is therefore dropped.
 Copies usually run one after another, so that no copy begins after one that blocks. Copies
 that never began are dropped, as is every copy in which a run could begin and has not (a
 flag in the graph shows it). An op that fails ends its copy, and the later copies are dropped too.
+If an op fails whose run waits for a lock, the run may never end: where a run with locks ends with an
+error of its own once it is cancelled, copies that are not done are dropped (`_Race.doubtful`).
 
 Cancelled takes
 ---------------
@@ -360,6 +362,8 @@ class LiveSession:
             status[~complete] = DROPPED
             copy = _copy_of(race.failure)
             status[np.argmin(complete) if copy is None else copy] = STATUSES.index(Status.FAILED)
+        if race.doubtful:
+            status[~complete] = DROPPED
         absent = {}
         for run in self._test.runs:
             for node in self._test.nodes_by_key().values():
@@ -396,8 +400,9 @@ class LiveSession:
     def _cancel(self, race: _Race) -> None:
         """Cancel the runs that have not ended; by closing the session, if nothing else does.
 
-        Then it is known whether they were blocked. A run in which an op has failed may have waited
-        for a lock all the same (docs/tensorflow-findings.md, "A step that fails may never end").
+        A run in which an op has failed may have waited for a lock all the same
+        (docs/tensorflow-findings.md, "A step that fails may never end"). It ends with that op's
+        error; but so does a run in which an op fails because another one was cancelled.
         """
         if self._abort is None:
             self._abort = callable_of(self.session, (), ABORT)
@@ -407,7 +412,7 @@ class LiveSession:
             self._wait_for_compiler()
             self.session.close()
             race.wait()
-        race.note_failure()
+        race.doubtful = race.blocked and bool(self._test.mutexes) and race.has_own_error()
 
     def _feed(self) -> bool:
         """Add zeros where different takes may wait, until none takes because another is cancelled.
@@ -459,6 +464,9 @@ class _Race:
         True if some runs have not ended and no thread can go on.
     failure : OpError or None
         The error that ended a run.
+    doubtful : bool
+        True if it is not known whether an op failed before, or only after the blocked runs were
+        cancelled: these executions are dropped.
     """
 
     def __init__(
@@ -471,6 +479,7 @@ class _Race:
         self._futures: dict[str, Future[list[npt.NDArray[Any]]]] = {}
         self.shown: dict[str, list[npt.NDArray[Any]]] = {}
         self.blocked = False
+        self.doubtful = False
         self.failure: tf.errors.OpError | None = None
 
     def go(self, *, watched: bool, stuck: Callable[[], bool] | None = None) -> None:
@@ -528,14 +537,15 @@ class _Race:
         """Wait until all runs have ended, also by cancellation; true if they have."""
         return not wait(self._futures.values(), timeout_s).not_done
 
-    def note_failure(self) -> None:
-        """Note the failure of a run that has ended by now, unless it failed because it had to."""
-        for future in self._futures.values():
-            error = future.exception()
-            if not isinstance(error, tf.errors.OpError):
-                continue
-            if not (isinstance(error, tf.errors.CancelledError) or f"{ABORT}/" in error.message):
-                self.failure = self.failure or error
+    def has_own_error(self) -> bool:
+        """True if an op of the test has failed in a run that has been cancelled."""
+        errors = (future.exception() for future in self._futures.values())
+        return any(
+            isinstance(error, tf.errors.OpError)
+            and not isinstance(error, tf.errors.CancelledError)
+            and f"{ABORT}/" not in error.message
+            for error in errors
+        )
 
 
 def _copy_of(error: tf.errors.OpError) -> int | None:
