@@ -34,8 +34,9 @@ has not ended either is therefore dropped.
 Copies usually run one after another, so that no copy begins after one that blocks. Copies
 that never began are dropped, as is every copy in which a run could begin and has not (a
 flag in the graph shows it). An op that fails ends its copy, and the later copies are dropped too.
-If an op fails whose run waits for a lock, the run may never end: where a run with locks ends with an
-error of its own once it is cancelled, copies that are not done are dropped (`_Race.doubtful`).
+If an op fails whose run waits for a lock, the run may never end: where a run with locks ends
+with an error of its own once it is cancelled, copies that are not done are dropped
+(`_Race.doubtful`).
 
 Cancelled takes
 ---------------
