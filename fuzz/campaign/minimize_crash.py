@@ -43,6 +43,8 @@ T = TypeVar("T")
 
 PROCESSES: Final = 3
 """Fresh processes that a test must end, before it is minimized and after."""
+SEED: Final = 0
+"""Of every run."""
 SETTINGS_SHARE: Final = 0.5
 """Share of the time for the settings."""
 
@@ -140,19 +142,21 @@ def minimize_crash(
     made = replace(smallest, name=name_for("crashed", smallest), description=about)
     file = out / f"{made.name}.yaml"
     save(Entry(made), file)
-    script = _write_script(made, executor, config, file.with_suffix(".py"))
+    script = _write_script(made, crash, config, file.with_suffix(".py"))
     needs = needs_in_words(executor, config, reduced=reduced)
     return MinimizedCrash(
         file.name, made, executor, config, needs, crash.last, complete, script=script
     )
 
 
-def _write_script(test: LitmusTest, executor: str, config: Config, path: Path) -> str:
+def _write_script(test: LitmusTest, crash: _Crash, config: Config, path: Path) -> str:
     """Write the script that fails alike, on JAX's references; its name, or ""."""
-    if executor != "jax_refs":
+    if crash.executor != "jax_refs":
         return ""
+    version = executor_class(crash.executor).versions()["jax"]
+    place = SEED if crash.ends(test, config, count=1) else None
     try:
-        write_text(jax_script(test, config, executor_class(executor).versions()["jax"]), path)
+        write_text(jax_script(test, config, version, place=place), path)
     except NoScript:
         return ""
     return path.name
@@ -168,13 +172,14 @@ class _Crash:
         self.last = ""
         """The last message with that pattern."""
 
-    def message(self, test: LitmusTest, config: Config) -> str:
+    def message(self, test: LitmusTest, config: Config, count: int | None = None) -> str:
         """The pattern of the last message of a fresh process that ran a test; "" if it lives.
 
-        A test is executed as often as a campaign does at first.
+        A test is executed as often as a campaign does at first, or `count` times.
         """
+        first, noise = shallow(test, Noise())
         with closing(Worker(self.executor)) as worker:
-            job = Job(test, *shallow(test, Noise()), 0)
+            job = Job(test, count or first, noise, SEED)
             reply = worker.ask(job.request(config), JOB_TIMEOUT_S, test)
         if not isinstance(reply, Died) or reply.timed_out:
             return ""
@@ -183,9 +188,9 @@ class _Crash:
             self.last = reply.message
         return pattern
 
-    def ends(self, test: LitmusTest, config: Config) -> bool:
+    def ends(self, test: LitmusTest, config: Config, count: int | None = None) -> bool:
         """True if a test ends a fresh process in that way."""
-        return self.message(test, config) == self.pattern
+        return self.message(test, config, count) == self.pattern
 
     def last_accepted(
         self, candidates: Generator[T, bool, Any], first: T, ends: Callable[[T], bool]

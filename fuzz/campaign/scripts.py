@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge, listed
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.executors.jax_refs.script import END as END_ON_JAX
 from litmusfuzz.fuzz.executors.jax_refs.script import script as references_script
-from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, Settings
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 from litmusfuzz.oracles import sequential
@@ -79,11 +79,32 @@ def _jax_script(entry: Entry, found: Finding) -> str:
     except UnknownExecutor as error:
         raise NoScript(str(error)) from None
     torn = any(outcome.torn for outcome, _ in found.forbidden)
-    return jax_script(entry.test, config, found.versions.get("jax", ""), dtypes=torn)
+    # What all executions show, the first one does.
+    always = sum(count for _, count in found.forbidden) >= found.executions
+    place = found.run_seed if always else None
+    return jax_script(entry.test, config, found.versions.get("jax", ""), dtypes=torn, place=place)
 
 
-def jax_script(test: LitmusTest, config: Config, version: str, *, dtypes: bool = False) -> str:
+def jax_script(
+    test: LitmusTest,
+    config: Config,
+    version: str,
+    *,
+    dtypes: bool = False,
+    place: int | None = None,
+) -> str:
     """The script of a test in a configuration of `jax_refs`.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    config : Config
+    version : str
+        Of JAX.
+    dtypes : bool
+        Show the values' dtypes too.
+    place : int, optional
+        The seed of a run whose first execution shows it: the script executes that one alone.
 
     Raises
     ------
@@ -97,7 +118,12 @@ def jax_script(test: LitmusTest, config: Config, version: str, *, dtypes: bool =
         if lacking := executor_class("jax_refs").support.lacking(test):
             raise NoScript(f"a script cannot have {', '.join(lacking)}")
         return references_script(
-            test, Settings.of(config), sequential.outcome(test), title, dtypes=dtypes
+            test,
+            Settings.of(config),
+            sequential.outcome(test),
+            title,
+            dtypes=dtypes,
+            place=None if place is None else place % COPIES,
         )
     except (Refused, NoProgramOrder, ValueTooLarge, NoGradient) as error:
         raise NoScript(str(error)) from None

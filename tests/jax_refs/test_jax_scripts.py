@@ -18,8 +18,9 @@ from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign.portfolio import Portfolio
 from litmusfuzz.fuzz.campaign.scripts import jax_script, script_of, shows_it
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
+from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.script import END, script
-from litmusfuzz.fuzz.executors.jax_refs.space import SPACE, Settings, configuration_at
+from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, SPACE, Settings, configuration_at
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     Ended = Callable[[str], tuple[str, str, str]]
 
 EXECUTOR = JaxRefsExecutor()
-MAX_LINES = 35
+MAX_LINES = 25
 STALE = "h-condition-sees-its-own-body"
 
 
@@ -94,7 +95,10 @@ def near_plain(rng: Random, most: int) -> Config:
 def test_scripts_of_random_programs_compute_what_the_executor_does(
     ended: Ended,
 ) -> None:
-    """In eager, and in configurations near it; and each shows an expectation that is wrong."""
+    """In eager, and in configurations near it; and each shows an expectation that is wrong.
+
+    Those of every second test execute it once.
+    """
     portfolio, rng = Portfolio(EXECUTOR.support, 3), Random(3)
     ends = []
     for index in range(1000, 1014):
@@ -104,7 +108,8 @@ def test_scripts_of_random_programs_compute_what_the_executor_does(
         if there == "refused":
             continue
         expected = sequential.outcome(test)
-        text = script(test, Settings.of(config), expected, "A script.")
+        place = (index // 2) % COPIES if index % 4 > 1 else None
+        text = script(test, Settings.of(config), expected, "A script.", place=place)
         end, *_ = ended(text)
         assert end == there, (index, config.name)
         ends.append(end)
@@ -113,7 +118,7 @@ def test_scripts_of_random_programs_compute_what_the_executor_does(
             wrong = Outcome.of(test, {**dict(expected.values), name: tuple(v + 1 for v in value)})
             if wrong == expected or test.type_of(name).dtype == "bool":
                 continue
-            text = script(test, Settings.of(config), wrong, "A script.")
+            text = script(test, Settings.of(config), wrong, "A script.", place=place)
             end, _, observed = ended(text)
             values = dict.fromkeys([name for name, _ in expected.values])
             assert end == "different"
@@ -179,8 +184,38 @@ def test_a_script_of_a_finding_is_short_and_shows_it_alone(tmp_path: Path) -> No
 
 def test_a_script_of_a_failure_fails_alike(ended: Ended) -> None:
     test = differentiated(in_floats(named("MP")))
-    text = jax_script(test, configuration("jax_refs"), "0.10.2")
-    assert ended(text)[0] == "AttributeError"
+    for place in (None, 0):
+        text = jax_script(test, configuration("jax_refs"), "0.10.2", place=place)
+        assert ended(text)[0] == "AttributeError"
+    assert len(text.splitlines()) <= MAX_LINES
+
+
+INLINED = """\
+def f(X):
+    a = X[...]
+    X[...] = 1
+    b = X[...]
+    c = b + a
+    def more(x):
+        return x < c
+    d = step(X)
+    e = -d
+    X[...] = 2
+    return {'e': e, 'X': X[...], 'more': more}
+"""
+
+
+def test_a_read_stays_before_the_write_that_follows_it() -> None:
+    """And a call with effects before the read that follows it."""
+    assert inlined(INLINED).splitlines() == [
+        "def f(X):",
+        "    a = X[...]",
+        "    X[...] = 1",
+        "    c = X[...] + a",
+        "    e = -step(X)",
+        "    X[...] = 2",
+        "    return {'e': e, 'X': X[...], 'more': lambda x: x < c}",
+    ]
 
 
 def test_what_is_no_program_has_no_script() -> None:

@@ -17,8 +17,9 @@ import numpy as np
 
 from litmusfuzz.corpus.ops import MomentumAttrs
 from litmusfuzz.corpus.outcome import TORN
+from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, PIECE
-from litmusfuzz.fuzz.executors.jax_refs.written import AROUND, COMBINE, DERIVATIVES, PURE, UNITS
+from litmusfuzz.fuzz.executors.jax_refs.written import AROUND, COMBINE, PURE, derivative
 from litmusfuzz.fuzz.executors.traced.inputs import (
     array_of,
     constants_of,
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-_TAKEN: Final = ("a", "c", "e", "f", "g", "n", "v", "jax", "jnp", "np", "lax", "export")
-_TAKEN_TOO: Final = ("expected", "observed", "found", "refs", "given", "by", "weights")
+_TAKEN: Final = ("a", "c", "f", "g", "i", "k", "n", "v", "jax", "jnp", "np", "lax", "export")
+_TAKEN_TOO: Final = ("expected", "observed", "found", "refs", "by", "weights", "gradients")
+_BUILTINS: Final = ("isinstance", "print", "range", "sum", "SystemExit")
 _EAGER, _MAYBE, _TRACED = range(3)
 """Whether Python code can look at a value: always; unless it is traced; never."""
 END: Final = re.compile(r"^expected (.*)\nobserved (.*)\Z", re.MULTILINE)
@@ -53,7 +55,13 @@ END: Final = re.compile(r"^expected (.*)\nobserved (.*)\Z", re.MULTILINE)
 
 
 def script(
-    test: LitmusTest, settings: Settings, expected: Outcome, title: str, *, dtypes: bool = False
+    test: LitmusTest,
+    settings: Settings,
+    expected: Outcome,
+    title: str,
+    *,
+    dtypes: bool = False,
+    place: int | None = None,
 ) -> str:
     """The text of a script.
 
@@ -67,13 +75,16 @@ def script(
         The first line of its docstring.
     dtypes : bool
         Show the values' dtypes too: a value of another dtype is torn.
+    place : int, optional
+        Execute the program once, with the test's own contents in this copy of a batch. By default
+        it is executed until it shows another outcome, in every copy, or else twice.
 
     Raises
     ------
     Refused
         If the test is no program of one thread.
     """
-    return _Script(test, settings).text(expected, title, dtypes=dtypes)
+    return _Script(test, settings, place).text(expected, title, dtypes=dtypes)
 
 
 class _Lines:
@@ -82,7 +93,7 @@ class _Lines:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.depth = 0
-        self._names = Counter((*_TAKEN, *_TAKEN_TOO))
+        self._names = Counter((*_TAKEN, *_TAKEN_TOO, *_BUILTINS))
         self.shapes: dict[str, Shape] = {}
         """Of references and values, by the expressions for them."""
 
@@ -307,7 +318,6 @@ class _System(_Lines):
         sight: int,
         *,
         packed: bool = False,
-        single: bool = False,
     ) -> str:
         """Define a function of values like these; its name.
 
@@ -320,18 +330,19 @@ class _System(_Lines):
             Writes the body, from the names of the parameters; returns its results.
         sight : int
         packed : bool
-            It takes a tuple.
-        single : bool
-            It returns its only result, not a tuple.
+            It takes a bundle, and returns one: a value, or a tuple of another number of them.
         """
         name = self.name(like)
         own = [self.name("x", self.shape(each)) for each in given]
-        head = self.name("going") if packed else ", ".join(own)
+        head = ", ".join(own)
+        unpacked = packed and len(own) != 1
+        if unpacked:
+            head = self.name("going")
         with self.seen(sight), self.block(f"def {name}({head}):"):
-            if packed and own:
-                self.line(f"{_tuple(own)} = {head}")
-            results = body(own)
-            self.line(f"return {results[0] if single else _tuple(results)}")
+            if unpacked and own:
+                self.line(f"{_bundle(own)} = {head}")
+            if (results := body(own)) or packed:
+                self.line(f"return {_bundle(results)}")
         return name
 
     def _called(
@@ -348,7 +359,7 @@ class _System(_Lines):
 
     def _results(self, like: Sequence[str], shapes: Sequence[Shape], text: str) -> tuple[str, ...]:
         names = tuple(self.name(each, shape) for each, shape in zip(like, shapes, strict=True))
-        self.line(f"{_tuple(names)} = {text}" if names else text)
+        self.line(f"{_bundle(names)} = {text}" if names else text)
         return names
 
     def first_lane(self, value: str) -> str:
@@ -401,7 +412,7 @@ class _System(_Lines):
                 found = code.run(captured, code.references)
                 names = names or tuple(self.name("y", self.shape(each)) for each in found)
                 if names:
-                    self.line(f"{_tuple(names)} = {_tuple(found)}")
+                    self.line(f"{_bundle(names)} = {_bundle(found)}")
         return names
 
     def loop(
@@ -420,32 +431,33 @@ class _System(_Lines):
             (more,) = code.condition.run((*own, *captured), code.condition.references)
             return self.first_lane(more)
 
-        first = _tuple(carried)
+        first = _bundle(carried)
+        rest = "1" if len(carried) == 1 else "1:"
         like = ["y"] * len(carried)
         if how == "while" and not code.condition.writes:
-            more = self.function(
-                "test", carried, lambda x: [test(x)], sight, packed=True, single=True
-            )
+            more = self.function("test", carried, lambda x: [test(x)], sight, packed=True)
             body = self.function("body", carried, step, sight, packed=True)
             return self._results(like, shapes, f"lax.while_loop({more}, {body}, {first})")
         body = self.function("body", carried, step, sight, packed=True)
         if code.always and how != "while":
             return self._results(like, shapes, self._counted(code, body, first))
-        tested = self.function("tested", carried, lambda x: [test(x), *x], sight, packed=True)
+        tested = self.function(
+            "tested", carried, lambda x: [f"({', '.join((test(x), *x))},)"], sight, packed=True
+        )
         if how == "while":
-            begin = f"lax.while_loop(lambda g: g[0], lambda g: {tested}({body}(g[1:]))"
-            text = f"{begin}, {tested}({first}))[1:]"
+            begin = f"lax.while_loop(lambda g: g[0], lambda g: {tested}({body}(g[{rest}]))"
+            text = f"{begin}, {tested}({first}))[{rest}]"
             return self._results(like, shapes, text)
         step_ = self.name("iteration")
         with self.block(f"def {step_}(g):"):
-            happens, else_ = f"lambda: {tested}({body}(g[1:]))", "lambda: g"
+            happens, else_ = f"lambda: {tested}({body}(g[{rest}]))", "lambda: g"
             chosen = self._chosen("g[0]", happens, else_)
             if how == "python" and self.sight == _MAYBE:
-                known = f"({tested}({body}(g[1:])) if g[0] else g)"
+                known = f"({tested}({body}(g[{rest}])) if g[0] else g)"
                 chosen = f"{chosen} if {_traced('g[0]')} else {known}"
             self.line(f"return {chosen}")
         text = self._counted(code, step_, f"{tested}({first})")
-        return self._results(like, shapes, f"{text}[1:]")
+        return self._results(like, shapes, f"{text}[{rest}]")
 
     def _counted(self, code: LoopCode, step: str, first: str) -> str:
         """As many iterations as there can be."""
@@ -468,7 +480,7 @@ class _System(_Lines):
     ) -> tuple[str, ...]:
         going = tuple(self.name("going", self.shape(each)) for each in carried)
         if going:
-            self.line(f"{_tuple(going)} = {_tuple(carried)}")
+            self.line(f"{_bundle(going)} = {_bundle(carried)}")
         with self.block(f"for _ in range({code.bound}):" if code.always else "while True:"):
             if not code.always:
                 (more,) = code.condition.run((*going, *captured), code.condition.references)
@@ -476,7 +488,7 @@ class _System(_Lines):
                     self.line("break")
             following = code.body.run((*going, *captured), code.body.references)
             if going:
-                self.line(f"{_tuple(going)} = {_tuple(following)}")
+                self.line(f"{_bundle(going)} = {_bundle(following)}")
         return going
 
     def call(self, node: Node, code: BodyCode, given: Sequence[str]) -> tuple[str, ...]:
@@ -495,17 +507,19 @@ class _System(_Lines):
         refs = dict(code.references) if argument else {}
         sight = _TRACED if how == "jit" else _MAYBE
         name = self._called(node.name, noted, given, refs, sight)
+        around = self.name(name)
         for line in AROUND[how]:
-            self.line(line.format(name, f"{name}_"))
+            self.line(line.format(name, around))
         operands = ", ".join(map(str, (*given, *refs.values())))
-        return self._results(["y"] * len(shapes), shapes, f"{name}_({operands})")
+        return self._results(["y"] * len(shapes), shapes, f"{around}({operands})")
 
 
 class _Script(_System):
     """One script while it is written; see `Program` for what it does."""
 
-    def __init__(self, test: LitmusTest, settings: Settings) -> None:
+    def __init__(self, test: LitmusTest, settings: Settings, place: int | None) -> None:
         super().__init__(test, settings)
+        self.place = place
         self.by = [v.name for v in test.variables if v.gradient]
         self.inside = settings.references == "inside" or bool(self.by)
         how = settings.references
@@ -519,15 +533,23 @@ class _Script(_System):
         given = dict(constants_of(test))
         for run in test.runs:
             given |= {_fed(run, name): each for name, each in fed_to(test, run).items()}
-        self.given = {name: _literal(each) for name, each in given.items()}
+        self.given = given
         for name, each in given.items():
             self.shapes[self.constant(name)] = each.shape
+        self.others = False
+        """True if some of what the program returns has no weight."""
+        self.constants_name = ""
         self.parts: list[str] = []
         """Lines of functions before the program's."""
 
     def constant(self, name: str) -> str:
         """The expression for what the program is given."""
-        return self.given[name] if self.literal else f"c[{name!r}]"
+        return _literal(self.given[name]) if self.literal else f"c[{name!r}]"
+
+    @property
+    def closed(self) -> bool:
+        """True if the program closes over the references."""
+        return not self.inside and self.how == "closure"
 
     def constants(self) -> dict[str, str]:
         """The expressions for the constants of the test."""
@@ -548,15 +570,20 @@ class _Script(_System):
             assert value is not TORN
             array = array_of(value, self.test.type_of(name))  # type: ignore[arg-type]
             shown[name] = f"{array.dtype} {array.tolist()}" if dtypes else array.tolist()
+        # A script has those constants that its program uses.
+        used = "\n".join(program)
+        self.given = {k: each for k, each in self.given.items() if f"c[{k!r}]" in used}
         self.lines = []
-        self.wrapped()
+        if self.by:
+            self.differentiated()
         self.observing(shown, dtypes=dtypes)
-        body = "\n".join((*program, *self.lines))
-        head = ["import jax", "import jax.numpy as jnp", "import numpy as np"]
+        body = inlined("\n".join((*program, *self.lines)))
+        head = ["import jax", "import jax.numpy as jnp"]
+        head += ["import numpy as np"] * ("np." in body.replace("jnp.", ""))
         head += ["from jax import export"] * (self.settings.compiled == "export")
         head += ["from jax import lax"] * ("lax." in body)
         head += ['jax.config.update("jax_enable_x64", True)'] * self.settings.x64
-        return "\n".join([f'"""{title}"""', *head, body]) + "\n"
+        return "\n".join([f'"""{title}"""', *head, body])
 
     # --- the program ------------------------------------------------------------------------
 
@@ -577,6 +604,7 @@ class _Script(_System):
                 found |= self.run(run)
             if self.inside:
                 found |= {name: self.final(each) for name, each in refs.items()}
+            self.others = not found.keys() <= self.test.weights.keys()
             self.line(f"return {_dict(found)}")
 
     def final(self, reference: str) -> str:
@@ -625,91 +653,158 @@ class _Script(_System):
 
     # --- around it --------------------------------------------------------------------------
 
-    def wrapped(self) -> None:
-        """Transformations around the program."""
-        settings = self.settings
-        if settings.checkpoint:
-            policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
-            self.line(f"f = jax.checkpoint(f, policy={policy})")
-        if self.by:
-            self.differentiated()
-        if settings.batch:
-            count = (
-                1 if self.inside else {"closure": 0, "argument": len(self.refs)}.get(self.how, 1)
-            )
-            axes = (*[self.axis] * count, 0 if settings.batch == "vmap_all" else None)
-            self.line(f"f = jax.vmap(f, in_axes={axes}, out_axes={self.axis})")
-        if settings.compiled:
-            more = ", donate_argnums=(0,)" if settings.donate else ""
-            self.line(f"f = jax.jit(f{more})")
-
     def differentiated(self) -> None:
-        """Gradients of the weighted sum of floats, beside the values."""
+        """A function `g` of the values of `f`, and of the gradients of its weighted floats."""
         test = self.test
         # What a trace makes of NumPy's arrays is not what it makes of JAX's.
         weights = {}
         for key, each in test.weights.items():
             array = array_of(each, test.type_of(key))
             weights[key] = f"np.array({_as_ints(array.tolist())}, np.{array.dtype.name})"
-        keys = {v.name: v.gradient_key for v in test.variables if v.gradient}
-        self.line(f"weights = {_dict(weights)}")
-        self.line(f"keys = {keys}")
-        derivative = self.settings.derivative
-        if derivative in ("jvp", "linearize"):
-            self.lines.append(UNITS.strip("\n"))
-        self.lines.append(DERIVATIVES[derivative])
+        settings = self.settings
+        function = "f"
+        if settings.checkpoint:
+            policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
+            function = f"jax.checkpoint(f, policy={policy})"
+        c = "" if self.literal else ", c"
+        some = len(self.by) < len(test.variables)
+        with self.block(f"def g(a{c}):"):
+            self.line(f"weights = {_dict(weights)}")
+            with self.block("def floats(by):"):
+                self.line(f"values = {function}({'a | by' if some else 'by'}{c})")
+                # Integers have no gradients.
+                floats = "{k: values[k] for k in weights}" if self.others else "values"
+                self.line(f"return {floats}, values")
+            if some:
+                self.line("by = " + _dict({k: f"a[{k!r}]" for k in self.by}))
+            by = "by" if some else "a"
+            one = len(self.by) == 1 and not self.shape(self.refs[self.by[0]])
+            for line in derivative(settings.derivative, by, self.by[0] if one else ""):
+                self.line(line)
+            self.line("return values | {f'grad({k})': x for k, x in gradients.items()}")
+
+    def transformed(self) -> str:
+        """The expression for the program with all transformations around it."""
+        settings = self.settings
+        made = "g" if self.by else "f"
+        if settings.checkpoint and not self.by:
+            policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
+            made = f"jax.checkpoint({made}, policy={policy})"
+        if settings.batch:
+            count = (
+                1 if self.inside else {"closure": 0, "argument": len(self.refs)}.get(self.how, 1)
+            )
+            axes = (*[self.axis] * count, 0 if settings.batch == "vmap_all" else None)
+            made = f"jax.vmap({made}, in_axes={axes}, out_axes={self.axis})"
+        if settings.compiled:
+            more = ", donate_argnums=(0,)" if settings.donate else ""
+            made = f"jax.jit({made}{more})"
+        return made
 
     def observing(self, expected: Mapping[str, object], *, dtypes: bool) -> None:
         """Executions of the program, and what they show."""
-        settings, test = self.settings, self.test
         self.line(f"expected = {expected}")
-        self.line('print("expected", expected)')
-        contents = contents_of(test)
-        arrays = _dict({name: _literal(each) for name, each in contents.items()})
-        closure = not self.inside and self.how == "closure"
-        if closure:
-            for name, each in self.refs.items():
-                self.line(f"{each} = jax.new_ref({_literal(contents[name])})")
-        with self.block(f"for n in range({COPIES if settings.batch else 2}):"):
-            self.line(f"a = {arrays}")
-            if settings.batch:
+        self.line("print('expected', expected)")
+        run = self.transformed()
+        if run not in ("f", "g"):
+            run = self.let("run", run, ())
+        if not self.literal:
+            given = _dict({name: self.copied(x) for name, x in self.given.items()})
+            self.constants_name = self.let("constants", given, ())
+        if self.place is not None:
+            contents = contents_of(self.test)
+            arrays = {name: self.copied(x, self.place) for name, x in contents.items()}
+            if self.closed:
+                self.create(arrays)
+            self.execution(run, arrays, str(self.place), dtypes=dtypes, again=False)
+        else:
+            self.several(run, dtypes=dtypes)
+        self.line("print('observed', observed)")
+        self.line("raise SystemExit(observed != expected)")
+
+    def several(self, run: str, *, dtypes: bool) -> None:
+        """Executions until one shows another outcome than the single one."""
+        arrays = {name: _literal(each) for name, each in contents_of(self.test).items()}
+        if self.closed:
+            self.create(arrays)
+        with self.block(f"for n in range({COPIES if self.settings.batch else 2}):"):
+            if self.settings.batch:
                 own = f"x + jnp.array((i - n) % {COPIES}, x.dtype) for i in range({COPIES})"
-                self.line(f"a = {{k: jnp.stack([{own}], {self.axis}) for k, x in a.items()}}")
-            if not self.literal:
-                self.line(f"c = {_dict(self.given)}")
-            if settings.batch == "vmap_all":
-                self.line(f"c = {{k: jnp.stack([x] * {COPIES}) for k, x in c.items()}}")
-            arguments = ["a"]
-            if closure:
+                own = f"jnp.stack([{own}], {self.axis})"
+                self.line(f"a = {_dict(arrays)}")
+                self.line(f"a = {{k: {own} for k, x in a.items()}}")
+                arrays = {name: f"a[{name!r}]" for name in arrays}
+            self.execution(run, arrays, "n", dtypes=dtypes, again=True)
+            with self.block("if observed != expected:"):
+                self.line("break")
+
+    def create(self, arrays: Mapping[str, str]) -> None:
+        """Create the references, each under its name."""
+        for name, each in self.refs.items():
+            self.line(f"{each} = jax.new_ref({arrays[name]})")
+
+    def execution(
+        self, run: str, arrays: Mapping[str, str], place: str, *, dtypes: bool, again: bool
+    ) -> None:
+        """One execution, with these contents, and what it shows.
+
+        Parameters
+        ----------
+        run : str
+        arrays : mapping of str to str
+            Initial contents by variable.
+        place : str
+            Of the copy that is looked at.
+        dtypes : bool
+        again : bool
+            This is the body of a loop over `n`.
+        """
+        settings = self.settings
+        arguments: tuple[str, ...] = ()
+        if self.inside:
+            arguments = (self.let("contents", _dict(arrays), ()),)
+        elif self.closed:
+            if again:
                 for name, each in self.refs.items():
-                    self.line(f"{each}[...] = a[{name!r}]")
-                arguments = []
-            elif not self.inside:
-                self.line("refs = {k: jax.new_ref(x) for k, x in a.items()}")
-                arguments = ["*refs.values()" if self.how == "argument" else "refs"]
-            given = ", ".join((*arguments, *([] if self.literal else ["c"])))
-            call = f"f({given})"
-            if settings.compiled in ("aot", "export"):
-                made = {
-                    "aot": f"f.lower({given}).compile()",
-                    "export": f"export.deserialize(export.export(f)({given}).serialize()).call",
-                }[settings.compiled]
-                self.line(f"f = f if n else {made}")
-            if not self.inside:
-                refs = {n: f"refs[{n!r}]" for n in self.refs} if not closure else self.refs
-                call = f"{call} | {_dict({n: self.final(each) for n, each in refs.items()})}"
-            self.line(f"found = {call}")
-            value = "np.asarray(found[k])"
-            if settings.batch:
-                value = f"np.take({value}, n, {self.axis})"
-            if dtypes:
-                value = f"(lambda x: f'{{x.dtype}} {{x.tolist()}}')({value})"
-            else:
-                value += ".tolist()"
-            self.line(f"observed = {{k: {value} for k in expected}}")
-            self.line("if observed != expected:")
-            self.line("    break")
-        self.lines += ['print("observed", observed)', "raise SystemExit(observed != expected)"]
+                    self.line(f"{each}[...] = {arrays[name]}")
+        elif self.how == "argument":
+            self.create(arrays)
+            arguments = tuple(self.refs.values())
+        else:
+            made = _dict({name: f"jax.new_ref({each})" for name, each in arrays.items()})
+            self.line(f"refs = {made}")
+            arguments = ("refs",)
+        given = ", ".join((*arguments, *([] if self.literal else [self.constants_name])))
+        if settings.compiled in ("aot", "export"):
+            text = {
+                "aot": f"{run}.lower({given}).compile()",
+                "export": f"export.deserialize(export.export({run})({given}).serialize()).call",
+            }[settings.compiled]
+            run = self.name("compiled")
+            self.line(f"{run} = {f'{run} if n else {text}' if again else text}")
+        call = f"{run}({given})"
+        if not self.inside:
+            named = self.how in ("argument", "closure")
+            refs = self.refs if named else {n: f"refs[{n!r}]" for n in self.refs}
+            call = f"{call} | {_dict({n: self.final(each) for n, each in refs.items()})}"
+        self.line(f"found = {call}")
+        value = "found[k]"
+        if settings.batch:
+            value += f"[..., {place}]" if self.axis else f"[{place}]"
+        shown = f"{value}.tolist()"
+        if dtypes:
+            shown = f"f'{{{value}.dtype}} {{{shown}}}'"
+        self.line(f"observed = {{k: {shown} for k in expected}}")
+
+    def copied(self, array: npt.NDArray[np.generic], place: int | None = None) -> str:
+        """An array for all copies: other contents but at that place, or the same for all."""
+        batch = self.settings.batch
+        if place is None:
+            return _literal(np.stack([array] * COPIES) if batch == "vmap_all" else array)
+        if not batch:
+            return _literal(array)
+        copies = [array + np.array((n - place) % COPIES, array.dtype) for n in range(COPIES)]
+        return _literal(np.stack(copies, self.axis))
 
 
 class _Values(dict[str, str]):
@@ -730,8 +825,10 @@ def _fed(run: Run, name: str) -> str:
     return f"{run.name} {name}"
 
 
-def _tuple(names: Sequence[str]) -> str:
-    return f"({', '.join(map(str, names))}{',' * (len(names) == 1)})"
+def _bundle(names: Sequence[str]) -> str:
+    """A value, or a tuple of another number of them."""
+    listed = ", ".join(map(str, names))
+    return listed if len(names) == 1 else f"({listed})"
 
 
 def _dict(items: Mapping[str, str]) -> str:

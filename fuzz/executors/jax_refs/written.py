@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PURE: Final = {
     "Neg": "-{0}",
@@ -12,8 +15,8 @@ PURE: Final = {
     "Mul": "{0} * {1}",
     "Maximum": "jnp.maximum({0}, {1})",
     "Minimum": "jnp.minimum({0}, {1})",
-    "Less": "jnp.less({0}, {1})",
-    "Equal": "jnp.equal({0}, {1})",
+    "Less": "{0} < {1}",
+    "Equal": "{0} == {1}",
     "Select": "jnp.where({0}, {1}, {2})",
     "ReluGrad": "jnp.where({1} > 0, {0}, jnp.zeros_like({0}))",
     "MatMul": 'jnp.matmul({0}, {1}, precision="highest")',
@@ -36,73 +39,62 @@ AROUND: Final = {
 }
 """Ways to call a function, by its name and that of the function with something around it."""
 
-UNITS: Final = """
-def directions(by):
-    for k, x in by.items():
-        for i in range(x.size):
-            unit = jnp.zeros(x.size, x.dtype).at[i].set(1).reshape(x.shape)
-            yield k, {**{m: jnp.zeros_like(each) for m, each in by.items()}, k: unit}
-
-
-def total(tangents):
-    return sum(jnp.sum(tangents[k] * w) for k, w in weights.items())
-
-
-def from_directions(along, by):
-    rows = {k: [] for k in by}
-    for k, unit in directions(by):
-        rows[k].append(jnp.asarray(total(along(unit)), by[k].dtype))
-    return {k: jnp.stack(rows[k]).reshape(x.shape) for k, x in by.items()}
-"""
-_HEAD: Final = """
-def differentiated(a, c, function=f):
-    def floats(by):
-        values = function(a | by, c)
-        return {k: values[k] for k in weights}, values
-
-    by = {k: a[k] for k in keys}
-"""
-_END: Final = """
-    return values | {keys[k]: g for k, g in gradients.items()}
-
-
-f = differentiated
-"""
+_WEIGHTED: Final = "sum(jnp.sum({0}[k] * w) for k, w in weights.items())"
+_ALL_UNITS: Final = (
+    "zeros = jax.tree.map(jnp.zeros_like, {by})",
+    "def along_unit(k, unit):",
+    "    tangents = along(zeros | {{k: unit.reshape({by}[k].shape)}})",
+    f"    return {_WEIGHTED.format('tangents')}",
+    "gradients = {{}}",
+    "for k, x in {by}.items():",
+    "    rows = [along_unit(k, unit) for unit in jnp.eye(x.size, dtype=x.dtype)]",
+    "    gradients[k] = jnp.stack(rows).reshape(x.shape).astype(x.dtype)",
+)
+_ONE_UNIT: Final = (
+    "tangents = along({{{one!r}: jnp.ones((), {by}[{one!r}].dtype)}})",
+    f"total = {_WEIGHTED.format('tangents')}",
+    "gradients = {{{one!r}: total.astype({by}[{one!r}].dtype)}}",
+)
 _WAYS: Final = {
-    "vjp": """
-    _, pull, values = jax.vjp(floats, by, has_aux=True)
-    (gradients,) = pull(jax.tree.map(jnp.asarray, weights))
-""",
-    "grad": """
-    def weighted(by):
-        found, values = floats(by)
-        return sum(jnp.sum(found[k] * w) for k, w in weights.items()), values
-
-    gradients, values = jax.grad(weighted, has_aux=True)(by)
-""",
-    "jvp": """
-    _, values = floats(by)
-    gradients = from_directions(
-        lambda unit: jax.jvp(floats, (by,), (unit,), has_aux=True)[1], by
-    )
-""",
-    "linearize": """
-    _, along, values = jax.linearize(floats, by, has_aux=True)
-    gradients = from_directions(along, by)
-""",
+    "vjp": (
+        "_, pull, values = jax.vjp(floats, {by}, has_aux=True)",
+        "(gradients,) = pull(jax.tree.map(jnp.asarray, weights))",
+    ),
+    "grad": (
+        "def weighted(by):",
+        "    found, values = floats(by)",
+        f"    return {_WEIGHTED.format('found')}, values",
+        "gradients, values = jax.grad(weighted, has_aux=True)({by})",
+    ),
+    "jvp": (
+        "_, values = floats({by})",
+        "along = lambda unit: jax.jvp(floats, ({by},), (unit,), has_aux=True)[1]",
+    ),
+    "linearize": ("_, along, values = jax.linearize(floats, {by}, has_aux=True)",),
     **{
-        way: f"""
-    rows, values = jax.{way}(floats, has_aux=True)(by)
-    gradients = {{k: jnp.zeros_like(x) for k, x in by.items()}}
-    for m, w in weights.items():
-        for k in by:
-            gradients[k] += jnp.tensordot(jnp.asarray(w), rows[m][k], w.ndim)
-"""
+        way: (
+            f"rows, values = jax.{way}(floats, has_aux=True)({{by}})",
+            "def total(k):",
+            "    return sum(jnp.tensordot(w, rows[m][k], w.ndim) for m, w in weights.items())",
+            "gradients = {{k: total(k).astype(x.dtype) for k, x in {by}.items()}}",
+        )
         for way in ("jacfwd", "jacrev")
     },
 }
-DERIVATIVES: Final = {
-    way: "".join(part.strip("\n") + "\n" for part in ("", _HEAD, text)) + _END.strip("\n")
-    for way, text in _WAYS.items()
-}
-"""The program with gradients, by the way to differentiate."""
+
+
+def derivative(way: str, by: str, one: str) -> Iterator[str]:
+    """Lines that compute `gradients` and `values`, of a function `floats`.
+
+    Parameters
+    ----------
+    way : str
+        One of JAX's ways to differentiate.
+    by : str
+        The dictionary of the arrays to differentiate by.
+    one : str
+        Its only key, if it has a single number, or "".
+    """
+    units = () if way not in ("jvp", "linearize") else _ONE_UNIT if one else _ALL_UNITS
+    for line in (*_WAYS[way], *units):
+        yield line.format(by=by, one=one)
