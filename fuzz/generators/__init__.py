@@ -38,6 +38,7 @@ from litmusfuzz.fuzz.generators import (
     loops,
     mixed,
     mutations,
+    programs,
     pure,
     queues,
     runs,
@@ -199,6 +200,15 @@ _TABLE: Final = (
         "gradients, takes and steps on accumulators; synchronous training with tokens in a queue",
         features=frozenset({"accumulators"}),
         ops=accumulators.NEEDED,
+    ),
+    Family(
+        "programs",
+        programs.generate,
+        "programs of one thread: nested control flow and calls, views; for traced systems",
+        weight=2.0,
+        # Nothing races: for executors of programs, which have gradients.
+        features=frozenset({"calls", "conditionals", "loops", "gradients"}),
+        ops=programs.NEEDED,
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

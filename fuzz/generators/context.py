@@ -27,6 +27,7 @@ from litmusfuzz.corpus.ops import (
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
     from litmusfuzz.corpus.model import Mutex, NestAttrs, Queue, Variable
     from litmusfuzz.corpus.ops import OpDef
@@ -187,8 +188,12 @@ class BodyGenerator:
 
     def effect(self, op: OpDef, after: tuple[str, ...]) -> str:
         """Append an op on variables, with the nodes that it needs; return its name."""
+        return self.effect_on(op, self.context.variables, after)
+
+    def effect_on(self, op: OpDef, among: Sequence[Variable], after: tuple[str, ...]) -> str:
+        """Append an op on one or more of these variables, which are of one type."""
         rng, context = self.rng, self.context
-        resources = tuple(v.name for v in rng.sample(context.variables, len(op.roles)))
+        resources = tuple(v.name for v in rng.sample(among, len(op.roles)))
         target = next(v for v in context.variables if v.name == resources[0])
         attrs, touched = attributes(rng, op, target)
         kind = TensorType(context.dtype, touched)
