@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NEEDED: Final = frozenset({"ReadVariableOp", "AddV2", "Identity", "Less", "Call", "If", "While"})
 """Ops that every test needs, or may."""
 _SHAPES: Final = ((), (1,), (2,), (2,), (3,), (3, 2), (2, 16))
-_MOST: Final = 36
+_MOST: Final = 20
 """Executions of ops on variables, about, at most."""
 _DEPTH: Final = 3
 _TRIES: Final = 8

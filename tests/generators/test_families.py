@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -12,14 +14,16 @@ import pytest
 from helpers import share_of
 from hypothesis import HealthCheck, find, given, settings
 
+from litmusfuzz.corpus.model import FEATURES, bodies
 from litmusfuzz.corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.generators import FAMILIES, dag, generate
+from litmusfuzz.fuzz.generators import FAMILIES, dag, families_for, generate
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
-from litmusfuzz.oracles import reference
+from litmusfuzz.oracles import reference, sequential
 from litmusfuzz.oracles.bounds import count_all, largest_magnitude
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.explorer import allowed_outcomes
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 
 MANY = 100
 STRUCTURED = tuple(n for n in FAMILIES if n not in ("dag", "clusterable", "sparse", "dense"))
+NESTS = ("If", "While", "Call")
 FEATURE = {
     "sections": "critical sections",
     "queues": "queues",
@@ -96,7 +101,7 @@ def test_no_value_grows_beyond_its_bound(family: str) -> None:
                     assert max(map(abs, whole), default=0) <= bound
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"programs"}))
 def test_most_tests_race_and_show_it(family: str) -> None:
     """They have more than one outcome."""
     several = sum(len(found.witnesses) > 1 for found in allowed(family))
@@ -305,6 +310,30 @@ def test_dense_has_ops_on_whole_variables_only() -> None:
         assert 1 < len(test.effects) <= 6
         assert not any(node.definition.sparse for node in test.effects)
         assert not test.features
+
+
+def test_a_program_has_the_outcome_of_program_order_alone() -> None:
+    """Its edges order all effects, under the loosest model as well."""
+    for test, found in zip(generated("programs"), allowed("programs"), strict=True):
+        assert set(found.witnesses) == {sequential.outcome(test)}
+
+
+def test_programs_nest_everything_and_are_for_executors_of_programs() -> None:
+    inner = Counter(
+        (node.op, each.op)
+        for test in generated("programs")
+        for node in test.nodes
+        for _, body in bodies(node)
+        for each in body.nodes
+    )
+    assert {pair for pair in inner if inner[pair] > 2} >= set(product(NESTS, repeat=2))
+    support = JaxRefsExecutor.support
+    assert "programs" in families_for(support)
+    assert "programs" not in families_for(replace(support, features=FEATURES - {"gradients"}))
+    with_gradients = sum(
+        "gradients" in generate("programs", 3, index, support).features for index in range(40)
+    )
+    assert with_gradients >= 3
 
 
 def test_campaigns_generate_dense_only_if_it_is_named() -> None:
