@@ -30,7 +30,7 @@ from litmusfuzz.oracles.events import (
     parts_of,
     unfold,
 )
-from litmusfuzz.oracles.model import RFC, Axiom
+from litmusfuzz.oracles.model import EXECUTOR, RFC, Axiom
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def has_small_values(
     as_written = Axiom.ONE_CLUSTER not in model.axioms
     if as_written and model.axioms >= RFC.axioms and any(each is test for each in _SMALL):
         return True
-    unfolding = unfolding or unfold(test, model)
+    # The bound looks at no order, and holds whether an update is one event or two: that of the
+    # model of executors is the one that the campaign needs next.
+    unfolding = unfolding or unfold(test, EXECUTOR if model is RFC else model)
     small = largest_magnitude(test, unfolding, MAX_MAGNITUDE) < MAX_MAGNITUDE
     if small and model is RFC:
         _SMALL.append(test)
@@ -104,7 +106,10 @@ def largest_magnitude(
     values = [0] * len(unfolding.tokens)
     _bound_values(test, unfolding, memory, values, range(len(values)))
     changing = _changing(unfolding)
-    for _ in range(len(storing) + 1):
+    # An update of two variables counts as two also where it is one event: the bound is then the
+    # same under all models.
+    stores = sum(len(e.variables) if e.access is Access.UPDATE else 1 for e in storing)
+    for _ in range(stores + 1):
         largest = max(largest, *values, 0)
         if limit is not None and largest >= limit:
             break

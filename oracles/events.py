@@ -25,6 +25,7 @@ semantics.md, sections 2 and 3.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
@@ -485,6 +486,12 @@ def has_window(test: LitmusTest, loop: Node, model: Model) -> bool:
     return Axiom.PARALLEL_ITERATIONS in model.axioms and not test.spans_devices(loop)
 
 
+MAX_REMEMBERED: Final = 1 << 14
+"""Parts of an unfolding that is remembered, at most."""
+_RECENT: Final[deque[tuple[LitmusTest, frozenset[Axiom], Unfolding]]] = deque(maxlen=64)
+"""Unfoldings of the loosest strictness, the newest last: as many as wait in a campaign's queues."""
+
+
 def unfold(
     test: LitmusTest, model: Model, strictness: Mapping[str, Strictness] | None = None
 ) -> Unfolding:
@@ -492,6 +499,7 @@ def unfold(
 
     Pure nodes have no events, but carry order from their inputs to their outputs.
     Loops are unrolled to their bounds; events of iterations not reached are dead.
+    The last small unfoldings are remembered: a generator asks first, and then each oracle.
 
     Parameters
     ----------
@@ -512,12 +520,25 @@ def unfold(
     semantics.md, section 2 (the column "events") and section 3; RFC, rules 1
     to 4 and "Resource Update Operations".
     """
+    if strictness:
+        return _unfolded(test, model, strictness)
+    for known, axioms, unfolding in tuple(_RECENT):  # other threads may unfold, too
+        if known is test and axioms == model.axioms:
+            return unfolding
+    unfolding = _unfolded(test, model, {})
+    if unfolding.parts <= MAX_REMEMBERED:
+        _RECENT.append((test, model.axioms, unfolding))
+    return unfolding
+
+
+def _unfolded(test: LitmusTest, model: Model, strictness: Mapping[str, Strictness]) -> Unfolding:
+    """As `unfold`, always anew."""
     if test.clusters and FRONT_ENDS & model.axioms:
         name = test.clusters[0].name
         raise NoProgramOrder(f"clusters.{name}: no program has clusters (model {model.name})")
     if Axiom.ONE_CLUSTER in model.axioms:
         test = as_clusters(test)
-    unfolder = _Unfolder(test, model, strictness or {})
+    unfolder = _Unfolder(test, model, strictness)
     ended: dict[str, int] = {}  # by run: the token that is ready when the run is done
     keys: dict[str, int] = {}
     run_of: dict[str, int] = {}

@@ -19,7 +19,6 @@ from litmusfuzz.corpus.model.graph import (
     bodies,
     captures_of,
     clusters_of,
-    handles_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, FreshNames, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import (
@@ -36,6 +35,7 @@ from litmusfuzz.corpus.model.test import FEATURES, LitmusTest
 from litmusfuzz.corpus.model.traversal import (
     Level,
     all_nodes,
+    handles_of,
     levels,
     map_bodies,
     map_levels,

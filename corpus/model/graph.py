@@ -11,7 +11,6 @@ from litmusfuzz.corpus.ops import (
     COMPUTED,
     OPS,
     Attrs,
-    HandleAttrs,
     OpDef,
     RowsAttrs,
     SectionAttrs,
@@ -193,13 +192,14 @@ class Graph:
 
 def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
     """The bodies of a node, each with the name of its field."""
-    if isinstance(node.attrs, BranchAttrs):
-        return ("then", node.attrs.then), ("else", node.attrs.orelse)
-    if isinstance(node.attrs, LoopAttrs):
-        return ("condition", node.attrs.condition), ("body", node.attrs.body)
-    if isinstance(node.attrs, CallAttrs):
-        return (("body", node.attrs.body),)
-    return ()
+    attrs = node.attrs
+    if not isinstance(attrs, NestAttrs):  # most nodes; this is asked often
+        return ()
+    if isinstance(attrs, BranchAttrs):
+        return ("then", attrs.then), ("else", attrs.orelse)
+    if isinstance(attrs, LoopAttrs):
+        return ("condition", attrs.condition), ("body", attrs.body)
+    return (("body", attrs.body),)
 
 
 def captures_of(node: Node) -> tuple[tuple[str, str], ...]:
@@ -211,40 +211,3 @@ def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Clu
     """Clusters whose members are among these nodes, which are all nodes of one level."""
     names = {node.name for node in nodes}
     return tuple(cluster for cluster in clusters if cluster.members[0] in names)
-
-
-def handles_of(graphs: Iterable[Graph]) -> dict[str, frozenset[str]]:
-    """The variables that each value which is a handle may stand for, by the value's name.
-
-    Of a value that a conditional chooses, those of both branches; of a carried value, those of
-    all iterations. The graphs need not be well-formed.
-    """
-    found: dict[str, frozenset[str]] = {}
-    flows: list[tuple[str, str]] = []  # from a value to another one that is the same handle
-    stack = [node for graph in graphs for node in graph.nodes]
-    while stack:
-        node = stack.pop()
-        if isinstance(node.attrs, HandleAttrs):
-            found[node.name] = frozenset((node.attrs.variable,))
-        elif node.op == "Identity":
-            flows += ((source, node.name) for source in node.inputs)
-        flows += ((outer, inner) for inner, outer in captures_of(node))
-        outside = tuple(f"{node.name}.{result}" for result in node.results)
-        if isinstance(node.attrs, LoopAttrs):
-            carried = node.attrs.carried
-            flows += zip(node.inputs, carried, strict=False)
-            flows += zip(node.attrs.body.results, carried, strict=False)
-            flows += zip(carried, outside, strict=False)
-        else:
-            for _, body in bodies(node):
-                flows += zip(body.results, outside, strict=False)
-        stack += (each for _, body in bodies(node) for each in body.nodes)
-    changed = bool(found)
-    while changed:
-        changed = False
-        for source, target in flows:
-            more = found.get(source, frozenset()) - found.get(target, frozenset())
-            if more:
-                found[target] = found.get(target, frozenset()) | more
-                changed = True
-    return found

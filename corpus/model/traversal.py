@@ -13,6 +13,7 @@ from litmusfuzz.corpus.model.graph import (
     LoopAttrs,
     NestAttrs,
     bodies,
+    captures_of,
 )
 from litmusfuzz.corpus.model.names import after_dot
 from litmusfuzz.corpus.ops import HandleAttrs, SectionAttrs
@@ -39,6 +40,45 @@ def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
         for _, body in bodies(node):
             yield from all_nodes(body.nodes)
+
+
+def handles_of(graphs: Iterable[Graph]) -> dict[str, frozenset[str]]:
+    """The variables that each value which is a handle may stand for, by the value's name.
+
+    Of a value that a conditional chooses, those of both branches; of a carried value, those of
+    all iterations. The graphs need not be well-formed.
+    """
+    nodes = [node for graph in graphs for node in all_nodes(graph.nodes)]
+    found = {
+        node.name: frozenset((node.attrs.variable,))
+        for node in nodes
+        if isinstance(node.attrs, HandleAttrs)
+    }
+    if not found:  # most tests
+        return found
+    flows: list[tuple[str, str]] = []  # from a value to another one that is the same handle
+    for node in nodes:
+        if node.op == "Identity":
+            flows += ((source, node.name) for source in node.inputs)
+        flows += ((outer, inner) for inner, outer in captures_of(node))
+        outside = tuple(f"{node.name}.{result}" for result in node.results)
+        if isinstance(node.attrs, LoopAttrs):
+            carried = node.attrs.carried
+            flows += zip(node.inputs, carried, strict=False)
+            flows += zip(node.attrs.body.results, carried, strict=False)
+            flows += zip(carried, outside, strict=False)
+        else:
+            for _, body in bodies(node):
+                flows += zip(body.results, outside, strict=False)
+    changed = True
+    while changed:
+        changed = False
+        for source, target in flows:
+            more = found.get(source, frozenset()) - found.get(target, frozenset())
+            if more:
+                found[target] = found.get(target, frozenset()) | more
+                changed = True
+    return found
 
 
 def levels(graph: Graph) -> Iterator[Level]:

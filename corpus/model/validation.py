@@ -21,12 +21,11 @@ from litmusfuzz.corpus.model.graph import (
     LoopAttrs,
     NestAttrs,
     captures_of,
-    handles_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import nesting, path_between, pruned, steps
 from litmusfuzz.corpus.model.resources import Accumulator, Queue, Variable
-from litmusfuzz.corpus.model.traversal import all_nodes, levels
+from litmusfuzz.corpus.model.traversal import all_nodes, handles_of, levels
 from litmusfuzz.corpus.ops import (
     BOOL,
     FLOATS,

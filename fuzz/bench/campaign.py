@@ -165,6 +165,7 @@ def one_round(scope: Scope, seed: int) -> Round:
 
         own_s = noted_at = 0.0
         processors_s: dict[int, float] = {}
+        processes: dict[int, psutil.Process] = {}
 
         def log(event: Event) -> None:
             nonlocal own_s, noted_at
@@ -174,7 +175,7 @@ def one_round(scope: Scope, seed: int) -> Round:
             elif isinstance(event, ShardEnded) or time.monotonic() - noted_at > NOTED_EVERY_S:
                 noted_at = time.monotonic()
                 for slot in campaign.slots:
-                    _note_processor_time(slot, processors_s)
+                    _note_processor_time(slot, processes, processors_s)
             store.append(1, event)
             events.append(event)
 
@@ -228,12 +229,16 @@ def one_round(scope: Scope, seed: int) -> Round:
     )
 
 
-def _note_processor_time(slot: Slot, processors_s: dict[int, float]) -> None:
+def _note_processor_time(
+    slot: Slot, processes: dict[int, psutil.Process], processors_s: dict[int, float]
+) -> None:
     """Note the processor time so far of a worker's process, by its ID."""
-    if slot.worker.pid is not None and not slot.canary:
+    pid = slot.worker.pid
+    if pid is not None and not slot.canary:
         with suppress(psutil.NoSuchProcess):
-            times = psutil.Process(slot.worker.pid).cpu_times()
-            processors_s[slot.worker.pid] = times.user + times.system
+            process = processes.get(pid) or processes.setdefault(pid, psutil.Process(pid))
+            times = process.cpu_times()
+            processors_s[pid] = times.user + times.system
 
 
 def _elapsed_s(events: Sequence[Event]) -> float:

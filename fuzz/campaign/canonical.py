@@ -109,7 +109,7 @@ def form(
 def ordered(test: LitmusTest, model: Model = RFC) -> LitmusTest:
     """The test with its nodes in the order of the canonical form; names and values stay."""
     graph_of_test = _ColouredGraph(test, model)
-    return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).in_order()
+    return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).in_order().build()
 
 
 def reordered(test: LitmusTest, model: Model, seed: int) -> LitmusTest:
@@ -118,6 +118,11 @@ def reordered(test: LitmusTest, model: Model, seed: int) -> LitmusTest:
     Nodes still come after those that they need. Each linear extension has a chance, though not the
     same one.
     """
+    return reordered_parts(test, model, seed).build()
+
+
+def reordered_parts(test: LitmusTest, model: Model, seed: int) -> Rewriter:
+    """The parts of a test in a random order, as `reordered`, unchecked."""
     graph_of_test = _ColouredGraph(test, model)
     ranks = list(range(len(graph_of_test.colours)))
     random.Random(f"order/{seed}").shuffle(ranks)
@@ -645,12 +650,12 @@ class _RewrittenTest:
         assert len(rewriter.client) == len(old.client), graph_of_test.test.name
         return normalized(rewriter.build(), "canonical", kept)
 
-    def in_order(self) -> LitmusTest:
-        """The test with the nodes of each level sorted; names and values stay."""
+    def in_order(self) -> Rewriter:
+        """The parts of the test with the nodes of each level sorted; names and values stay."""
         self.value = {}
         old = self.graph_of_test.rewriter
         graphs = (Graph(graph.name, self._level(graph.nodes)) for graph in old.graphs)
-        return replace(old, graphs=tuple(graphs)).build()
+        return replace(old, graphs=tuple(graphs))
 
     def _place(self, run: str, name: str) -> tuple[int, int]:
         return self.rank["run", run], self.rank["value", name]

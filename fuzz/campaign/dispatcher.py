@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -281,7 +282,13 @@ def support_of(
     rare = damaging_ops - deadly_ops if number % DAMAGING_EVERY else frozenset()
     if (number + family) % DEADLY_EVERY:  # the first test of each family would be many
         rare |= deadly_ops
-    return replace(support, ops=support.ops - rare) if rare else support
+    return _without(support, rare) if rare else support
+
+
+@cache
+def _without(support: Support, ops: frozenset[str]) -> Support:
+    """The support less these ops; a campaign has few such sets, and asks for each test."""
+    return replace(support, ops=support.ops - ops)
 
 
 class Dispatcher:

@@ -63,7 +63,10 @@ class Naming:
         MalformedTest
             If two parts have one name.
         """
-        rewriter = Rewriter.of(test)
+        return self.of_parts(Rewriter.of(test)).build()
+
+    def of_parts(self, rewriter: Rewriter) -> Rewriter:
+        """The parts of a test under these names, unchecked."""
         names = {**self.nodes, **self.resources}
         for node in rewriter.nodes:
             for result in node.results:
@@ -112,7 +115,7 @@ class Naming:
                 for c in rewriter.clusters
             ),
             observe=tuple((run(name), new(key)) for name, key in rewriter.observe),
-        ).build()
+        )
 
 
 def canonical_names(test: LitmusTest, kept: Collection[str] = ()) -> Naming:
@@ -194,17 +197,26 @@ def permuted(test: LitmusTest, seed: int) -> LitmusTest:
     The names stay those of the test, so that a defect that needs a certain name keeps its chance.
     Every relative order of the names is equally likely. The order of the file stays.
     """
+    return permuted_parts(Rewriter.of(test), seed).build()
+
+
+def permuted_parts(rewriter: Rewriter, seed: int) -> Rewriter:
+    """The parts of a test under permuted names, as `permuted`, unchecked."""
     rng = random.Random(f"names/{seed}")
 
     def shuffled(names: Iterable[str]) -> dict[str, str]:
         old = list(names)
         return dict(zip(old, rng.sample(old, len(old)), strict=True))
 
-    nodes = shuffled(node.name for node in test.nodes)
+    nodes = shuffled(node.name for node in rewriter.nodes)
     resources = (
         shuffled(each.name for each in kind)
-        for kind in (test.variables, test.mutexes, test.queues, test.accumulators)
+        for kind in (
+            rewriter.variables,
+            rewriter.mutexes,
+            rewriter.queues,
+            rewriter.accumulators,
+        )
     )
-    return Naming(nodes=nodes, resources={k: v for kind in resources for k, v in kind.items()}).of(
-        test
-    )
+    naming = Naming(nodes=nodes, resources={k: v for kind in resources for k, v in kind.items()})
+    return naming.of_parts(rewriter)

@@ -7,6 +7,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.oracles import reference
 from litmusfuzz.oracles.bounds import count_all, count_races, largest_magnitude
+from litmusfuzz.oracles.events import Strictness, unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
 from litmusfuzz.oracles.paths import LongPaths
@@ -98,3 +99,31 @@ def test_a_bound_need_not_be_exact_beyond_its_limit() -> None:
     for limit in (1, 20, exact):
         assert limit <= largest_magnitude(test, limit=limit) <= exact
     assert largest_magnitude(test, limit=20) < exact
+
+
+def test_the_bound_holds_where_every_update_is_read_and_written_apart() -> None:
+    """It is computed on the events of `executor`: `rfc` has more orders, and the same values."""
+    texts = (
+        "X=9 || X+=7 || X+=5",
+        "X=3; r0=X; Y=r0 || r1=Y; X+=r1 || r2=X; Y+=r2",
+        "X=2; r0=X; X+=r0 || r1=X; X+=r1",
+    )
+    for text in texts:
+        test = litmus(text)
+        bound = largest_magnitude(test, unfold(test, EXECUTOR))
+        shown = {
+            abs(value)
+            for outcome in reference.allowed_outcomes(test, RFC).witnesses
+            for _, row in outcome.values
+            for value in (row if isinstance(row, tuple) else (row,))
+        }
+        assert max(shown) <= bound, text
+
+
+def test_an_unfolding_is_remembered_for_its_own_test_and_model_only() -> None:
+    test, equal = litmus("X=1 || X+=2"), litmus("X=1 || X+=2")
+    first = unfold(test, RFC)
+    assert unfold(test, RFC) is first
+    assert unfold(equal, RFC) is not first
+    assert unfold(test, EXECUTOR).axioms != first.axioms
+    assert unfold(test, RFC, {"": Strictness()}) is not first
