@@ -14,7 +14,7 @@ from litmusfuzz.fuzz.executors.jax_refs.refusals import REFUSALS
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused
 from litmusfuzz.fuzz.executors.setting_types import Flag, Number, OneOf
-from litmusfuzz.fuzz.executors.traced.failures import sorted_failures
+from litmusfuzz.fuzz.executors.traced.failures import Refusal, sorted_failures
 from litmusfuzz.fuzz.executors.traced.prepared import PreparedProgram
 from litmusfuzz.fuzz.executors.traced.walk import FEATURES
 from litmusfuzz.fuzz.support import Support
@@ -69,7 +69,10 @@ class JaxRefsExecutor:
         ("JAX_*", "TF_CPP_*"),
     )
     setting_types: ClassVar[Mapping[str, SettingType]] = MappingProxyType(
-        {setting: _type_of(values) for setting, values in space.SPACE.values.items()}
+        {
+            **{setting: _type_of(values) for setting, values in space.SPACE.values.items()},
+            "forbidden": OneOf(("", *space.FORBIDDEN)),
+        }
     )
     space: ClassVar[ConfigurationSpace] = space.SPACE
 
@@ -129,10 +132,16 @@ class JaxRefsExecutor:
         """The program of a test that the executor takes."""
         import jax
 
+        refusals: Sequence[Refusal] = REFUSALS
+        if settings.forbidden:
+            # However JAX refuses what is forbidden, it is no failure.
+            rule = f"forbidden: {space.FORBIDDEN[settings.forbidden]}"
+            refusals = (*REFUSALS, Refusal("", rule))
+
         @contextmanager
         def guarded() -> Iterator[None]:
             with ExitStack() as stack:
-                stack.enter_context(sorted_failures("jax", REFUSALS))
+                stack.enter_context(sorted_failures("jax", refusals))
                 stack.enter_context(jax.enable_x64(settings.x64))
                 yield
 

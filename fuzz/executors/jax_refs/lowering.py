@@ -20,7 +20,9 @@ import numpy as np
 from jax import lax
 
 from litmusfuzz.corpus.ops import MomentumAttrs
+from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES
 from litmusfuzz.fuzz.executors.traced.inputs import distinct, rows_of, slice_of
+from litmusfuzz.fuzz.executors.traced.walk import Aliases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -234,17 +236,33 @@ class Lowering:
 
     # --- control flow -----------------------------------------------------------------------
 
-    def _called(self, code: BodyCode) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A body as a function, and its references as its last arguments, if it takes any so."""
-        if self.settings.bodies == "closure" or not code.references:
+    def _called(
+        self, code: BodyCode, passed: Mapping[str, Ref]
+    ) -> tuple[Callable[..., Any], tuple[Ref, ...]]:
+        """A body as a function, and the references that are its last arguments.
+
+        Parameters
+        ----------
+        code : BodyCode
+        passed : mapping of str to reference
+            The references that it takes as arguments, if it takes any so.
+        """
+        forbidden = self.settings.forbidden
+        if not passed or (self.settings.bodies == "closure" and forbidden not in ALIASES):
             return (lambda *given: code.run(given, code.references)), ()
-        names = tuple(code.references)
+        names = tuple(passed)
+        operands = tuple(passed.values()) * (2 if forbidden == "twice" else 1)
 
         def function(*given: Any) -> Any:
-            own = dict(zip(names, given[len(given) - len(names) :], strict=True))
-            return code.run(given[: len(given) - len(names)], own)
+            values, taken = _divided(given, len(operands))
+            own = dict(zip(names, taken, strict=False))
+            if forbidden == "twice":
+                own = Aliases(own, dict(zip(names, taken[len(names) :], strict=True)))
+            elif forbidden == "closure":
+                own = Aliases(own, passed)
+            return code.run(values, own)
 
-        return function, tuple(code.references.values())
+        return function, operands
 
     def branch(
         self, predicate: Array, then: BodyCode, orelse: BodyCode, captured: Sequence[Array]
@@ -253,20 +271,11 @@ class Lowering:
         if self.settings.conditionals == "python" and _is_known(predicate):
             code = then if bool(_first_lane(predicate)) else orelse
             return code.run(captured, code.references)
-        if self.settings.bodies == "closure":
-            taken, other = self._called(then)[0], self._called(orelse)[0]
-            operands: tuple[Any, ...] = tuple(captured)
-        else:  # both take the references of both
-            shared = {**then.references, **orelse.references}
-            names = tuple(shared)
-            taken, other = (
-                lambda *given, code=code: code.run(
-                    given[: len(captured)],
-                    dict(zip(names, given[len(captured) :], strict=True)),
-                )
-                for code in (then, orelse)
-            )
-            operands = (*captured, *shared.values())
+        # Both take the references of both.
+        shared = {**then.references, **orelse.references}
+        taken, _ = self._called(then, shared)
+        other, references = self._called(orelse, shared)
+        operands = (*captured, *references)
         chosen = _first_lane(predicate)
         results: tuple[Array, ...]
         if self.settings.conditionals == "switch":
@@ -383,8 +392,9 @@ class Lowering:
         """Call a function: inlined, in a `jit`, or with a transformation around it."""
         del node
         how = self.settings.calls
-        function, references = self._called(code)
-        if how != "inline" and (how == "jit" or not code.references):
+        function, references = self._called(code, code.references)
+        pure = not code.references or self.settings.forbidden == "checkpoint"
+        if how != "inline" and (how == "jit" or pure):
             function = _AROUND[how](function)
         results: tuple[Array, ...] = function(*given, *references)
         return results
@@ -417,6 +427,11 @@ _AROUND: Mapping[str, Callable[..., Callable[..., Any]]] = {
     "custom_jvp": _custom_jvp,
     "custom_vjp": _custom_vjp,
 }
+
+
+def _divided(given: tuple[Any, ...], count: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """All but the last `count` of them, and these."""
+    return given[: len(given) - count], given[len(given) - count :]
 
 
 def _is_known(predicate: Array) -> bool:

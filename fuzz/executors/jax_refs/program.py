@@ -100,6 +100,8 @@ class Program:
         return self._refs
 
     def _final(self, ref: Ref) -> Array:
+        if self.settings.forbidden == "freeze":
+            jax.ref.freeze(ref)
         if self.settings.final == "freeze" and self.settings.references != "closure":
             return jax.ref.freeze(ref)
         return ref[...]

@@ -18,7 +18,7 @@ import numpy as np
 from litmusfuzz.corpus.ops import MomentumAttrs
 from litmusfuzz.corpus.outcome import TORN
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
-from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, PIECE
+from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES, COPIES, PIECE
 from litmusfuzz.fuzz.executors.jax_refs.written import AROUND, COMBINE, PURE, derivative
 from litmusfuzz.fuzz.executors.traced.inputs import (
     array_of,
@@ -31,7 +31,7 @@ from litmusfuzz.fuzz.executors.traced.inputs import (
     rows_of,
     slice_of,
 )
-from litmusfuzz.fuzz.executors.traced.walk import Walk
+from litmusfuzz.fuzz.executors.traced.walk import Aliases, Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -349,13 +349,27 @@ class _System(_Lines):
         self, like: str, code: BodyCode, given: Sequence[str], refs: Mapping[str, str], sight: int
     ) -> str:
         """A body as a function of values, then of references."""
-        names = tuple(refs)
+        forbidden = self.settings.forbidden
 
         def body(own: list[str]) -> Sequence[str]:
-            inner = {**code.references, **dict(zip(names, own[len(given) :], strict=True))}
+            taken = own[len(given) :]
+            inner = {**code.references, **dict(zip(refs, taken, strict=False))}
+            if refs and forbidden == "twice":
+                inner = Aliases(inner, dict(zip(refs, taken[len(refs) :], strict=True)))
+            elif refs and forbidden == "closure":
+                inner = Aliases(inner, refs)
             return code.run(own[: len(given)], inner)
 
-        return self.function(like, (*given, *refs.values()), body, sight)
+        return self.function(like, (*given, *self.passed(refs)), body, sight)
+
+    def passed(self, refs: Mapping[str, str]) -> tuple[str, ...]:
+        """References as arguments of a body."""
+        return tuple(refs.values()) * (2 if self.settings.forbidden == "twice" else 1)
+
+    @property
+    def arguments(self) -> bool:
+        """True if bodies get references as arguments."""
+        return self.settings.bodies == "argument" or self.settings.forbidden in ALIASES
 
     def _results(self, like: Sequence[str], shapes: Sequence[Shape], text: str) -> tuple[str, ...]:
         names = tuple(self.name(each, shape) for each, shape in zip(like, shapes, strict=True))
@@ -372,7 +386,7 @@ class _System(_Lines):
         if known and self.sight == _EAGER:
             return self._if(self.first_lane(predicate), then, orelse, captured)
         shared = {**then.references, **orelse.references}
-        taken_refs = shared if self.settings.bodies == "argument" else {}
+        taken_refs = shared if self.arguments else {}
         shapes: list[Shape] = []
 
         def noting(code: BodyCode) -> BodyCode:
@@ -389,11 +403,11 @@ class _System(_Lines):
             )
             for like, code in (("then", then), ("orelse", orelse))
         )
-        operands = "".join(f", {each}" for each in (*captured, *taken_refs.values()))
+        operands = "".join(f", {each}" for each in (*captured, *self.passed(taken_refs)))
         chosen = self.first_lane(predicate)
         text = self._chosen(chosen, taken, other, operands)
         if known and self.sight == _MAYBE:
-            here = ", ".join(map(str, (*captured, *taken_refs.values())))
+            here = ", ".join(map(str, (*captured, *self.passed(taken_refs))))
             text = f"{text} if {_traced(chosen)} else ({taken} if {chosen} else {other})({here})"
         return self._results(["y"] * len(shapes), shapes, text)
 
@@ -493,8 +507,8 @@ class _System(_Lines):
 
     def call(self, node: Node, code: BodyCode, given: Sequence[str]) -> tuple[str, ...]:
         how = self.settings.calls
-        argument = self.settings.bodies == "argument"
-        if how == "inline" or (how != "jit" and code.references):
+        impure = code.references and self.settings.forbidden != "checkpoint"
+        if how == "inline" or (how != "jit" and impure):
             return code.run(given, code.references)
         shapes: list[Shape] = []
 
@@ -504,13 +518,13 @@ class _System(_Lines):
             return found
 
         noted = type(code)(run, code.references, writes=code.writes)
-        refs = dict(code.references) if argument else {}
+        refs = dict(code.references) if self.arguments else {}
         sight = _TRACED if how == "jit" else _MAYBE
         name = self._called(node.name, noted, given, refs, sight)
         around = self.name(name)
         for line in AROUND[how]:
             self.line(line.format(name, around))
-        operands = ", ".join(map(str, (*given, *refs.values())))
+        operands = ", ".join(map(str, (*given, *self.passed(refs))))
         return self._results(["y"] * len(shapes), shapes, f"{around}({operands})")
 
 
@@ -608,6 +622,8 @@ class _Script(_System):
             self.line(f"return {_dict(found)}")
 
     def final(self, reference: str) -> str:
+        if self.settings.forbidden == "freeze":
+            return f"(jax.ref.freeze({reference}), {reference}[...])[1]"
         if self.settings.final == "freeze" and self.settings.references != "closure":
             return f"jax.ref.freeze({reference})"
         return f"{reference}[...]"

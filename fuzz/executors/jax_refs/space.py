@@ -47,6 +47,17 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
 GUARANTEES: Final = "sequential"
 """The memory model of all configurations."""
 
+FORBIDDEN: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "twice": "one reference is passed as two arguments",
+        "closure": "one reference is an argument, and closed over too",
+        "freeze": "a reference is read after it was frozen",
+        "checkpoint": "jax.checkpoint of a function that is impure",
+    }
+)
+"""What JAX's page on references forbids, by the name of it in `Settings.forbidden`."""
+ALIASES: Final = ("twice", "closure")
+"""Those in which the bodies of conditionals and calls have each reference in two ways."""
 PIECE: Final = 3
 """Nodes of a piece of a run that has a `jit` of its own."""
 COPIES: Final = 3
@@ -102,6 +113,8 @@ class Settings:
         Donate the arrays that the program takes.
     x64 : bool
         `jax_enable_x64`.
+    forbidden : str
+        What of `FORBIDDEN` the program does, or "". It is no setting of the space.
     """
 
     compiled: str = ""
@@ -123,6 +136,7 @@ class Settings:
     checkpoint: str = ""
     donate: bool = False
     x64: bool = True
+    forbidden: str = ""
 
     @classmethod
     def of(cls, config: Config) -> Settings:
@@ -170,7 +184,7 @@ SPACE: Final = ConfigurationSpace(
     ),
     plain_words="in eager JAX",
 )
-assert SPACE.plain == asdict(Settings()), "the plain point is that of the defaults"
+assert {**SPACE.plain, "forbidden": ""} == asdict(Settings()), "the defaults are plain"
 
 _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
     {
@@ -198,6 +212,20 @@ _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
         },
         "jvp": {"compiled": "jit", "loops": "scan", "derivative": "jvp"},
         "x32": {"compiled": "jit", "x64": False},
+        "forbidden_twice": {"conditionals": "cond", "calls": "jit", "forbidden": "twice"},
+        "forbidden_closure": {
+            "compiled": "jit",
+            "loops": "scan",
+            "calls": "jit",
+            "forbidden": "closure",
+        },
+        "forbidden_freeze": {"compiled": "jit", "references": "inside", "forbidden": "freeze"},
+        "forbidden_checkpoint": {
+            "references": "inside",
+            "calls": "checkpoint",
+            "writes": "linked",
+            "forbidden": "checkpoint",
+        },
     }
 )
 

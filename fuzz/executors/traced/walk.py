@@ -7,6 +7,7 @@ does is what the system compiles.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -15,7 +16,7 @@ from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, Kind
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from litmusfuzz.corpus.model import Body, LitmusTest, Node
 
@@ -31,8 +32,25 @@ Value = Any
 Reference = Any
 Values = dict[str, Value]
 """Values by their names. A handle is None: which variable it stands for is known beforehand."""
-References = dict[str, Reference]
+References = Mapping[str, Reference]
 """References by the names of their variables."""
+
+
+class Aliases(dict[str, Reference]):
+    """References that a body has in two ways; a look-up takes one way and the other in turn.
+
+    Parameters
+    ----------
+    one, other : References
+    """
+
+    def __init__(self, one: References, other: References) -> None:
+        super().__init__(one)
+        self._next, self._following = one, other
+
+    def __getitem__(self, name: str) -> Reference:
+        self._next, self._following = self._following, self._next
+        return self._following[name]
 
 
 @dataclass(frozen=True)
@@ -51,7 +69,7 @@ class BodyCode:
     """
 
     run: Callable[[Sequence[Value], Mapping[str, Reference]], tuple[Value, ...]]
-    references: Mapping[str, Reference]
+    references: References
     writes: bool
 
 
@@ -202,7 +220,7 @@ class Walk:
         around = {name: reference for name, reference in references.items() if name in used}
 
         def run(values: Sequence[Value], own: Mapping[str, Reference]) -> tuple[Value, ...]:
-            made = self.nodes(body.nodes, dict(zip(names, values, strict=True)), dict(own))
+            made = self.nodes(body.nodes, dict(zip(names, values, strict=True)), own)
             return tuple(made[name] for name in body.results)
 
         writes = any(node.definition.kind.writes for node in inside)
