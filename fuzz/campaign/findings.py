@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.minimizer import Best
 from litmusfuzz.fuzz.campaign.race_shapes import contains
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
+from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reason import explain
@@ -32,15 +33,16 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.tables import in_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, UnreducedFinding
-    from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Job, Slot
     from litmusfuzz.fuzz.executors.worker import Died
+    from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
@@ -239,7 +241,9 @@ class Findings:
                 histogram=tuple(
                     (o.plain, count, str(best.judgement.oracle.judge(o))) for o, count in histogram
                 ),
-                allowed_by=self._allowed_by(entry, best.judgement),
+                allowed_by=models_that_allow(
+                    entry.test, dict(best.judgement.forbidden), self.settings.budget
+                ),
             )
         )
         shown_by = {sampled.config.name, unreduced.sampled.config.name}
@@ -286,15 +290,20 @@ class Findings:
             )
         )
 
-    def _allowed_by(self, entry: Entry, judgement: Judgement) -> tuple[str, ...]:
-        """Models, weaker than the one that judges, that allow all the forbidden outcomes."""
-        forbidden = dict(judgement.forbidden)
-        return tuple(
-            name
-            for name, model in MODELS.items()
-            if set(judge(Explorer(entry.test, model, self.settings.budget), forbidden).verdicts)
-            == {Verdict.ALLOWED}
-        )
+
+def models_that_allow(
+    test: LitmusTest, outcomes: Collection[Outcome], budget: Budget
+) -> tuple[str, ...]:
+    """Names of the models that allow all of these outcomes of a test."""
+    found = []
+    for name, model in MODELS.items():
+        try:
+            explorer = Explorer(test, model, budget)
+        except NoAllowedSet:
+            continue  # the model does not apply: about gradients, only one says something
+        if set(judge(explorer, dict.fromkeys(outcomes, 1)).verdicts) == {Verdict.ALLOWED}:
+            found.append(name)
+    return tuple(found)
 
 
 def _form(entry: Entry, model: Model) -> LitmusTest:

@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge, listed
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.executors.jax_refs.script import END as END_ON_JAX
 from litmusfuzz.fuzz.executors.jax_refs.script import script as references_script
-from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, Settings
+from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, FORBIDDEN, Settings
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 from litmusfuzz.oracles import sequential
@@ -113,13 +113,16 @@ def jax_script(
     """
     plain = config.name.replace("\\", "").replace('"', "")
     seen = " ".join(("JAX", *re.findall(r"^[\w.+-]+$", version)))
+    settings = Settings.of(config)
     title = f"{seen}, {plain}: not what program order gives, or it fails."
+    if settings.forbidden:
+        title = f"{seen}, forbidden: {FORBIDDEN[settings.forbidden]}. Not what program order gives."
     try:
         if lacking := executor_class("jax_refs").support.lacking(test):
             raise NoScript(f"a script cannot have {', '.join(lacking)}")
         return references_script(
             test,
-            Settings.of(config),
+            settings,
             sequential.outcome(test),
             title,
             dtypes=dtypes,

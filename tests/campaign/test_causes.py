@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from helpers import differentiated
+
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.fuzz.campaign.causes import (
@@ -11,6 +13,8 @@ from litmusfuzz.fuzz.campaign.causes import (
     may_share_cause,
     same_cause,
 )
+from litmusfuzz.fuzz.campaign.findings import models_that_allow
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 
 PAIR = litmus("X[0]+=1 || r0=X", shape=(1,))
 
@@ -104,3 +108,13 @@ def test_what_may_share_a_cause_has_a_symptom_and_a_sparse_kernel_in_common() ->
     assert not may_share_cause(PAIR, [torn], other, [wrong])
     assert not may_share_cause(PAIR, [wrong], dense, [wrong])
     assert may_share_cause(dense, [wrong], dense, [wrong])
+
+
+def test_a_model_that_does_not_apply_allows_nothing() -> None:
+    """Gradients are those of the model `sequential` alone, which is no looser one."""
+    plain = litmus("X=1; r0=X", dtype="float32")
+    outcome = Outcome.of(plain, {"r0": (1,), "X": (1,)})
+    assert "rfc" in models_that_allow(plain, [outcome], CAMPAIGN_BUDGET)
+    test = differentiated(plain)
+    outcome = Outcome.of(test, {"r0": (1,), "X": (1,), "grad(X)": (1,)})
+    assert models_that_allow(test, [outcome], CAMPAIGN_BUDGET) == ()

@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 import pytest
+from helpers import differentiated
 from jax import lax
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
+from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES, FORBIDDEN
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.oracles import sequential
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ONE = jnp.int32(1)
+WITH_BODIES = (
+    litmus("r0=X; if r0==0 { X=1; r1=X } else { X=2 }"),
+    litmus("X=1; call { X+=2; X+=3 }"),
+)
 
 
 def returns_a_reference() -> object:
@@ -109,6 +121,34 @@ REFUSED = {
 def test_jax_refuses(program: Callable[[], object]) -> None:
     with pytest.raises(REFUSED[program]):
         program()
+
+
+@pytest.mark.parametrize("kind", FORBIDDEN)
+def test_a_configuration_does_what_is_forbidden(kind: str) -> None:
+    """JAX refuses it by whatever exception, or gives the values of program order.
+
+    A test without conditionals and calls does nothing that is forbidden but a read after freeze.
+    """
+    config = configuration("jax_refs", f"forbidden_{kind}")
+    for test in WITH_BODIES:
+        prepared = JaxRefsExecutor().prepare(test, config)
+        if kind in ALIASES:
+            with pytest.raises(Refused, match=FORBIDDEN[kind]):
+                prepared.run(1, Noise(), 0)
+        else:
+            assert set(prepared.run(1, Noise(), 0)) == {sequential.outcome(test)}
+    plain = litmus("X=1; X+=2; r0=X")
+    found = JaxRefsExecutor().prepare(plain, config).run(2, Noise(), 0)
+    assert set(found) == {sequential.outcome(plain)}
+
+
+def test_a_checkpoint_of_an_impure_function_has_a_wrong_gradient() -> None:
+    """Accepted, though the page forbids it: what the function writes does not end the gradient."""
+    test = differentiated(litmus("call { X=1 }", dtype="float32"))
+    found = JaxRefsExecutor().prepare(test, configuration("jax_refs", "forbidden_checkpoint"))
+    (outcome,) = found.run(1, Noise(), 0)
+    assert outcome.plain == {"X": 1, "grad(X)": 1}
+    assert sequential.outcome(test).plain == {"X": 1, "grad(X)": 0}
 
 
 def test_a_read_after_freeze_under_jit_gives_the_frozen_value() -> None:

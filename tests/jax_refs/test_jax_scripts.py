@@ -13,6 +13,7 @@ import jax
 import pytest
 from helpers import LITMUS, corpus_entry, differentiated
 
+from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign.portfolio import Portfolio
@@ -20,7 +21,13 @@ from litmusfuzz.fuzz.campaign.scripts import jax_script, script_of, shows_it
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.script import END, script
-from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, SPACE, Settings, configuration_at
+from litmusfuzz.fuzz.executors.jax_refs.space import (
+    COPIES,
+    FORBIDDEN,
+    SPACE,
+    Settings,
+    configuration_at,
+)
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
@@ -40,6 +47,10 @@ if TYPE_CHECKING:
 
 EXECUTOR = JaxRefsExecutor()
 MAX_LINES = 25
+WITH_BODIES = (
+    litmus("r0=X; if r0==0 { X=1; r1=X } else { X=2 }"),
+    litmus("X=1; call { X+=2; X+=3 }"),
+)
 STALE = "h-condition-sees-its-own-body"
 
 
@@ -137,6 +148,16 @@ def test_scripts_have_every_value_of_a_setting(setting: str, ended: Ended) -> No
         config, test = configuration_at(changes), tests[number % 2]
         text = jax_script(test, config, "")
         assert ended(text)[0] == executed(test, config), value
+
+
+@pytest.mark.parametrize("kind", FORBIDDEN)
+def test_scripts_do_what_is_forbidden(kind: str, ended: Ended) -> None:
+    config = configuration("jax_refs", f"forbidden_{kind}")
+    for test in WITH_BODIES:
+        text = jax_script(test, config, "")
+        assert FORBIDDEN[kind] in text
+        there = executed(test, config)
+        assert ended(text)[0] == {"refused": "ValueError"}.get(there, there)
 
 
 @pytest.mark.parametrize("how", ["jvp", "jacfwd", "grad"])
