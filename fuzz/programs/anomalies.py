@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.programs.effects import Access
@@ -328,9 +328,7 @@ class _Search:
         for mine, other in ((first, second), (second, first)):
             for read in self.own_reads(mine):
                 if self.between(read, other, mine) and not self.excluded((read, mine), (other,)):
-                    self.add(
-                        name, AnomalyKind.LOST_UPDATE, (read, other, mine), ((0, 1, 2), (0, 2, 1))
-                    )
+                    self.lost_update(name, (read, other, mine))
                     return
         if self.excluded((first,), (second,)):
             self.benign[name, "both in sections of one mutex"] += 1
@@ -350,13 +348,27 @@ class _Search:
         """Classify a read and a write."""
         for back in self.write_backs(read):
             if self.between(read, write, back) and not self.excluded((read, back), (write,)):
-                self.add(name, AnomalyKind.LOST_UPDATE, (read, write, back), ((0, 1, 2), (0, 2, 1)))
+                self.lost_update(name, (read, write, back))
                 return
         self.stale[read].append(write)
         if self.excluded((read,), (write,)):
             self.benign[name, "both in sections of one mutex"] += 1
             return
         self.add(name, AnomalyKind.STALE_READ, (read, write), ((0, 1), (1, 0)))
+
+    def lost_update(self, name: str, sites: tuple[Site, Site, Site]) -> None:
+        """Note a read, a write that may come between, and what is written back."""
+        after = (0, 2, 1)
+        other = after if self.permitted(sites, after) else (1, 0, 2)
+        self.add(name, AnomalyKind.LOST_UPDATE, sites, ((0, 1, 2), other))
+
+    def permitted(self, sites: Sequence[Site], order: Sequence[int]) -> bool:
+        """True if edges permit an order of accesses, given by position."""
+        return not any(
+            sites[early].side == sites[late].side
+            and self.sides[sites[early].side].order.ordered(sites[late].number, sites[early].number)
+            for early, late in combinations(order, 2)
+        )
 
     def own_reads(self, write: Site) -> list[Site]:
         """Reads of a variable that an assignment of it depends on."""
@@ -440,7 +452,7 @@ class _Search:
         found = self.found[name].get(key)
         if found is None:
             handles = {access.handle for access in accesses}
-            automatic = all(access.automatic for access in accesses)
+            automatic = all(access.automatic and access.effect.known for access in accesses)
             if len(self.sides) == 1 and automatic and len(handles) > 1 and not note:
                 note = (
                     "documentation only: `tf.function` does not order two handles of one variable"
@@ -471,9 +483,9 @@ class _Search:
             anomalies.append(self.anomaly(kind, names, alike[0][1], pairs))
         for variables, sites in torn:
             pairs = sum(f.pairs for name in variables for f in self.found.get(name, {}).values())
-            example = _Found(sites, ((0, 2, 3, 1), (0, 1, 2, 3)))
-            if sites[2] == sites[3]:
-                example = _Found(sites[:3], ((0, 2, 1), (0, 1, 2)))
+            orders = self.torn_orders(sites)
+            assert orders is not None, sites
+            example = _Found(sites if len(orders[0]) == 4 else sites[:3], orders)
             anomalies.append(self.anomaly(AnomalyKind.TORN_SNAPSHOT, variables, example, pairs))
         return sorted(anomalies, key=lambda each: rank.index(each.kind))
 
@@ -533,11 +545,35 @@ class _Search:
                     continue
                 writes = self.stale[early], self.stale[late]
                 apart = [self.not_together((early, late), *both) for both in (writes, writes[::-1])]
+                found = []
                 if apart[0] and writes[1]:
-                    return early, late, apart[0][0], self.beside(apart[0][0], writes[1])
+                    other = self.beside(apart[0][0], writes[1])
+                    found.append((early, late, apart[0][0], other))
                 if apart[1] and writes[0]:
-                    return early, late, self.beside(apart[1][0], writes[0]), apart[1][0]
+                    other = self.beside(apart[1][0], writes[0])
+                    found.append((early, late, other, apart[1][0]))
+                for sites in found:
+                    if self.torn_orders(sites) is not None:
+                        return sites
         return None
+
+    def torn_orders(
+        self, sites: tuple[Site, Site, Site, Site]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Orders of two reads, and of a write beside each, that edges permit; None if none.
+
+        In the first, the early read comes before the write beside it, and the late one after the
+        other write. In the second, both reads come before the writes beside them.
+        """
+        if sites[2] == sites[3]:
+            return (0, 2, 1), (0, 1, 2)
+        # The reads are the first and the last of the first order if they can be.
+        every = sorted(permutations(range(4)), key=lambda order: order.index(1) < 3)
+        torn = (each for each in every if _before(each, (0, 2), (3, 1)))
+        whole = (each for each in permutations(range(4)) if _before(each, (0, 2), (1, 3)))
+        first = next((each for each in torn if self.permitted(sites, each)), None)
+        second = next((each for each in whole if self.permitted(sites, each)), None)
+        return None if first is None or second is None else (first, second)
 
     def not_together(
         self, reads: tuple[Site, Site], some: Sequence[Site], others: Sequence[Site]
@@ -569,6 +605,11 @@ class _Search:
         side = self.sides[sites[0].side]
         common = frozenset.intersection(*(side.locks[site.number] for site in sites))
         return {side.mutex(lock): lock for lock in common}
+
+
+def _before(order: Sequence[int], *pairs: tuple[int, int]) -> bool:
+    """True if in an order the first of each pair comes before the second."""
+    return all(order.index(one) < order.index(two) for one, two in pairs)
 
 
 def _places(side: Analyzed) -> Iterator[tuple[str, int]]:

@@ -137,8 +137,9 @@ _BY_NAME: Final = {
     "Assign": _WRITE,
     "IsVariableInitialized": _READ,
     "CountUpTo": _TAKE,
-    # They touch no variable.
+    # They touch no variable. `frames` makes a Loop of a loop without accesses.
     "NoOp": NONE,
+    "Loop": NONE,
 }
 _REFERENCE_UPDATES: Final = {
     "AssignAdd": Effect(Access.UPDATE, "add"),

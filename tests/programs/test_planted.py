@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+from itertools import combinations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from litmusfuzz.fuzz.programs.checking import check, concurrent_runs
 from litmusfuzz.fuzz.programs.tensorflow.modules import read_modules
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.programs.checking import CheckedAnomaly
 
 FOLDER = Path(__file__).parent / "planted"
 STEP = {"step": ["step"]}
@@ -26,6 +31,7 @@ GRAPHS = {
     "zero": ("step", {("stale read", "gradient")}),
     "target": ("step", {("stale read", "online")}),
     "reference": ("step twice", {("stale read", "weight")}),
+    "doubled": ("step", {("lost update", "x")}),
     "branch": ("step seen", {("stale read", "x")}),
     "functional_branch": ("step seen", {("stale read", "x")}),
     "hoisted": ("step seen", {("stale read", "x")}),
@@ -92,15 +98,25 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
 
 
+def assert_permitted(found: CheckedAnomaly) -> None:
+    """Edges permit both orders of an anomaly."""
+    for order in found.anomaly.orders:
+        for early, late in combinations([found.anomaly.sites[place] for place in order], 2):
+            side = found.scenario.sides[early.side]
+            assert early.side != late.side or not side.order.ordered(late.number, early.number)
+
+
 def anomalies_of(targets: list[str], runs: dict[str, list[str]]) -> set[tuple[str, str]]:
     """Kind and variables of each anomaly; one target given twice runs beside itself."""
     program = read_modules(list(dict.fromkeys(targets)), [], runs).program
     names = {each.name: each for each in program.entries}
     own = [] if runs else [",".join(target.partition(":")[2] for target in targets)]
     pairs = concurrent_runs(program, own if len(targets) > 1 else [], names)
-    report, _ = check(program, pairs)
+    report, found = check(program, pairs)
     for each in report.anomalies:
         assert all(access.file.endswith(".py") for access in each.accesses), each
+    for one in found:
+        assert_permitted(one)
     return {(each.kind, " ".join(each.variables)) for each in report.anomalies}
 
 
@@ -114,9 +130,10 @@ def test_the_race_of_a_graph_is_reported_and_its_repair_is_not(name: str) -> Non
 
 def test_two_runs_of_a_graph() -> None:
     runs = {"train": ["train"], "copy": ["copy"]}
-    expected = {("torn snapshot", "bias kernel")}
-    assert anomalies_of(["sessions:two_runs_racy"], runs) == expected
-    assert anomalies_of(["sessions:two_runs_repaired"], runs) == set()
+    for name, variables in (("two_runs", "bias kernel"), ("normalized", "kernel mean")):
+        expected = {("torn snapshot", variables)}
+        assert anomalies_of([f"sessions:{name}_racy"], runs) == expected
+        assert anomalies_of([f"sessions:{name}_repaired"], runs) == set()
 
 
 def test_branches_of_one_predicate_never_meet() -> None:

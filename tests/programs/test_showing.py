@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 PLANTED = {
     name: ([f"sessions:{name}_racy"], {"step": what.split()}) for name, (what, _) in GRAPHS.items()
 }
-PLANTED["two_runs"] = (["sessions:two_runs_racy"], {"train": ["train"], "copy": ["copy"]})
+for name in ("two_runs", "normalized"):
+    PLANTED[name] = ([f"sessions:{name}_racy"], {"train": ["train"], "copy": ["copy"]})
 PLANTED |= {
     name: ([f"side_by_side:{first}", f"side_by_side:{second}"], {})
     for name, (first, second, _) in FUNCTIONS.items()
@@ -55,6 +56,8 @@ RESULTS = {
         {"step is": "4.", "x ends as": "4."},
         {"step is": "8.", "x ends as": "8."},
     ),
+    "normalized": ({"copy of copy is": "[1., 2.]"}, {"copy of copy is": "[1., 1.]"}),
+    "doubled": ({"x ends as": "2."}, {"x ends as": "4."}),
     "two_runs": ({"copy of copy is": "[1., 2.]"}, {"copy of copy is": "[1., 1.]"}),
     "count": ({"counter ends as": "2."}, {"counter ends as": "3."}),
     "nested": ({"shared ends as": "4."}, {"shared ends as": "8."}),
@@ -178,6 +181,17 @@ def test_an_access_that_does_not_run_is_not_shown() -> None:
     (each,) = shown(["nested:rare", "nested:seen"], {})
     assert each.why_not.startswith("with rare value = ")
     assert each.why_not.endswith(", 2 does not run")
+
+
+def test_what_is_drawn_is_no_difference() -> None:
+    """Random ops without seeds, in calls and in initial values, get seeds."""
+    (each,) = shown(["nested:noisy", "nested:halve"], {})
+    assert each.results == ({"result 2 of noisy is": "1."}, {"result 2 of noisy is": "0.5"})
+    (each,) = shown(["nested:noise"], {"step": ["step", "seen"]})
+    first, second = each.results
+    assert first.keys() == second.keys() == {"seen is"}
+    one, two = (each["seen is"].partition(",")[2] for each in (first, second))
+    assert one == two
 
 
 def test_sections_without_a_shared_name_are_one_mutex() -> None:

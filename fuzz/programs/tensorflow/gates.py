@@ -10,22 +10,27 @@ An access inside of functions is gated in copies of these functions, made for th
 leads to it. In a loop, a counter that the loop carries tells the iteration: the number of tokens
 that a gate takes is 1 in the access's own iteration and 0 elsewhere, where it does not wait.
 
+Random ops without seeds get seeds. Otherwise two orders would differ by what is drawn, too.
+
 References
 ----------
 tensorflow/core/kernels/fifo_queue.cc: TryDequeueMany, TryEnqueueMany.
+tensorflow/core/util/guarded_philox_random.cc: Init, which draws seeds if both are 0.
 """
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.fuzz.programs.effects import CONDITIONALS, LOOPS
+from litmusfuzz.fuzz.programs.effects import CONDITIONALS, HANDLES, LOOPS
 from litmusfuzz.fuzz.programs.frames import frames_of
 from litmusfuzz.fuzz.programs.tensorflow import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from litmusfuzz.fuzz.programs.program import Function, Operation
 
@@ -266,6 +271,7 @@ class Surgeon:
         self.suffix = suffix
         self.copies: dict[str, Any] = {}
         self.targets: list[str] = []
+        self.drawing: dict[str, bool] = {}
 
     def put(self, way: Sequence[Step], gate: Gate) -> None:
         """Put a gate around the access at the end of a way.
@@ -338,6 +344,35 @@ class Surgeon:
             "ExpandDims", "gate/shape", (active, axis), T=("type", _INT32), Tdim=("type", _INT32)
         )
         return level.output(name)
+
+    # --- random ops ----------------------------------------------------------------------
+
+    def seed(self) -> None:
+        """Give each random op without seeds its own, once all gates are put.
+
+        They are the same for every order of the same gates.
+        """
+        self._seed(self.top.list, count(1))
+
+    def _seed(self, nodes: Iterable[Any], numbers: Iterator[int]) -> None:
+        for node in nodes:
+            seed(node, numbers)
+            for body in reading.bodies_of(node):
+                if body.name not in self.copies and self._draws(body.name):
+                    body.name = self._copied(body.name).signature.name
+                if body.name in self.copies:
+                    self._seed(self.copies[body.name].node_def, numbers)
+
+    def _draws(self, name: str) -> bool:
+        """True if a function has random ops without seeds, also in functions that it calls."""
+        if name not in self.drawing:
+            nodes = self.library[name].node_def if name in self.library else ()
+            self.drawing[name] = any(
+                _is_unseeded(node)
+                or any(self._draws(each.name) for each in reading.bodies_of(node))
+                for node in nodes
+            )
+        return self.drawing[name]
 
     # --- loops of TensorFlow 1 -----------------------------------------------------------
 
@@ -437,6 +472,27 @@ class Surgeon:
 
 
 _T: Final = ("type", _INT32)
+
+
+def seed(node: Any, numbers: Iterator[int]) -> None:
+    """Give a random op seeds, if it has none; those of a resource depend on its name alone."""
+    if _is_unseeded(node):
+        name = node.attr["shared_name"].s if "shared_name" in node.attr else b""
+        number = next(numbers)
+        if node.op in HANDLES:  # all handles of one queue have to agree
+            number = zlib.crc32(name or node.name.encode()) + 1
+        node.attr["seed"].i = number
+
+
+def _is_unseeded(node: Any) -> bool:
+    from tensorflow.python.framework import op_def_registry
+
+    known = op_def_registry.get(node.op)
+    if known is None or not known.is_stateful:
+        return False
+    if not {"seed", "seed2"} <= {each.name for each in known.attr}:
+        return False
+    return not any(name in node.attr and node.attr[name].i for name in ("seed", "seed2"))
 
 
 def _enter(level: Level, value: str, like: Any, *, constant: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ import numpy as np
 from litmusfuzz.fuzz.programs.effects import HANDLES
 from litmusfuzz.fuzz.programs.expansion import output_of
 from litmusfuzz.fuzz.programs.tensorflow import reading
-from litmusfuzz.fuzz.programs.tensorflow.gates import NotShown, Step, Surgeon, way_to
+from litmusfuzz.fuzz.programs.tensorflow.gates import NotShown, Step, Surgeon, seed, way_to
 from litmusfuzz.fuzz.programs.tensorflow.showing import (
     Given,
     Host,
@@ -67,6 +68,17 @@ def host_of(live: Live) -> Host:
     if live.file:
         return GraphHost(live.program, reading.graph_of(live.file))
     return GraphHost(live.program, live.graph.as_graph_def())
+
+
+def _seeded(definition: Any) -> Any:
+    """A GraphDef with seeds for all random ops, those that set variables included."""
+    made = type(definition)()
+    made.CopyFrom(definition)
+    numbers = count(1)
+    for each in (made.node, *(function.node_def for function in made.library.function)):
+        for node in each:
+            seed(node, numbers)
+    return made
 
 
 def _way(program: Program, scenario: Scenario, site: Site) -> tuple[Entry, tuple[Step, ...]]:
@@ -130,6 +142,7 @@ class FunctionHost:
         for site, gate in gates:
             _, way = _way(self.live.program, scenario, site)
             surgeon.put((Step(f"run{site.side}", 0), *way), gate)
+        surgeon.seed()
         ends = {name: self.handle(scenario, name) for name in variables}
         return _PreparedFunctions(
             name,
@@ -363,7 +376,7 @@ class GraphHost:
 
     def __init__(self, program: Program, source: Any) -> None:
         self.program = program
-        self.source = source
+        self.source = source if isinstance(source, Path) else _seeded(source)
 
     def prepared(self, scenario: Scenario, variables: Sequence[str], gates: Gates) -> Prepared:
         """See `Host`."""
@@ -408,6 +421,7 @@ class GraphHost:
             _, way = _way(self.program, scenario, site)
             first = way[0]
             surgeon.put((_renamed(first, f"run{site.side}/{first.operation}"), *way[1:]), gate)
+        surgeon.seed()
         added.library.function.extend(surgeon.copies.values())
         with graph.as_default():
             try:

@@ -11,6 +11,7 @@ Each race is run first without waiting, which says what runs at all with these i
 from __future__ import annotations
 
 import threading
+import zlib
 from dataclasses import dataclass
 from itertools import count, pairwise, product
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -38,6 +39,8 @@ MAX_GATES: Final = 400
 """Accesses that are forced into a total order, at most."""
 _SMALL: Final = 8
 """Elements of a value that is printed as a whole."""
+_LONG: Final = 60
+"""Bytes of a text that is printed as a whole."""
 _numbers: Final = count()
 Name = tuple[str, str]
 """A value, and the verb before its text: "is" or "ends as"."""
@@ -216,6 +219,8 @@ class _Shower:
             except NotShown as problem:
                 if isinstance(problem, NoEndError):
                     endless.add(place)
+                # Random ops go on where they were; both orders have to have drawn as often.
+                self.made.clear()
                 why = str(problem)
                 continue
             if results is not None:
@@ -343,6 +348,8 @@ def _difference(one: Any, two: Any) -> tuple[tuple[int, ...], str]:
 
 def _text(value: Any) -> str:
     array = np.asarray(value)
+    if array.dtype.kind == "S" and not array.shape and len(array.item()) > _LONG:
+        return f"{len(array.item())} bytes with the CRC-32 {zlib.crc32(array.item()):08x}"
     if array.size > _SMALL:
         return f"{array.dtype} {list(array.shape)}"
     if array.dtype == np.object_:

@@ -32,6 +32,21 @@ def seen():
     return x.read_value()
 
 
+@tf.function
+def draw():
+    return tf.random.normal([])
+
+
+@tf.function
+def noisy():
+    return tf.random.uniform([]), draw(), x.read_value()
+
+
+@tf.function
+def halve():
+    x.assign(x / 2.0)
+
+
 with tf.Graph().as_default() as loops:
     tf1.disable_control_flow_v2()
     y = tf1.get_variable("y", initializer=1.0, use_resource=True)
@@ -49,3 +64,8 @@ with tf.Graph().as_default() as loops:
     tf.identity(end, name="step")
     tf.identity(y.read_value(), name="seen")
     tf1.enable_control_flow_v2()
+
+with tf.Graph().as_default() as noise:
+    z = tf1.get_variable("z", initializer=tf.random.normal([2]), use_resource=True)
+    z.assign_add([1.0, 0.0], name="step", read_value=False)
+    tf.identity(z.read_value() + tf.round(tf.random.uniform([2])), name="seen")

@@ -216,6 +216,39 @@ with graph() as two_runs_repaired:
     both = section.execute(lambda: tf.stack([kernel.read_value(), bias.read_value()]))
     tf.identity(both, name="copy")
 
+# --- two runs: statistics and then a step, and a prediction from both
+
+with graph() as normalized_racy:
+    kernel, mean = variable("kernel"), variable("mean")
+    with after(mean.assign_add(1.0, read_value=False)):
+        kernel.assign_add(1.0, read_value=False, name="train")
+    tf.stack([kernel.read_value(), mean.read_value()], name="copy")
+
+with graph() as normalized_repaired:
+    kernel, mean = variable("kernel"), variable("mean")
+    section = tf.CriticalSection(shared_name="section")
+
+    def train():
+        with after(mean.assign_add(1.0)):
+            return kernel.assign_add(1.0)
+
+    tf.group(section.execute(train), name="train")
+    both = section.execute(lambda: tf.stack([kernel.read_value(), mean.read_value()]))
+    tf.identity(both, name="copy")
+
+# --- a value is doubled after an update, and read before or after it
+
+with graph() as doubled_racy:
+    x = variable("x")
+    old = x.read_value()
+    with after(x.assign_add(1.0, read_value=False)):
+        x.assign(2.0 * old, read_value=False, name="step")
+
+with graph() as doubled_repaired:
+    x = variable("x")
+    with after(x.assign_add(1.0, read_value=False)):
+        x.assign(2.0 * x.read_value(), read_value=False, name="step")
+
 # --- a conditional writes what is read beside it
 
 with graph() as branch_racy:
