@@ -183,7 +183,7 @@ def test_an_access_that_does_not_run_is_not_shown() -> None:
     assert each.why_not.endswith(", 2 does not run")
 
 
-def test_what_is_drawn_is_no_difference() -> None:
+def test_random_numbers_are_no_difference() -> None:
     """Random ops without seeds, in calls and in initial values, get seeds."""
     (each,) = shown(["nested:noisy", "nested:halve"], {})
     assert each.results == ({"result 2 of noisy is": "1."}, {"result 2 of noisy is": "0.5"})

@@ -10,12 +10,12 @@ An access inside of functions is gated in copies of these functions, made for th
 leads to it. In a loop, a counter that the loop carries tells the iteration: the number of tokens
 that a gate takes is 1 in the access's own iteration and 0 elsewhere, where it does not wait.
 
-Random ops without seeds get seeds. Otherwise two orders would differ by what is drawn, too.
+Random ops without seeds get seeds. Otherwise two orders would differ by random numbers, too.
 
 References
 ----------
 tensorflow/core/kernels/fifo_queue.cc: TryDequeueMany, TryEnqueueMany.
-tensorflow/core/util/guarded_philox_random.cc: Init, which draws seeds if both are 0.
+tensorflow/core/util/guarded_philox_random.cc: Init: seeds that are both 0 become random.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class Surgeon:
         self.suffix = suffix
         self.copies: dict[str, Any] = {}
         self.targets: list[str] = []
-        self.drawing: dict[str, bool] = {}
+        self.unseeded: dict[str, bool] = {}
 
     def put(self, way: Sequence[Step], gate: Gate) -> None:
         """Put a gate around the access at the end of a way.
@@ -358,21 +358,21 @@ class Surgeon:
         for node in nodes:
             seed(node, numbers)
             for body in reading.bodies_of(node):
-                if body.name not in self.copies and self._draws(body.name):
+                if body.name not in self.copies and self._has_unseeded(body.name):
                     body.name = self._copied(body.name).signature.name
                 if body.name in self.copies:
                     self._seed(self.copies[body.name].node_def, numbers)
 
-    def _draws(self, name: str) -> bool:
+    def _has_unseeded(self, name: str) -> bool:
         """True if a function has random ops without seeds, also in functions that it calls."""
-        if name not in self.drawing:
+        if name not in self.unseeded:
             nodes = self.library[name].node_def if name in self.library else ()
-            self.drawing[name] = any(
+            self.unseeded[name] = any(
                 _is_unseeded(node)
-                or any(self._draws(each.name) for each in reading.bodies_of(node))
+                or any(self._has_unseeded(each.name) for each in reading.bodies_of(node))
                 for node in nodes
             )
-        return self.drawing[name]
+        return self.unseeded[name]
 
     # --- loops of TensorFlow 1 -----------------------------------------------------------
 

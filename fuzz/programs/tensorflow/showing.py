@@ -219,7 +219,7 @@ class _Shower:
             except NotShown as problem:
                 if isinstance(problem, NoEndError):
                     endless.add(place)
-                # Random ops go on where they were; both orders have to have drawn as often.
+                # Random ops go on where they were: both orders have to run equally often.
                 self.made.clear()
                 why = str(problem)
                 continue
