@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 30.0
 """Seconds after which a forced order counts as impossible."""
 INPUTS: Final = 3
-"""Choices of inputs that are tried until the two orders differ."""
+"""Choices of inputs that are tried until the two orders differ.
+
+Also without inputs: what is read of a reference is no copy, and may be overwritten before its use.
+"""
 REPEATS: Final = 3
 """Runs of each order where accesses beside those of the race are free."""
 MAX_GATES: Final = 400
@@ -194,10 +197,9 @@ class _Shower:
         watched = totals[0][0] if totals else chains[0]
         free = self.prepared(watched, forced=False)
         tries = [*totals, [self.with_locks(chain) for chain in chains]]
-        choices = INPUTS if free.inputs else 1
         endless: set[int] = set()
         why = ""
-        for place, salt in product(range(len(tries)), range(choices)):
+        for place, salt in product(range(len(tries)), range(INPUTS)):
             total = place < len(totals)
             values = {each: self.value(each, salt) for each in free.inputs}
             given = _inputs(self.scenario, values) or "no inputs"

@@ -1,6 +1,6 @@
 """The same copy without its control dependency on the step, as one often finds it.
 
-Source: stackoverflow.com/questions/45352887, "update target network"
+Source: github.com/ADGEfficiency/energy-py, the copy of online weights to a target network
 Check: session_moving_target:graph --run train=train,update_target
 """
 

@@ -1,6 +1,6 @@
 """Every hundredth step writes a log line and resets the sum; the other steps add to it.
 
-Source: stackoverflow.com/questions/37063952, tf.cond with both a predicate and its negation
+Source: stackoverflow.com/questions/37063952 on tf.cond, with a predicate and its negation
 Check: session_two_conds:graph --run step=step
 """
 

@@ -1,0 +1,289 @@
+"""Writes docs/real-programs.md: what `litmusfuzz check` says of each program in `real/`.
+
+``python -m tests.programs.real_programs`` checks all of them with `--show` and writes the page.
+``python -m tests.programs.real_programs NAME...`` prints what it says of some, without `--show`,
+as JSON. Each program is checked in a process of its own, which has imported TensorFlow before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+import tempfile
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOLDER: Final = Path(__file__).parent / "real"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "real-programs.md"
+GROUPS: Final = {
+    "function": "Programs with `tf.function`",
+    "keras": "Keras models",
+    "session": "Graphs of TensorFlow 1",
+}
+USELESS: Final = {
+    (
+        "session_async_workers",
+        "order only: train beside itself",
+    ): "the same cause as the stale read beside it",
+    (
+        "session_decay",
+        "stale read: train beside rate",
+    ): "the rate is constant for 100,000 steps, and then it is off by one step",
+    (
+        "session_sync_replicas",
+        "stale read: train beside itself",
+    ): "the variable is the worker's own; here two workers of one process share it",
+}
+"""By program and anomaly: reports that are true and of no use, and why."""
+HALF: Final = "each prediction of the untrained network is 1/2, and each loss the same"
+FOURTH: Final = "gradients are applied in every fourth step, and the first one is tried"
+WHY: Final = {
+    ("function_dqn", "torn snapshot: train_step beside act"): (
+        "only the index of the largest value is fetched, and it stays the same"
+    ),
+    ("function_memo", "torn snapshot: update beside finalize"): (
+        "the first sample leaves the sum of squares at 0 in both orders"
+    ),
+    ("function_training_loop", "torn snapshot: train_step beside test_step"): (
+        "only the accuracy is kept, and so small a step does not change it"
+    ),
+    ("function_vocabulary", "stale read: count beside itself"): (
+        "the counts in the table differ; only its size is fetched"
+    ),
+    ("session_decay", "stale read: train beside rate"): (
+        "the rate changes after 100,000 steps only"
+    ),
+    ("session_metrics", "torn snapshot: evaluate"): (
+        "`value` is 0 in the first run, in both orders, as the count that is read is 0"
+    ),
+    ("session_partitioned", "torn snapshot: train beside predict"): (
+        "the words that were tried, 0 and 1, are in one part of the table"
+    ),
+    ("session_restore", "stale read: init"): (
+        "in the order in which `w` is used before it is set, TensorFlow fails: it has no value"
+    ),
+    ("session_saver", "torn snapshot: train beside save"): (
+        "what differs is in the checkpoint, and nothing else is fetched"
+    ),
+    ("session_sync_replicas", "stale read: train beside itself"): (
+        "a step waits for a token, which the chief's run gives"
+    ),
+    ("session_sync_replicas", "stale read: train beside chief"): (
+        "the chief's run waits for two gradients, and a step for its token"
+    ),
+    ("keras_fine_tuning", "torn snapshot: train beside predict"): (
+        "each prediction of the untrained network is 1/2, whatever these weights are"
+    ),
+    ("keras_gradient_accumulation", "torn snapshot: train beside itself"): FOURTH,
+    ("keras_gradient_accumulation", "torn snapshot: train beside eval"): FOURTH,
+    ("keras_gradient_accumulation", "torn snapshot: train beside predict"): FOURTH,
+    ("keras_gradient_accumulation", "torn snapshot: train beside save"): FOURTH,
+    ("keras_schedule", "torn snapshot: train beside predict"): (
+        "the first step has a rate of 0 (`warmup_target`)"
+    ),
+    ("keras_spectral_norm", "lost update: train beside itself"): (
+        "the read of the example runs only where all of the kernel is 0"
+    ),
+    ("keras_train_step", "torn snapshot: eval beside reset_metrics"): (
+        "the metrics are 0 before and after: evaluation does not update them"
+    ),
+    ("keras_transfer", "lost update: train beside eval"): HALF,
+    ("keras_transfer", "lost update: eval beside itself"): HALF,
+}
+"""By program and anomaly: why an anomaly is not shown, in more words than the report has."""
+WIDTH: Final = 108
+
+
+def programs() -> list[str]:
+    """Names of the programs, sorted."""
+    return sorted(path.stem for path in FOLDER.glob("*.py"))
+
+
+def header(name: str) -> tuple[str, str, list[str]]:
+    """A program's first line, its source, and the arguments of `litmusfuzz check`."""
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    match = re.match(r'"""(.+)\n\nSource: (.+)\nCheck: (.*(?:\n    .*)*)\n"""\n', text)
+    assert match is not None, name
+    return match[1], match[2], shlex.split(match[3])
+
+
+def anomaly(each: dict[str, Any]) -> str:
+    """An anomaly's kind and runs."""
+    runs = list(each["runs"])
+    where = f"{runs[0]} beside {'itself' if runs[0] == runs[-1] else runs[-1]}"
+    return f"{each['kind']}: {where if len(runs) > 1 else runs[0]}"
+
+
+def summary(report: dict[str, Any]) -> str:
+    """Anomalies of a report, each with the number of its variables."""
+    if not report["anomalies"]:
+        return "no race"
+    kinds: dict[str, list[str]] = {}
+    for each in report["anomalies"]:
+        kind, _, where = anomaly(each).partition(": ")
+        kinds.setdefault(kind, []).append(f"{where} ({len(each['variables'])})")
+    return "; ".join(f"{kind}: {', '.join(where)}" for kind, where in kinds.items())
+
+
+def checked(name: str, *, show: bool) -> dict[str, Any]:
+    """The report of a program, from a process of its own."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            text = pipe.read()
+        os.waitpid(child, 0)
+        report: dict[str, Any] = json.loads(text or "{}")
+        if "anomalies" not in report:
+            raise SystemExit(f"{name}: {report.get('problem', 'the process died')}")
+        return report
+    status = 1
+    try:
+        os.close(reading)
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(json.dumps(_report(name, show=show)).encode())
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _report(name: str, *, show: bool) -> dict[str, Any]:
+    from click.testing import CliRunner
+
+    from litmusfuzz.fuzz.cli.main import main
+
+    arguments = ["check", *header(name)[2], "--json", *(["--show"] if show else [])]
+    result = CliRunner().invoke(main, arguments)
+    if result.exit_code not in (0, 1, 3) or not result.stdout.startswith("{"):
+        return {"problem": f"{result.output} {result.exception}"}
+    report: dict[str, Any] = json.loads(result.stdout)
+    return report
+
+
+def prepare() -> None:
+    """Import TensorFlow, and execute nothing of it: processes are forked afterwards."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    import keras
+    import tensorflow as tf
+
+    assert keras.backend.backend() == "tensorflow"
+    tf.get_logger().setLevel("ERROR")
+    sys.path.insert(0, str(FOLDER))
+
+
+# --- the page --------------------------------------------------------------------------------
+
+
+def page(reports: dict[str, dict[str, Any]]) -> str:
+    """The page, from the reports with `--show`."""
+    found = [(name, each) for name in reports for each in reports[name]["anomalies"]]
+    decided = [(name, each) for name, each in found if each["kind"] != "undecided"]
+    shown = [each for _, each in decided if not each["showing"]["why_not"]]
+    useless = [key for key in ((name, anomaly(each)) for name, each in decided) if key in USELESS]
+    assert {*useless} == {*USELESS}
+    share = 100 * len(useless) / len(decided)
+    few = [name for name, _ in decided if not name.startswith("keras_")]
+    other = 100 * sum(not name.startswith("keras_") for name, _ in useless) / len(few)
+    without = sum(not report["anomalies"] for report in reports.values())
+    kinds = Counter(each["kind"] for _, each in decided)
+    counts = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
+    lines = [
+        "# Real programs",
+        "",
+        *_wrapped(
+            f"What [`litmusfuzz check`](check.md) says of {len(reports)} programs that people "
+            "wrote: tutorials, guides, examples and papers, shortened to the part that touches "
+            "variables, with the sizes of layers reduced. They are in `tests/programs/real`, each "
+            "with its source and with the command that is checked. "
+            "`python -m tests.programs.real_programs` writes this page."
+        ),
+        "",
+        *_wrapped(
+            f"In {without} programs there is no race. In the others there are {len(decided)} "
+            f"anomalies ({counts}), and {len(found) - len(decided)} that are undecided. "
+            f"We looked at each. {len(useless)} of {len(decided)} "
+            f"({share:.1f} %) are of no use, without the Keras models {other:.1f} % of {len(few)}; "
+            f"none is false. `--show` shows {len(shown)} of them, both orders on TensorFlow with "
+            f"different results; below it says why it does not show the other "
+            f"{len(decided) - len(shown)}."
+        ),
+        "",
+        *_wrapped(
+            "A training step alone has no race, with few exceptions, which are those of their "
+            "sources. Of a Keras model, `check` takes each two entry points as concurrent. That "
+            "they race is true, and says what may not be called from two threads. Numbers in "
+            "parentheses count variables."
+        ),
+    ]
+    for group, title in GROUPS.items():
+        lines += ["", f"## {title}", "", "| program | source | anomalies | shown |"]
+        lines += ["|---|---|---|---|"]
+        for name, report in reports.items():
+            if name.startswith(f"{group}_"):
+                lines.append(_row(name, report))
+    lines += ["", "## Not shown", "", "| program | anomaly | why |", "|---|---|---|"]
+    for name, each in found:
+        if each["showing"]["why_not"]:
+            why = WHY.get((name, anomaly(each))) or _reason(each["showing"]["why_not"])
+            lines.append(f"| {name} | {anomaly(each)} | {why} |")
+    lines += ["", "## Of no use", "", "| program | anomaly | why |", "|---|---|---|"]
+    lines += [f"| {name} | {which} | {why} |" for (name, which), why in USELESS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _row(name: str, report: dict[str, Any]) -> str:
+    _, source, _ = header(name)
+    anomalies = report["anomalies"]
+    shown = sum(not each["showing"]["why_not"] for each in anomalies)
+    cell = f"{shown} of {len(anomalies)}" if anomalies else ""
+    return f"| {name} | {source} | {summary(report)} | {cell} |"
+
+
+def _reason(text: str) -> str:
+    """A reason without the inputs."""
+    return re.sub(r" with .*", " with the inputs that were tried", text)
+
+
+def said() -> dict[str, str]:
+    """What the page says of each program."""
+    rows = (line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines())
+    return {
+        row[0].removeprefix("| "): row[2]
+        for row in rows
+        if len(row) == 4 and row[0].removeprefix("| ").partition("_")[0] in GROUPS
+    }
+
+
+def main(names: Sequence[str]) -> None:
+    """Write the page, or print what is said of some programs."""
+    prepare()
+    with tempfile.TemporaryDirectory() as folder:  # for what the programs write
+        os.chdir(folder)
+        if names:
+            found = {name: summary(checked(name, show=False)) for name in names}
+            sys.stdout.write(json.dumps(found) + "\n")
+            return
+        reports = {}
+        for name in programs():
+            reports[name] = checked(name, show=True)
+            sys.stderr.write(f"{name}: {summary(reports[name])}\n")
+    PAGE.write_text(page(reports), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,48 @@
+"""What `check` says of programs that people wrote is what the page says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from helpers import WHOLE
+from real_programs import header, programs, said
+
+SAMPLE = (
+    "function_critical_section",
+    "function_ema",
+    "function_section_repaired",
+    "session_batch_norm",
+    "session_moving_target",
+    "session_rnn",
+    "session_towers",
+)
+"""Programs that a plain run of the tests checks: of each kind, and quick."""
+
+
+def test_each_program_is_on_the_page() -> None:
+    assert [*said()] == programs()
+    assert len(programs()) > 50
+    for name in programs():
+        _, source, arguments = header(name)
+        assert source
+        assert arguments[0].startswith(f"{name}:")
+
+
+def test_check_says_what_the_page_says() -> None:
+    """All programs with LITMUSFUZZ_WHOLE=1; else a few."""
+    names = programs() if os.environ.get(WHOLE) else SAMPLE
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.programs.real_programs", *names],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    page = said()
+    assert json.loads(result.stdout) == {name: page[name] for name in names}
