@@ -37,6 +37,7 @@ SHOWN = {
         "2.0",
         "ValueError: but mutable array references cannot be returned",
     ),
+    "linearize-of-while-in-cond": ("2.0", "KeyError"),
     "impure-checkpoint": ("3.0, or a refusal", "4.0"),
 }
 MAX_LINES = 25

@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from litmusfuzz.fuzz.executors.jax_refs.derivatives import DERIVATIVES
 from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, PIECE
@@ -37,6 +39,8 @@ Array = Any
 Ref = Any
 Arrays = dict[str, Array]
 Refs = dict[str, Ref]
+_ROWS: Any = P("d")  # type: ignore[no-untyped-call]
+_WHOLE: Any = P()  # type: ignore[no-untyped-call]
 
 
 class Program:
@@ -78,7 +82,7 @@ class Program:
         if self.settings.batch == "vmap_all":
             given = jax.tree.map(lambda each: np.stack([each] * COPIES), given)
         given = jax.tree.map(jnp.asarray, given)
-        arrays = {name: jnp.asarray(each) for name, each in contents.items()}
+        arrays = {name: self._placed(jnp.asarray(each)) for name, each in contents.items()}
         if self._inside:
             values = self._whole(arrays, given)
         else:
@@ -89,6 +93,14 @@ class Program:
         if self.settings.batch:
             found = {name: np.take(v, place, self._axis) for name, v in found.items()}
         return found
+
+    def _placed(self, array: Array) -> Array:
+        """An array on the devices of the settings."""
+        count = self.settings.devices
+        if count == 1:
+            return array
+        spec = _ROWS if array.ndim and array.shape[0] % count == 0 else _WHOLE
+        return jax.device_put(array, NamedSharding(_mesh(count), spec))
 
     def _references(self, contents: Arrays) -> Refs:
         """References with these contents; those that the program closes over stay the same."""
@@ -162,7 +174,17 @@ class Program:
         references = 1 if self._inside else len(self._packed(self.contents))
         given = 0 if self.settings.batch == "vmap_all" else None
         axes = (*([self._axis] * references), given)
-        made: Callable[..., Any] = jax.vmap(function, in_axes=axes, out_axes=self._axis)
+        made: Callable[..., Any]
+        if self.settings.batch == "shard_map":
+            made = jax.shard_map(
+                lambda a, c: jax.tree.map(lambda x: x[None], function(_first(a), c)),
+                mesh=_mesh(COPIES),
+                in_specs=(_ROWS, _WHOLE),
+                out_specs=_ROWS,
+                check_vma=False,
+            )
+        else:
+            made = jax.vmap(function, in_axes=axes, out_axes=self._axis)
         return made
 
     # --- the program ------------------------------------------------------------------------
@@ -275,3 +297,13 @@ class Program:
             self._jitted[name] = jax.jit(lambda *all_: jitted(*all_)) if nested else jitted
         made: Arrays = self._jitted[name](*packed, constants, values)
         return made
+
+
+def _mesh(count: int) -> Mesh:
+    """The first CPU devices, in a row."""
+    return Mesh(np.array(jax.devices()[:count]), ("d",))
+
+
+def _first(arrays: Any) -> Any:
+    """What a device has of arrays that are sharded one by one."""
+    return jax.tree.map(lambda x: x[0], arrays)

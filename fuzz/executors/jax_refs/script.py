@@ -47,6 +47,7 @@ Shape = tuple[int, ...]
 
 _TAKEN: Final = ("a", "c", "f", "g", "i", "k", "n", "v", "jax", "jnp", "np", "lax", "export")
 _TAKEN_TOO: Final = ("expected", "observed", "found", "refs", "by", "weights", "gradients")
+_DEVICES: Final = ("P", "Mesh", "NamedSharding", "mesh", "mapped", "placed")
 _BUILTINS: Final = ("isinstance", "print", "range", "sum", "SystemExit")
 _EAGER, _MAYBE, _TRACED = range(3)
 """Whether Python code can look at a value: always; unless it is traced; never."""
@@ -93,7 +94,7 @@ class _Lines:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.depth = 0
-        self._names = Counter((*_TAKEN, *_TAKEN_TOO, *_BUILTINS))
+        self._names = Counter((*_TAKEN, *_TAKEN_TOO, *_DEVICES, *_BUILTINS))
         self.shapes: dict[str, Shape] = {}
         """Of references and values, by the expressions for them."""
 
@@ -590,12 +591,16 @@ class _Script(_System):
         self.lines = []
         if self.by:
             self.differentiated()
+        self.devices()
         self.observing(shown, dtypes=dtypes)
         body = inlined("\n".join((*program, *self.lines)))
         head = ["import jax", "import jax.numpy as jnp"]
         head += ["import numpy as np"] * ("np." in body.replace("jnp.", ""))
         head += ["from jax import export"] * (self.settings.compiled == "export")
         head += ["from jax import lax"] * ("lax." in body)
+        if "mesh" in body:
+            head += ["from jax.sharding import Mesh, NamedSharding, PartitionSpec as P"]
+            head += ['jax.config.update("jax_num_cpu_devices", 4)']
         head += ['jax.config.update("jax_enable_x64", True)'] * self.settings.x64
         return "\n".join([f'"""{title}"""', *head, body])
 
@@ -699,6 +704,28 @@ class _Script(_System):
                 self.line(line)
             self.line("return values | {f'grad({k})': x for k, x in gradients.items()}")
 
+    def devices(self) -> None:
+        """The devices of a program on several, and what puts arrays there."""
+        mapped = self.settings.batch == "shard_map"
+        count = COPIES if mapped else self.settings.devices
+        if count == 1:
+            return
+        self.line(f"mesh = Mesh(np.array(jax.devices()[:{count}]), ('d',))")
+        if mapped:
+            with self.block("def mapped(a, c):"):
+                function = "g" if self.by else "f"
+                self.line(f"found = {function}({{k: x[0] for k, x in a.items()}}, c)")
+                self.line("return {k: x[None] for k, x in found.items()}")
+        else:
+            with self.block("def placed(x):"):
+                self.line(f"even = x.ndim and x.shape[0] % {count} == 0")
+                sharding = "NamedSharding(mesh, P('d') if even else P())"
+                self.line(f"return jax.device_put(x, {sharding})")
+
+    def put(self, array: str) -> str:
+        """The expression for an array on the devices of the settings."""
+        return array if self.settings.devices == 1 else f"placed({array})"
+
     def transformed(self) -> str:
         """The expression for the program with all transformations around it."""
         settings = self.settings
@@ -706,7 +733,10 @@ class _Script(_System):
         if settings.checkpoint and not self.by:
             policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
             made = f"jax.checkpoint({made}, policy={policy})"
-        if settings.batch:
+        if settings.batch == "shard_map":
+            specs = "in_specs=(P('d'), P()), out_specs=P('d')"
+            made = f"jax.shard_map(mapped, mesh=mesh, {specs}, check_vma=False)"
+        elif settings.batch:
             count = (
                 1 if self.inside else {"closure": 0, "argument": len(self.refs)}.get(self.how, 1)
             )
@@ -729,7 +759,7 @@ class _Script(_System):
             self.constants_name = self.let("constants", given, ())
         if self.place is not None:
             contents = contents_of(self.test)
-            arrays = {name: self.copied(x, self.place) for name, x in contents.items()}
+            arrays = {n: self.put(self.copied(x, self.place)) for n, x in contents.items()}
             if self.closed:
                 self.create(arrays)
             self.execution(run, arrays, str(self.place), dtypes=dtypes, again=False)
@@ -740,16 +770,17 @@ class _Script(_System):
 
     def several(self, run: str, *, dtypes: bool) -> None:
         """Executions until one shows another outcome than the single one."""
-        arrays = {name: _literal(each) for name, each in contents_of(self.test).items()}
+        contents = {name: _literal(each) for name, each in contents_of(self.test).items()}
+        arrays = {name: self.put(each) for name, each in contents.items()}
         if self.closed:
             self.create(arrays)
         with self.block(f"for n in range({COPIES if self.settings.batch else 2}):"):
             if self.settings.batch:
                 own = f"x + jnp.array((i - n) % {COPIES}, x.dtype) for i in range({COPIES})"
                 own = f"jnp.stack([{own}], {self.axis})"
-                self.line(f"a = {_dict(arrays)}")
+                self.line(f"a = {_dict(contents)}")
                 self.line(f"a = {{k: {own} for k, x in a.items()}}")
-                arrays = {name: f"a[{name!r}]" for name in arrays}
+                arrays = {name: self.put(f"a[{name!r}]") for name in contents}
             self.execution(run, arrays, "n", dtypes=dtypes, again=True)
             with self.block("if observed != expected:"):
                 self.line("break")

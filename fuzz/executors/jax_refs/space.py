@@ -35,10 +35,11 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "writes": ("index", "set", "swap", "pieces", "linked"),
         "updates": ("read_write", "addupdate", "swap"),
         "indices": ("array", "static", "negative", "beyond", "scalar", "slice"),
-        "batch": ("", "vmap", "vmap_last", "vmap_all"),
+        "batch": ("", "vmap", "vmap_last", "vmap_all", "shard_map"),
         "derivative": ("vjp", "grad", "jvp", "linearize", "jacfwd", "jacrev"),
         "checkpoint": ("", "everything", "nothing", "dots"),
         "donate": (False, True),
+        "devices": (1, 2),
         "x64": (True, False),
     }
 )
@@ -102,7 +103,8 @@ class Settings:
     indices : str
         How rows are named.
     batch : str
-        The program under `jax.vmap`, over copies with other contents.
+        The program under `jax.vmap`, over copies with other contents; or under `jax.shard_map`,
+        each copy on a device of its own.
     derivative : str
         How gradients are computed, of a test that has some. Such a program takes arrays and creates
         the references, whatever `references` says.
@@ -111,6 +113,9 @@ class Settings:
         ``everything_saveable``, ``nothing_saveable``, ``dots_saveable``.
     donate : bool
         Donate the arrays that the program takes.
+    devices : int
+        CPU devices over which the rows of the arrays are sharded that the program takes, and so
+        the references; what cannot be sharded evenly is replicated.
     x64 : bool
         `jax_enable_x64`.
     forbidden : str
@@ -135,6 +140,7 @@ class Settings:
     derivative: str = "vjp"
     checkpoint: str = ""
     donate: bool = False
+    devices: int = 1
     x64: bool = True
     forbidden: str = ""
 
@@ -165,6 +171,12 @@ def _exclusions() -> Iterator[Exclusion]:
     yield Exclusion(("donate", (True,)), outside, "references are always donated")
     yield Exclusion(("donate", (True,)), ("compiled", ("", "export")), "only `jit` donates")
     yield Exclusion(inside, ("parts", ("pieces",)), "arguments cover it")
+    mapped = ("batch", ("shard_map",))
+    yield Exclusion(mapped, outside, "outside, references are sharded by `devices`")
+    yield Exclusion(mapped, ("compiled", ("", "export")), "JAX wants it in a `jit`")
+    sharded = ("devices", (2,))
+    yield Exclusion(mapped, sharded, "it has devices of its own")
+    yield Exclusion(sharded, ("compiled", ("", "export")), "a `jit` keeps to the devices")
 
 
 SPACE: Final = ConfigurationSpace(
@@ -180,6 +192,8 @@ SPACE: Final = ConfigurationSpace(
             ("loops", "scan"): "in `lax.scan`",
             ("loops", "fori"): "in `lax.fori_loop`",
             ("batch", "vmap"): "under `vmap`",
+            ("batch", "shard_map"): "under `shard_map`",
+            ("devices", 2): "sharded over two devices",
         }
     ),
     plain_words="in eager JAX",
@@ -210,6 +224,8 @@ _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
             "loops": "scan",
             "writes": "linked",
         },
+        "sharded": {"compiled": "jit", "loops": "scan", "devices": 2},
+        "shard_map": {"compiled": "jit", "references": "inside", "batch": "shard_map"},
         "jvp": {"compiled": "jit", "loops": "scan", "derivative": "jvp"},
         "x32": {"compiled": "jit", "x64": False},
         "forbidden_twice": {"conditionals": "cond", "calls": "jit", "forbidden": "twice"},
