@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from helpers import WHOLE
 from real_programs import header, programs, said
 
@@ -22,6 +23,9 @@ SAMPLE = (
 )
 """Programs that a plain run of the tests checks: of each kind, and quick."""
 
+TIMEOUT_S = 1800
+"""For all programs on a busy machine; they take about two minutes of one core."""
+
 
 def test_each_program_is_on_the_page() -> None:
     assert [*said()] == programs()
@@ -32,6 +36,7 @@ def test_each_program_is_on_the_page() -> None:
         assert arguments[0].startswith(f"{name}:")
 
 
+@pytest.mark.timeout(2 * TIMEOUT_S)
 def test_check_says_what_the_page_says() -> None:
     """All programs with LITMUSFUZZ_WHOLE=1; else a few."""
     names = programs() if os.environ.get(WHOLE) else SAMPLE
@@ -41,7 +46,7 @@ def test_check_says_what_the_page_says() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=TIMEOUT_S,
     )
     assert result.returncode == 0, result.stderr[-2000:]
     page = said()
