@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 import textwrap
@@ -179,7 +180,6 @@ def prepare() -> None:
 
     assert keras.backend.backend() == "tensorflow"
     tf.get_logger().setLevel("ERROR")
-    sys.path.insert(0, str(FOLDER))
 
 
 # --- the page --------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def main(names: Sequence[str]) -> None:
     """Write the page, or print what is said of some programs."""
     prepare()
     with tempfile.TemporaryDirectory() as folder:  # for what the programs write
-        os.chdir(folder)
+        os.chdir(shutil.copytree(FOLDER, Path(folder) / "real"))
         if names:
             found = {name: summary(checked(name, show=False)) for name in names}
             sys.stdout.write(json.dumps(found) + "\n")

@@ -13,6 +13,7 @@ from helpers import WHOLE
 from real_programs import header, programs, said
 
 SAMPLE = (
+    "function_actor_critic",
     "function_critical_section",
     "function_ema",
     "function_section_repaired",
