@@ -132,14 +132,15 @@ def fed_nodes(test: LitmusTest, part: Part) -> list[Node]:
     return [node for node in test.graph_of(part.runs[0]).nodes if node.definition.fed]
 
 
-def written(test: LitmusTest, part: Part, names: Names) -> str:
+def written(test: LitmusTest, part: Part, names: Names, *, clustered: bool) -> str:
     """The function that builds a graph, below those for the bodies in it.
 
-    It builds the whole graph. If runs fetch, what it returns to be done is what they need.
+    It builds the whole graph. If runs fetch, what it returns to be done is what they need. If XLA
+    clusters it, all ops on a variable have one handle, those of function calls included.
     """
     graph = part.graph
     executed = frozenset(node.name for node in test.graph_of(part.runs[0]).nodes)
-    writer = _Writer(test, names, executed)
+    writer = _Writer(test, names, executed, clustered=clustered)
     lines, rest = writer.level(graph.nodes, ())
     if part.wanted:
         rest = writer.asked(part.wanted)
@@ -227,8 +228,11 @@ def _indented(lines: Iterable[str]) -> list[str]:
 class _Writer:
     """Writes the functions of one graph."""
 
-    def __init__(self, test: LitmusTest, names: Names, executed: frozenset[str]) -> None:
+    def __init__(
+        self, test: LitmusTest, names: Names, executed: frozenset[str], *, clustered: bool
+    ) -> None:
         self.test = test
+        self.clustered = clustered
         self.names = names
         self.executed = executed
         """Nodes of the graph, bodies apart, that its runs execute."""
@@ -417,7 +421,11 @@ class _Writer:
         elif isinstance(node.attrs, CallAttrs):
             # The way back into a loop can be written outside of functions only.
             loops = any(isinstance(each.attrs, LoopAttrs) for each in all_nodes([node]))
-            call = f"{'inlined' if loops else 'call'}(copy, [{after}], [{outer}], {made[0]})"
+            used = {each for inner in all_nodes([node]) for each in inner.resources}
+            used |= {a.variable for n in all_nodes([node]) if isinstance(a := n.attrs, HandleAttrs)}
+            shared = [v.name for v in self.test.variables if v.name in used and self.clustered]
+            call = f"{'inlined' if loops else 'call'}(copy, [{after}], [{outer}], {made[0]}"
+            call += f", {shared})" if shared else ")"
         else:
             predicate = self.lane(node.inputs[0])
             call = f"conditional(copy, [{after}], {predicate}, [{outer}], {', '.join(made)})"

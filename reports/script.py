@@ -159,7 +159,7 @@ class _Script:
     def text(self) -> str:
         """The whole script."""
         names = Names(self.test)
-        graphs = [written(self.test, part, names) for part in self.parts]
+        graphs = [written(self.test, part, names, clustered=self.clustered) for part in self.parts]
         constants = self.constants()
         rows = fixed.ROWS if "rows(" in constants + "".join(graphs) else ""
         parts = [
@@ -372,6 +372,7 @@ class _Script:
         """Functions that build a graph, execute it, and count outcomes."""
         loops = Kind.LOOP in self.kinds
         edits = (fixed.BACK if loops else "") + (fixed.NOT_COMPILED if self.clustered else "")
+        edits += fixed.NOT_COMPILED_INSIDE if self.clustered and Kind.CALL in self.kinds else ""
         yield _filled(
             fixed.BUILD,
             clear="    BACK.clear()\n" * loops + "    fed = {}\n" * self.feeds,

@@ -81,7 +81,7 @@ HANDLE: Final = '''
 SHARED_HANDLE: Final = '''
     def handle(self, name, begin, *before):
         """One handle for all ops on a variable: XLA takes no variable twice."""
-        key = name, begin.name
+        key = name, begin.graph, begin.name
         if key not in self.handles:
             with tf.control_dependencies([begin]):
                 self.handles[key] = self.resource(name)
@@ -148,28 +148,41 @@ def conditional(copy, after, predicate, captures, then, orelse):
         return [raw.Merge(inputs=list(both)).output for both in zip(*branches)]
 '''
 
-FUNCTION_IMPORT: Final = "from tensorflow.python.framework.function import Defun"
+FUNCTION_IMPORT: Final = """\
+from tensorflow.core.framework.attr_value_pb2 import AttrValue
+from tensorflow.python.framework.function import Defun"""
 FUNCTION: Final = '''
-def call(copy, after, arguments, body):
-    """A function call; the last result says that all of the body is done."""
+def call(copy, after, arguments, body, variables=()):
+    """A function call, inlined by TensorFlow; the last result says that all of the body is done.
+
+    XLA takes no variable twice: of these, the body has the handles of the graph around it.
+    """
     with tf.control_dependencies(after):
         begin = tf.constant(True)
+    handles = [copy.handle(name, after[0]) for name in variables]
 
     def inside(begin, *given):
+        given, handles = given[: len(arguments)], given[len(arguments) :]
+        for name, handle in zip(variables, handles):
+            copy.handles[name, begin.graph, begin.name] = handle
         results, tails = body(copy, begin, *given)
         with tf.control_dependencies(tails):
             return [*results, tf.identity(begin)]
 
-    given = [begin, *arguments]
+    given = [begin, *arguments, *handles]
     function = Defun(*(value.dtype for value in given))(inside)
     types = [each.type for each in function.definition.signature.output_arg]
-    return raw.StatefulPartitionedCall(args=given, Tout=types, f=function)
+    *results, done = raw.StatefulPartitionedCall(args=given, Tout=types, f=function)
+    done.op._set_attr("_lower_as_multi_device_function", AttrValue(b=True))
+    return [*results, tf.identity(done)]
 '''
 INLINED: Final = '''
-def inlined(copy, after, arguments, body):
-    """A function call, inlined; the last result says that all of the body is done."""
+def inlined(copy, after, arguments, body, variables=()):
+    """A function call, inlined here; else as `call`."""
     with tf.control_dependencies(after):
         begin, *given = [tf.identity(value) for value in (tf.constant(True), *arguments)]
+    for name in variables:
+        copy.handles[name, begin.graph, begin.name] = copy.handle(name, after[0])
     results, tails = body(copy, begin, *given)
     with tf.control_dependencies(tails):
         return [*results, tf.identity(begin)]
@@ -236,6 +249,12 @@ NOT_COMPILED: Final = """
     for node in nodes.node:
         if not COMPILED.intersection(node.name.split("/")[1:2]):
             node.attr["_XlaCompile"].b = False  # helpers stay out of clusters
+"""
+NOT_COMPILED_INSIDE: Final = """
+    for function in nodes.library.function:
+        for node in function.node_def:
+            if node.name not in COMPILED:
+                node.attr["_XlaCompile"].b = False
 """
 
 COLUMNS: Final = '''
