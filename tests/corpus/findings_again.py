@@ -72,12 +72,14 @@ ASYNC: Final = MappingProxyType({**CLUSTERS, "lazy": True, "in_background": True
 
 
 NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
+    "first-assignment-writes-twice": {},
     "call-overtakes-its-argument": MappingProxyType({"front_end": "function", "rewrites": "all"}),
     "cluster-around-a-message": CLUSTERS,
     "cluster-optimizer-beside-scatter": OF_TWO,
     "cluster-optimizer-beside-scatter-nd": OF_TWO,
     "cluster-reads-beside-scatter": ASYNC,
     "cluster-spans-read-and-write": CLUSTERS,
+    "cluster-in-a-call-spans-two-sections": CLUSTERS,
     "cluster-spans-two-reads": CLUSTERS,
     "cluster-spans-two-sections": CLUSTERS,
     "cluster-spans-update-and-write": CLUSTERS,

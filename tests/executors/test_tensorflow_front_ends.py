@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
+from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
@@ -317,3 +318,29 @@ def test_a_lowered_loop_does_not_exchange_handles() -> None:
         with closing(live):
             values = live.step().values
         assert (int(values["X"][0]), int(values["Y"][0])) == ends
+
+
+CONJUGATED = """\
+litmusfuzz: 2
+name: conjugated
+variables:
+  X: {dtype: int32, shape: [2], init: 1}
+graphs:
+  main:
+    c0: {op: Const, dtype: int32, shape: [2], value: [2, 2]}
+    c1: {op: Const, dtype: int32, shape: [2], value: [0, 1]}
+    r0: {op: ReadVariableOp, resources: [X]}
+    t0: {op: BroadcastTo, inputs: [r0, c0]}
+    t1: {op: ConjugateTranspose, inputs: [t0, c1]}
+    t2: {op: FloorDiv, inputs: [t1, r0]}
+observe: [t2]
+"""
+
+
+def test_a_node_that_an_optimizer_made_wrong_is_no_op_that_fails() -> None:
+    """`identity-conjugate-transpose`: where an op may fail, that would count as an outcome."""
+    test = loads(CONJUGATED, "conjugated").test
+    assert test.failing
+    prepared = TensorFlowExecutor().prepare(test, configuration("tf", "function_kernels"))
+    with closing(prepared), pytest.raises(tf.errors.InvalidArgumentError, match="list of allowed"):
+        prepared.run(4, NOISE, 1)

@@ -112,6 +112,9 @@ if TYPE_CHECKING:
 
 _PATIENCE_S: Final = 0.001
 """Seconds between two checks of a race that may block."""
+_INVALID_NODE: Final = "is not in the list of allowed values"
+"""In the message about a node that no graph may have. No op of a test has failed then: an optimizer
+made the node, when a run began or a function was called."""
 _BUSY_S: Final = 0.0001
 """Processor time of other threads between two checks that shows that some can go on."""
 _INIT_ATTEMPTS: Final = 4
@@ -217,7 +220,8 @@ class LiveSession:
         Refused
             If XLA cannot compile a cluster or function.
         tensorflow.errors.OpError
-            If an op fails in a test that cannot block, and has no op that may fail.
+            If an op fails in a test that cannot block, and has no op that may fail; or if an
+            optimizer has made a node that no graph may have.
         """
         self._initialize()
         race = _Race(self._test, self._runs, self._threads)
@@ -228,6 +232,8 @@ class LiveSession:
             raise
         if race.failure is not None:
             refuse_compiler(race.failure)
+            if _INVALID_NODE in race.failure.message:
+                raise race.failure
             if not self._may_block:
                 return self._failed(race.failure)
         values: dict[str, npt.NDArray[Any]] = {}
