@@ -110,8 +110,8 @@ def test_packs_are_for_small_tests_whose_graph_nothing_rewrites() -> None:
         size = TensorFlowExecutor.pack_size(config, SHALLOW)
         assert (size == 1) == bool(rewritten or other), config.name
         assert TensorFlowExecutor.pack_size(config, Noise()) == 1
-    assert TensorFlowExecutor.pack_size(PLAIN, SHALLOW) == 8
-    assert TensorFlowExecutor.pack_size(PLAIN, Noise(copies=2)) == 4
+    assert TensorFlowExecutor.pack_size(PLAIN, SHALLOW) == 16
+    assert TensorFlowExecutor.pack_size(PLAIN, Noise(copies=2)) == 8
     assert DroppedControlEdge.pack_size(PLAIN, SHALLOW) == 1  # a pack would not be changed
 
 

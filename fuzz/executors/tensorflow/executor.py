@@ -56,8 +56,8 @@ _CLUSTERED_COPIES: Final = 8
 # A step with an execution that blocks takes more than 10 ms: a limit for a test that always does.
 _MOST_SLOW: Final = 16
 
-# Eight copies in one graph, of whichever tests: with four, a test takes a tenth more time.
-_PACKED_COPIES: Final = 8
+# Sixteen copies in one graph, of whichever tests: with eight, a test takes a twentieth more time.
+_PACKED_COPIES: Final = 16
 
 
 _MODULES: Final = (
