@@ -6,6 +6,7 @@ import hashlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor, lowering, session
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 from litmusfuzz.fuzz.executors.tensorflow.histogram import (
@@ -403,3 +405,40 @@ observe: [c.m]
         seen = execute(test, 16, noise)
         assert set(map(str, seen)) == {"_status=failed"}
         assert not judge(Explorer(test, EXECUTOR), seen).forbidden
+
+
+CAPTURED_HANDLE = """\
+litmusfuzz: 2
+name: captured-handle
+variables:
+  X: {dtype: int32, shape: [], init: 7}
+graphs:
+  main:
+    h: {op: VarHandleOp, variable: X}
+    c0: {op: Const, dtype: int32, shape: [], value: 0}
+    c2: {op: Const, dtype: int32, shape: [], value: 2}
+    loop:
+      op: While
+      inputs: [c0, c0]
+      carried: [i, v]
+      captures: {a: h, n: c2}
+      condition:
+        nodes:
+          t0: {op: Less, inputs: [i, n]}
+        results: [t0]
+      body:
+        nodes:
+          r: {op: ReadVariableOp, resources: [X], handle: a}
+          c1: {op: Const, dtype: int32, shape: [], value: 1}
+          t1: {op: AddV2, inputs: [i, c1]}
+        results: [t1, r]
+observe: [loop.v]
+"""
+
+
+def test_an_op_of_a_body_with_a_captured_handle_ends_with_its_loop() -> None:
+    """Nothing else leads to the read: executed after the last iteration, it would begin others."""
+    test = loads(CAPTURED_HANDLE, "captured-handle").test
+    with closing(TensorFlowExecutor().prepare(test, configuration("tf", "plain"))) as prepared:
+        shown = prepared.run(32, Noise(copies=4, steps=8), 1)
+    assert shown == {Outcome.of(test, {"loop.v": (7,), "X": (7,)}): 32}

@@ -203,6 +203,8 @@ class Copy:
                 waits += gate if level.shared or node.handle else []
             if node.handle:
                 handles = [self._value(level, node.handle)]
+                if level.is_body and self._may_run_early(level, node.edges):
+                    waits.append(level.pivot)
             elif level.shared and node.resources[0] in level.shared:
                 handles = [level.shared[resource] for resource in node.resources]
             else:
