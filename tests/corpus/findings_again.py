@@ -43,10 +43,12 @@ from litmusfuzz.fuzz.campaign.experiments import (
     on_worker,
     tally_of,
 )
+from litmusfuzz.fuzz.campaign.scripts import script_of
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.reports.events import FindingAdded, ScriptRun, Unconfirmed
+from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +175,9 @@ def _again(name: str, entry: Entry, folder: Path) -> tuple[bool, str, str]:
     if reported.key != event.key:
         problems.append("the report has another finding")
     scripts = run.of(ScriptRun)
-    if not scripts:
+    if not scripts and (reason := _no_script(new)):
+        text += f"; no script: {reason}"
+    elif not scripts:
         problems.append("no script was written")
     elif not scripts[0].shows_it and not rare:
         problems.append("its script did not show it")
@@ -209,6 +213,15 @@ def _campaign(entry: Entry, folder: Path) -> Run:
         model=None,
     )
     return Run(settings, pending=[replace(entry, finding=unreduced)]).run()
+
+
+def _no_script(entry: Entry) -> str:
+    """Why the script of a finding cannot be generated; "" if it can."""
+    try:
+        script_of(entry, "")
+    except NoScript as error:
+        return str(error)
+    return ""
 
 
 def _differences(
