@@ -112,17 +112,12 @@ def ordered(test: LitmusTest, model: Model = RFC) -> LitmusTest:
     return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).in_order().build()
 
 
-def reordered(test: LitmusTest, model: Model, seed: int) -> LitmusTest:
-    """The test with its unordered parts in a random order; names and values stay.
+def reordered(test: LitmusTest, model: Model, seed: int) -> Rewriter:
+    """The parts of the test, with those that are unordered in a random order; unchecked.
 
-    Nodes still come after those that they need. Each linear extension has a chance, though not the
-    same one.
+    Names and values stay. Nodes still come after those that they need. Each linear extension has a
+    chance, though not the same one.
     """
-    return reordered_parts(test, model, seed).build()
-
-
-def reordered_parts(test: LitmusTest, model: Model, seed: int) -> Rewriter:
-    """The parts of a test in a random order, as `reordered`, unchecked."""
     graph_of_test = _ColouredGraph(test, model)
     ranks = list(range(len(graph_of_test.colours)))
     random.Random(f"order/{seed}").shuffle(ranks)

@@ -19,7 +19,7 @@ from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.shapes import contents, elements, refitted
-from litmusfuzz.fuzz.campaign.canonical import reordered_parts
+from litmusfuzz.fuzz.campaign.canonical import reordered
 from litmusfuzz.fuzz.campaign.judge import Judgement
 from litmusfuzz.fuzz.campaign.renaming import permuted_parts
 
@@ -202,7 +202,7 @@ def varied(test: LitmusTest, variation: Variation, seed: int, model: Model) -> V
             raise ValueError(f"{test.name} has no rows for {variation.lanes} lanes")
         made = wide
     if variation.names or variation.order:
-        parts = reordered_parts(made, model, seed) if variation.order else Rewriter.of(made)
+        parts = reordered(made, model, seed) if variation.order else Rewriter.of(made)
         made = (permuted_parts(parts, seed) if variation.names else parts).build()
     keys = dict(zip(test.names, made.names, strict=True))
     return VariedTest(test, made, keys)

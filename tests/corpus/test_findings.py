@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import date
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +18,9 @@ from helpers import LITMUS, nightly
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import dumps, load
+from litmusfuzz.fuzz.campaign import known_findings
+from litmusfuzz.fuzz.campaign.canonical import executor_class
+from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 from tests.corpus.apart import APART
@@ -31,6 +35,8 @@ CRASHES = {
     "step-without-value",
 }
 """A crash has no outcome, so its file has no finding: the description has the signal."""
+CLOSING = {"async-compilation-close"}
+"""Ends the processes of scripts alone: the executor avoids it."""
 WITHOUT_OUTCOME = {
     "failed-step-never-ends",
     "identity-conjugate-transpose",
@@ -121,6 +127,19 @@ def test_a_finding_bears_its_causes_name_and_has_a_script(name: str) -> None:
         assert entry.finding is not None
         assert entry.finding.cause == name
         assert entry.finding.minimized
+
+
+@pytest.mark.parametrize("name", sorted(CRASHES - CLOSING | {"identity-conjugate-transpose"}))
+def test_the_known_file_knows_what_ends_a_process(name: str) -> None:
+    """By the message in its description, in the configuration that showed it."""
+    test = load(FILES[name]).test
+    title, _, message = test.description.partition("\n")[0].partition(": ")
+    shown_in = configuration(*title.split("/", 1))
+    of = executor_class("tf", dict(shown_in.settings), shown_in.guarantees)
+    known = known_findings.load(FOLDER.parent / "known.yaml")
+    entry = known.match("", test, "crashed", of, date(2026, 11, 25), message)
+    assert entry is not None
+    assert entry.name == name
 
 
 @pytest.mark.parametrize("name", sorted(FILES.keys() - CRASHES - WITHOUT_OUTCOME))

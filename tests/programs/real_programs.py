@@ -212,9 +212,11 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
         *_wrapped(
             f"In {without} programs there is no race. In the others there are {len(decided)} "
             f"anomalies ({counts}), and {len(found) - len(decided)} that are undecided. "
-            f"We looked at each. {len(useless)} of {len(decided)} "
-            f"({share:.1f} %) are of no use, without the Keras models {other:.1f} % of {len(few)}; "
-            f"none is false. `--show` shows {len(shown)} of them, both orders on TensorFlow with "
+            "We read the reports of functions and graphs one by one. Those of Keras models follow "
+            "one pattern: of these we read two in full, of the others the titles and what is not "
+            f"shown. {len(useless)} of {len(decided)} ({share:.1f} %) are of no use, without the "
+            f"Keras models {other:.1f} % of {len(few)}; we found none that is false. "
+            f"`--show` shows {len(shown)} of them, both orders on TensorFlow with "
             f"different results; below it says why it does not show the other "
             f"{len(decided) - len(shown)}."
         ),

@@ -225,6 +225,14 @@ def test_of_the_torn_scatter_a_script_shows_it(tmp_path: Path) -> None:
     assert asyncio.run(shows_it(path, 60))
 
 
+def test_of_clusters_in_an_inlined_call_a_script_shows_it(tmp_path: Path) -> None:
+    """It blocks in every execution, if TensorFlow inlines the call and its ops share a handle."""
+    entry = load(LITMUS[0].parents[1] / "findings/cluster-in-a-call-spans-two-sections.yaml")
+    path = tmp_path / "call.py"
+    path.write_text(script_of(entry, ""), encoding="utf-8")
+    assert asyncio.run(shows_it(path, 30))
+
+
 @pytest.mark.parametrize(
     ("code", "shown"),
     [
