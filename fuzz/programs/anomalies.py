@@ -484,7 +484,6 @@ class _Search:
         for variables, sites in torn:
             pairs = sum(f.pairs for name in variables for f in self.found.get(name, {}).values())
             orders = self.torn_orders(sites)
-            assert orders is not None, sites
             example = _Found(sites if len(orders[0]) == 4 else sites[:3], orders)
             anomalies.append(self.anomaly(AnomalyKind.TORN_SNAPSHOT, variables, example, pairs))
         return sorted(anomalies, key=lambda each: rank.index(each.kind))
@@ -545,35 +544,35 @@ class _Search:
                     continue
                 writes = self.stale[early], self.stale[late]
                 apart = [self.not_together((early, late), *both) for both in (writes, writes[::-1])]
-                found = []
                 if apart[0] and writes[1]:
-                    other = self.beside(apart[0][0], writes[1])
-                    found.append((early, late, apart[0][0], other))
+                    return early, late, apart[0][0], self.beside(apart[0][0], writes[1])
                 if apart[1] and writes[0]:
-                    other = self.beside(apart[1][0], writes[0])
-                    found.append((early, late, other, apart[1][0]))
-                for sites in found:
-                    if self.torn_orders(sites) is not None:
-                        return sites
+                    return early, late, self.beside(apart[1][0], writes[0]), apart[1][0]
         return None
 
     def torn_orders(
         self, sites: tuple[Site, Site, Site, Site]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Orders of two reads, and of a write beside each, that edges permit; None if none.
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Orders of two reads, and of a write beside each, that edges permit.
 
         In the first, the early read comes before the write beside it, and the late one after the
-        other write. In the second, both reads come before the writes beside them.
+        other write. In the second, both reads come before the writes beside them; where edges
+        forbid that, both come after them. There always are some: a read has no path from or to
+        the write beside it, and the early read none from the late one.
         """
         if sites[2] == sites[3]:
             return (0, 2, 1), (0, 1, 2)
         # The reads are the first and the last of the first order if they can be.
         every = sorted(permutations(range(4)), key=lambda order: order.index(1) < 3)
-        torn = (each for each in every if _before(each, (0, 2), (3, 1)))
-        whole = (each for each in permutations(range(4)) if _before(each, (0, 2), (1, 3)))
-        first = next((each for each in torn if self.permitted(sites, each)), None)
-        second = next((each for each in whole if self.permitted(sites, each)), None)
-        return None if first is None or second is None else (first, second)
+        permitted = [each for each in every if self.permitted(sites, each)]
+
+        def first(*pairs: tuple[int, int]) -> tuple[int, ...] | None:
+            return next((each for each in permitted if _before(each, *pairs)), None)
+
+        torn, whole = first((0, 2), (3, 1)), first((0, 2), (1, 3)) or first((2, 0), (3, 1))
+        assert torn is not None, sites
+        assert whole is not None, sites
+        return torn, whole
 
     def not_together(
         self, reads: tuple[Site, Site], some: Sequence[Site], others: Sequence[Site]

@@ -32,6 +32,7 @@ GRAPHS = {
     "target": ("step", {("stale read", "online")}),
     "reference": ("step twice", {("stale read", "weight")}),
     "doubled": ("step", {("lost update", "x")}),
+    "crossed": ("both", {("torn snapshot", "a b")}),
     "branch": ("step seen", {("stale read", "x")}),
     "functional_branch": ("step seen", {("stale read", "x")}),
     "hoisted": ("step seen", {("stale read", "x")}),

@@ -47,6 +47,7 @@ RESULTS = {
     "metric": ({"mean is": "0.5"}, {"mean is": "1."}),
     "swap": ({"a ends as": "2.", "b ends as": "2."}, {"a ends as": "1.", "b ends as": "1."}),
     "reference": ({"twice is": "2."}, {"twice is": "4."}),
+    "crossed": ({"both is": "[1., 2.]"}, {"both is": "[2., 2.]"}),
     "branch": ({"seen is": "1."}, {"seen is": "5."}),
     "functional_branch": ({"seen is": "1."}, {"seen is": "5."}),
     "calls": ({"x ends as": "3."}, {"x ends as": "9."}),

@@ -249,6 +249,23 @@ with graph() as doubled_repaired:
     with after(x.assign_add(1.0, read_value=False)):
         x.assign(2.0 * x.read_value(), read_value=False, name="step")
 
+# --- each of two reads comes after the write of the other's variable: never are both old
+
+with graph() as crossed_racy:
+    a, b = variable("a"), variable("b")
+    write_a = a.assign(2.0, read_value=False)
+    write_b = b.assign(2.0, read_value=False)
+    with after(write_b):
+        read_a = a.read_value()
+    with after(write_a):
+        read_b = b.read_value()
+    tf.stack([read_a, read_b], name="both")
+
+with graph() as crossed_repaired:
+    a, b = variable("a"), variable("b")
+    with after(a.assign(2.0, read_value=False), b.assign(2.0, read_value=False)):
+        tf.stack([a.read_value(), b.read_value()], name="both")
+
 # --- a conditional writes what is read beside it
 
 with graph() as branch_racy:
