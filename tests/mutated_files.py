@@ -370,7 +370,7 @@ def _database(path: Path) -> None:
 
 
 def _reply(path: Path) -> None:
-    reply = messages.complete_reply(bytearray(path.read_bytes()))
+    reply = messages.take_reply(bytearray(path.read_bytes()))
     if reply is not None:
         reply_check.check(RUN, TEST, reply)
         messages.histogram(TEST, reply)

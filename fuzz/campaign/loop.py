@@ -122,9 +122,10 @@ class _Planned(NamedTuple):
 
 
 class _Pack(NamedTuple):
-    """Tests that a worker takes together, and those of them that it has to run alone."""
+    """Tests that a worker takes together, with their jobs, and those that it has to run alone."""
 
     together: list[_Planned]
+    jobs: list[Job]
     alone: list[_Planned]
 
 
@@ -506,8 +507,9 @@ class Campaign:
         # A test with many more lanes is not small, and may be run less often.
         together = [each for each in planned if not each.variation.lanes]
         if len(together) < 2:
-            return _Pack([], planned)
-        return _Pack(together, [each for each in planned if each.variation.lanes])
+            return _Pack([], [], planned)
+        alone = [each for each in planned if each.variation.lanes]
+        return _Pack(together, [each.job for each in together], alone)
 
     def _planned(self, slot: Slot, generated: GeneratedTest) -> _Planned:
         """How a generated test is run."""
@@ -522,8 +524,8 @@ class Campaign:
     async def _fuzz_packs(self, slot: Slot, first: GeneratedTest) -> None:
         """Run tests, one pack after another, as long as nothing else is to be done.
 
-        While the worker runs a pack, the pack before is judged and the next one is planned, so that
-        the worker need not wait.
+        While the worker runs a pack, the pack before is judged, and the next one is planned and
+        sent, so that the worker need not wait.
         """
         pack = await self._pack_of(slot, first)
         shown: list[_Shown] = []
@@ -536,6 +538,9 @@ class Campaign:
                 self._judge_pack(slot, shown)
                 if not pack.alone and (after := self._following(slot)) is not None:
                     following = await self._pack_of(slot, after)
+                    if following.together:
+                        sampled = following.together[0].generated.sampled[slot.executor]
+                        slot.queue_pack(following.jobs, sampled)
                 shown = await running
             finally:
                 running.cancel()
@@ -560,7 +565,7 @@ class Campaign:
         start = time.monotonic()
         results: list[Result | None] = [None] * len(pack.together)
         if not await slot.why_unavailable():
-            results = await slot.run_pack([each.job for each in pack.together])
+            results = await slot.run_pack(pack.jobs)
         seconds = (time.monotonic() - start) / len(pack.together)
         counters = slot.take_counters()  # of all; they count for the first
         shown = []

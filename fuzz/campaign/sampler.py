@@ -1,10 +1,12 @@
-"""Picks the configuration in which each test runs, so that all get the same share of the time.
+"""Picks the configuration in which each test runs, so that each gets a fair share of the time.
 
 An executor may have several configurations, and a test runs in some of them. Changing to another
 environment means another process. So the sampler keeps one environment for some seconds and
-alternates, test by test, between the configurations of that environment. It picks what has had the
-least time: a fast configuration gets more tests, not more time. Rounds do not count: which tests
-earn them is decided elsewhere (`fuzz.campaign.depth`).
+alternates, test by test, between the configurations of that environment. Time goes in proportion to
+the square root of what a test costs: of all ways to divide it, that one makes the sum of 1 / (tests
+of a configuration) least, whereas with equal times a slow configuration had hardly any test, and
+with equal numbers the slow ones had all the time. Rounds do not count: which tests earn them is
+decided elsewhere (`fuzz.campaign.depth`).
 
 Beside the configurations that are listed there may be *generated* ones, in endless number
 (`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
@@ -13,6 +15,7 @@ the generated ones together get `GENERATED_SHARE` of the time, each for a short 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +41,9 @@ MAX_UNAVAILABLE: Final = 16
 MIN_COST_S: Final = 0.05
 """Cost of a test at least, generating it included: a configuration that refuses every test gets no
 more tests than the others."""
+MAX_COST_S: Final = 1.0
+"""Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
+for that."""
 
 
 @dataclass(slots=True, eq=False)
@@ -79,10 +85,19 @@ class SampledConfiguration:
         return f"{self.executor}/{self.config.name}"
 
     @property
+    def cost(self) -> float:
+        """Mean cost of a test."""
+        return self.spent / self.runs if self.runs else 1.0
+
+    @property
     def committed(self) -> float:
         """Time that it has had, and that its waiting tests will take."""
-        each = self.spent / self.runs if self.runs else 1.0
-        return self.spent + self.waiting * each
+        return self.spent + self.waiting * self.cost
+
+    @property
+    def served(self) -> float:
+        """Time that it has had, by the time that is its due: what is least is next."""
+        return self.committed / math.sqrt(min(self.cost, MAX_COST_S))
 
 
 class ConfigurationSampler:
@@ -157,7 +172,7 @@ class ConfigurationSampler:
         if not group or _committed(group) - self.slice_start >= length:
             group = self._next_group()
             self.slice_start = _committed(group)
-        self.current = min(group, key=lambda each: each.committed)
+        self.current = min(group, key=lambda each: each.served)
         return self.current
 
     def _taking(self, configurations: Sequence[SampledConfiguration]) -> list[SampledConfiguration]:
@@ -186,7 +201,7 @@ class ConfigurationSampler:
                 self._slice = [self._generated()]
                 return self._slice
         self._slice = []
-        return min(groups, key=lambda group: _committed(group) / len(group))
+        return min(groups, key=lambda group: sum(each.served for each in group) / len(group))
 
     def _generated(self) -> SampledConfiguration:
         assert self._generate is not None

@@ -82,6 +82,10 @@ def pack_request(jobs: Sequence[Job], config: Config) -> messages.Request:
     return structs.replace(request, test={}, seed=0, pack=pack)
 
 
+def _tests(jobs: Sequence[Job]) -> tuple[LitmusTest, ...]:
+    return tuple(job.test for job in jobs if job.test is not None)
+
+
 Result = dict["Outcome", int] | Schedule | Died | messages.Reply
 """A histogram, or a recorded execution; or why there is neither: the worker died, refused the
 test, or found no execution to record."""
@@ -121,6 +125,8 @@ class Slot:
     _damaged: bool = False
     _last: Job | None = None
     """The last job of the present process."""
+    _queued: tuple[Sequence[Job], messages.Request] | None = None
+    """The pack that was sent before the last one had ended."""
     _checked: set[str] = field(default_factory=set)
     _counters_seen: Mapping[str, float] = field(default_factory=dict)
     _counters: dict[str, float] = field(default_factory=dict)
@@ -232,6 +238,17 @@ class Slot:
         self._count(reply.counters)
         return messages.chosen_clusters(reply)
 
+    def queue_pack(self, jobs: Sequence[Job], sampled: SampledConfiguration) -> None:
+        """Let the process find a pack when it has run the present one; it is to be run next.
+
+        Not if another process may run it.
+        """
+        checked = sampled.config.name in self._checked
+        if checked and not self._damaged and len(self.shown) < MAX_SHOWN:
+            request = pack_request(jobs, sampled.config)
+            self._queued = jobs, request
+            self.worker.queue(request, _tests(jobs))
+
     async def run_pack(self, jobs: Sequence[Job]) -> list[Result | None]:
         """Run jobs together; the result of each, or None for all if they cannot run together.
 
@@ -242,8 +259,13 @@ class Slot:
             self.renew()
         self._last = jobs[0]
         self.jobs_run += len(jobs)
-        tests = tuple(job.test for job in jobs if job.test is not None)
-        reply = await self.worker.run(pack_request(jobs, self.config), JOB_TIMEOUT_S, tests)
+        queued, self._queued = self._queued, None
+        if queued is not None and queued[0] is jobs:
+            request = queued[1]
+        else:
+            request = pack_request(jobs, self.config)
+        tests = _tests(jobs)
+        reply = await self.worker.run(request, JOB_TIMEOUT_S, tests)
         if isinstance(reply, Died):
             return await self._run_alone(jobs, reply)
         self._count(reply.counters)

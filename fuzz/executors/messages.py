@@ -299,24 +299,33 @@ def _read(stream: IO[bytes]) -> bytes | None:
     return body if len(body) == length else None
 
 
-def complete_reply(received: bytearray) -> Reply | None:
-    """The reply that was received; None if it is not complete yet.
+def take_reply(received: bytearray, *, another: bool = False) -> Reply | None:
+    """Remove the reply that was received; None if it is not complete yet.
+
+    Parameters
+    ----------
+    received : bytearray
+    another : bool
+        True if the next reply may follow it.
 
     Raises
     ------
     BadReply
-        If no reply begins like that, or more was received than one reply.
+        If no reply begins like that, or more was received than is due.
     """
     if len(received) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack_from(received)
     if length > MAX_REPLY_BYTES:
         raise BadReply(f"its length is {length:,} bytes, of at most {MAX_REPLY_BYTES:,}")
-    if len(received) < _LENGTH.size + length:
+    end = _LENGTH.size + length
+    if len(received) < end:
         return None
-    if len(received) > _LENGTH.size + length:
+    if len(received) > end and not another:
         raise BadReply("more bytes follow it")
+    body = bytes(received[_LENGTH.size : end])
+    del received[:end]
     try:
-        return msgspec.json.decode(memoryview(received)[_LENGTH.size :], type=Reply)
+        return msgspec.json.decode(body, type=Reply)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadReply(str(error)) from None

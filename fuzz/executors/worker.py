@@ -20,7 +20,7 @@ import select
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -50,6 +50,15 @@ _POLL_S: Final = 0.005
 
 Tests: TypeAlias = "LitmusTest | tuple[LitmusTest, ...] | None"
 """The test of a request, or the tests of a pack."""
+
+
+class _Queued(NamedTuple):
+    """A request that was sent before the one before it was answered."""
+
+    asked: messages.Request
+    numbered: messages.Request
+    test: Tests
+    encoded: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,7 @@ class Worker:
         self._request = messages.Request()
         self._test: Tests = None
         self._encoded = b""
+        self._queued: _Queued | None = None
         self._number = 0
         self._unstarted = ""
         self._unsent = memoryview(b"")
@@ -191,6 +201,23 @@ class Worker:
             raise
         return result
 
+    def queue(self, request: messages.Request, test: Tests = None) -> None:
+        """Send a request that the process finds as soon as it has answered the present one.
+
+        The next one that is run must be this one, the same object. If the process ends before it
+        has answered it, or is another one by then, it is sent again.
+        """
+        if self._process is None or self._queued is not None:
+            return
+        if self._environment_of(request) != self._environment:
+            return
+        self._number += 1
+        numbered = msgspec.structs.replace(request, number=self._number)
+        encoded = messages.encoded(numbered)
+        self._queued = _Queued(request, numbered, test, encoded)
+        self._unsent = memoryview(bytes(self._unsent) + encoded)
+        self._write()
+
     def kill(self, why: str) -> None:
         """Kill the process. The result of its request is `Died` with that message."""
         if self._process is not None:
@@ -204,22 +231,31 @@ class Worker:
 
     def _begin(self, request: messages.Request, timeout_s: float, test: Tests) -> None:
         """Make sure that there is a process, and send as much of the request as it takes."""
-        executor = request.executor or self.executor
-        environment = dict(configuration(executor, request.config or None).environment)
-        if self._process is not None and environment != self._environment:
-            self._end()
-        self._number += 1
-        self._request = msgspec.structs.replace(request, number=self._number)
-        self._test = test
-        self._encoded = messages.encoded(self._request)
-        if self._process is None:
-            self._environment = environment
-            self._start()
+        queued, self._queued = self._queued, None
+        if queued is not None and queued.asked is request:
+            self._request, self._test, self._encoded = queued[1:]
         else:
-            self._unsent = memoryview(self._encoded)
+            environment = self._environment_of(request)
+            # A process that has another request before it would answer that one.
+            if self._process is not None and (queued or environment != self._environment):
+                self._end()
+            self._number += 1
+            self._request = msgspec.structs.replace(request, number=self._number)
+            self._test = test
+            self._encoded = messages.encoded(self._request)
+            if self._process is None:
+                self._environment = environment
+                self._start()
+            else:
+                self._unsent = memoryview(self._encoded)
         self._timeout_s = timeout_s if self._answered else timeout_s + START_TIMEOUT_S
         self._deadline = time.monotonic() + self._timeout_s
         self._write()
+
+    def _environment_of(self, request: messages.Request) -> dict[str, str]:
+        """The environment variables that a request asks for."""
+        executor = request.executor or self.executor
+        return dict(configuration(executor, request.config or None).environment)
 
     def _start(self) -> None:
         """Start a process, with the present request as its first."""
@@ -294,13 +330,12 @@ class Worker:
         self._process.log.drain()
         ended = self._read() or has_ended
         try:
-            reply = messages.complete_reply(self._received)
+            reply = messages.take_reply(self._received, another=self._queued is not None)
             if reply is not None:
                 reply_check.check(self._request, self._test, reply)
         except messages.BadReply as error:
             return self._bad(str(error))
         if reply is not None:
-            self._received = bytearray()
             self._answered = True
             return reply
         if ended:
@@ -364,6 +399,7 @@ class Worker:
         log = self._process.log.text()
         self._process.close()
         self._process = None
+        self._queued = None
         return log
 
     @property

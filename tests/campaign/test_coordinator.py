@@ -98,6 +98,15 @@ def shard_in(file: str) -> int:
     return int(found[1]) if found else 1
 
 
+UNBORN = re.compile(
+    r'^Traceback \(most recent call last\):\n  File "<string>", line 1, in <module>\n'
+    r"(?:  .*spawn\.py.*\n(?: {4}.*\n)+)+EOFError: Ran out of input\n",
+    re.MULTILINE,
+)
+"""What Python says in a new process whose parent was killed before it told it what to do. Nothing
+of ours runs in it yet that could keep it quiet."""
+
+
 class Running:
     """A campaign in a process of its own."""
 
@@ -141,6 +150,8 @@ class Running:
         out, err = self.process.communicate(timeout=120)
         _, alive = psutil.wait_procs(self.seen, timeout=20)
         assert not alive
+        if signal.SIGKILL in sent:
+            err = UNBORN.sub("", err)
         assert "Traceback" not in err
         return self.process.returncode, out, err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.reports.events import Executed, FindingAdded, Generated, WorkerDied
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.fuzz.campaign.slots import Result
+    from litmusfuzz.fuzz.executors import messages
+    from litmusfuzz.fuzz.executors.worker import Tests
 
 pytestmark = pytest.mark.usefixtures("doubles")
 TESTS = 24
@@ -128,7 +132,10 @@ def test_a_pack_counts_as_jobs_of_its_process(tmp_path: Path) -> None:
 def test_a_worker_runs_the_next_pack_while_the_last_one_is_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some pack is asked for before all tests of the packs before it are judged."""
+    """Some pack is asked for before all tests of the packs before it are judged.
+
+    It has been sent while the pack before it ran, and nothing else is asked for between them.
+    """
     made = prepared(Packs.name, tmp_path)
     for _ in range(8):
         assert made.campaign.dispatcher.dispatch_next()
@@ -141,7 +148,27 @@ def test_a_worker_runs_the_next_pack_while_the_last_one_is_judged(
         packed += len(jobs)
         return await run_pack(slot, jobs)
 
+    asked: list[tuple[Worker, str, messages.Request]] = []
+    queue, run = Worker.queue, Worker.run
+
+    def noted_queue(worker: Worker, request: messages.Request, test: Tests = None) -> None:
+        asked.append((worker, "queue", request))
+        queue(worker, request, test)
+
+    async def noted_run(
+        worker: Worker, request: messages.Request, timeout_s: float, test: Tests = None
+    ) -> messages.Reply | Died:
+        asked.append((worker, "run", request))
+        return await run(worker, request, timeout_s, test)
+
     monkeypatch.setattr(Slot, "run_pack", noted)
+    monkeypatch.setattr(Worker, "queue", noted_queue)
+    monkeypatch.setattr(Worker, "run", noted_run)
     made.run()
+    fuzzed = made.campaign.slots[0].worker  # not the canary's
+    its = [(how, request) for worker, how, request in asked if worker is fuzzed]
+    queued = [request for how, request in its if how == "queue"]
+    assert queued
+    assert [two for (how, _), (_, two) in itertools.pairwise(its) if how == "queue"] == queued
     assert len(made.of(Executed)) == TESTS
     assert max(behind) > 0

@@ -156,7 +156,7 @@ def row(**changed: object) -> dict[str, object]:
 def received(reply: dict[str, object] | bytes, request: messages.Request) -> messages.Reply:
     """A reply as a worker takes it."""
     body = reply if isinstance(reply, bytes) else msgspec.json.encode(reply)
-    found = messages.complete_reply(bytearray(len(body).to_bytes(4, "big") + body))
+    found = messages.take_reply(bytearray(len(body).to_bytes(4, "big") + body))
     assert found is not None
     reply_check.check(request, None, found)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -45,6 +46,12 @@ def request(count: int = 3) -> messages.Request:
     return messages.Request(
         test=plain_of(TEST), config="plain", count=count, noise=asdict(Noise()), seed=1
     )
+
+
+def rows(reply: messages.Reply | Died) -> int:
+    """Executions that a reply tells of."""
+    assert isinstance(reply, messages.Reply), reply
+    return sum(row.count for row in reply.rows)
 
 
 @pytest.fixture
@@ -113,6 +120,61 @@ def test_a_killed_worker_costs_one_request(worker: Worker) -> None:
     assert died.message == "signal 9"
     assert isinstance(worker.ask(request(), 60), messages.Reply)
     assert worker.starts == 2
+
+
+def test_a_queued_request_is_answered_once(worker: Worker) -> None:
+    """A second answer to it would be a bad reply to the next request."""
+    first, second = request(3), request(5)
+    worker.send(first, 60)
+    worker.queue(second)
+    counts = [
+        rows(worker.receive()),
+        rows(worker.ask(second, 60)),
+        rows(worker.ask(request(7), 60)),
+    ]
+    assert counts == [3, 5, 7]
+    assert worker.starts == 1
+
+
+def test_a_queued_request_is_sent_again_to_another_process(worker: Worker) -> None:
+    first, second = request(3), request(5)
+    worker.send(first, 60)
+    worker.queue(second)
+    worker.close()
+    assert rows(worker.ask(second, 60)) == 5
+    assert worker.starts == 2
+
+
+def test_another_request_does_not_get_the_answer_to_a_queued_one(worker: Worker) -> None:
+    worker.send(request(3), 60)
+    worker.queue(request(5))
+    assert rows(worker.receive()) == 3
+    assert rows(worker.ask(request(7), 60)) == 7
+    assert worker.starts == 2
+
+
+def test_a_process_that_dies_costs_the_queued_request_too(worker: Worker) -> None:
+    first, second = request(3), request(5)
+    assert rows(worker.ask(first, 60)) == 3
+    worker.send(first, 60)
+    worker.queue(second)
+    worker.kill("a test")
+    died = worker.receive()
+    assert isinstance(died, Died)
+    assert rows(worker.ask(second, 60)) == 5
+
+
+def test_two_replies_that_arrive_together() -> None:
+    one, other = messages.Reply(number=1), messages.Reply(number=2)
+    channel = io.BytesIO()
+    messages.write(channel, one)
+    messages.write(channel, other)
+    received = bytearray(channel.getvalue())
+    with pytest.raises(messages.BadReply, match="more bytes follow it"):
+        messages.take_reply(bytearray(received))
+    assert messages.take_reply(received, another=True) == one
+    assert messages.take_reply(received) == other
+    assert messages.take_reply(received) is None
 
 
 def test_a_hanging_worker_is_killed_and_reported_as_timed_out(worker: Worker) -> None:
