@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result
-    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
@@ -121,14 +121,6 @@ class _Planned(NamedTuple):
     made: VariedTest
 
 
-class _Pack(NamedTuple):
-    """Tests that a worker takes together, with their jobs, and those that it has to run alone."""
-
-    together: list[_Planned]
-    jobs: list[Job]
-    alone: list[_Planned]
-
-
 class _Shown(NamedTuple):
     """A test that was run: what it showed, and what came with that."""
 
@@ -136,6 +128,15 @@ class _Shown(NamedTuple):
     result: Result
     seconds: float
     counters: dict[str, float]
+    clusterings: tuple[ChosenClusters, ...] = ()
+
+
+class _FollowUp(NamedTuple):
+    """Unsound clusters that a test showed, and that which explains its forbidden outcomes."""
+
+    planned: _Planned
+    unsound: Sequence[ChosenVerdict]
+    explaining: ChosenVerdict | None
 
 
 class Campaign:
@@ -493,8 +494,8 @@ class Campaign:
         self.dispatcher.fill_pack(slot.executor)
         return slot.executor.take()
 
-    async def _pack_of(self, slot: Slot, first: GeneratedTest) -> _Pack:
-        """A test, and others that wait and may run with it.
+    async def _packs_of(self, slot: Slot, first: GeneratedTest) -> list[list[_Planned]]:
+        """A test, and others that wait and may run with it, as packs of a worker, of one or more.
 
         Between two tests it is seen whether a worker has answered: none is to wait for long.
         """
@@ -506,10 +507,8 @@ class Campaign:
             await asyncio.sleep(0)
         # A test with many more lanes is not small, and may be run less often.
         together = [each for each in planned if not each.variation.lanes]
-        if len(together) < 2:
-            return _Pack([], [], planned)
-        alone = [each for each in planned if each.variation.lanes]
-        return _Pack(together, [each.job for each in together], alone)
+        alone = [[each] for each in planned if each.variation.lanes]
+        return [together, *alone] if together else alone
 
     def _planned(self, slot: Slot, generated: GeneratedTest) -> _Planned:
         """How a generated test is run."""
@@ -524,32 +523,32 @@ class Campaign:
     async def _fuzz_packs(self, slot: Slot, first: GeneratedTest) -> None:
         """Run tests, one pack after another, as long as nothing else is to be done.
 
-        While the worker runs a pack, the pack before is judged, and the next one is planned and
-        sent, so that the worker need not wait.
+        While the worker runs a pack, the next one is planned and sent, so that the worker need not
+        wait; it takes that up while the pack before is judged.
         """
-        pack = await self._pack_of(slot, first)
-        shown: list[_Shown] = []
-        while pack.together:
+        packs = await self._packs_of(slot, first)
+        follow_ups: list[_FollowUp] = []
+        while packs:
+            pack, *packs = packs
             running = asyncio.create_task(self._run_pack(slot, pack))
-            following = None
             try:
                 await asyncio.sleep(0)  # until the worker has been asked
-                # At once, so that if the pack ends its process, what was shown before is in doubt.
-                self._judge_pack(slot, shown)
-                if not pack.alone and (after := self._following(slot)) is not None:
-                    following = await self._pack_of(slot, after)
-                    if following.together:
-                        sampled = following.together[0].generated.sampled[slot.executor]
-                        slot.queue_pack(following.jobs, sampled)
+                if not packs and not follow_ups and (after := self._following(slot)) is not None:
+                    packs = await self._packs_of(slot, after)
+                if packs:
+                    jobs = [each.job for each in packs[0]]
+                    slot.queue(jobs, packs[0][0].generated.sampled[slot.executor])
                 shown = await running
             finally:
                 running.cancel()
-            if following is None:
-                break
-            pack = following
-        self._judge_pack(slot, shown)
-        for each in pack.alone:
-            await self._fuzz(slot, each)
+            # Before it is seen how the next pack ends: if it ends the process, this is in doubt.
+            follow_ups += self._judge_pack(slot, shown)
+        for each in follow_ups:
+            planned = each.planned
+            slot.switch_to(planned.generated.sampled[slot.executor])
+            await self.unsound_clusters.follow_up(
+                slot, planned.generated.index, planned.job, each.unsound, each.explaining
+            )
 
     def _following(self, slot: Slot) -> GeneratedTest | None:
         """The first test of a worker's next pack; None if it is to do something else."""
@@ -559,50 +558,61 @@ class Campaign:
             return None
         return self._next_first(slot)
 
-    async def _run_pack(self, slot: Slot, pack: _Pack) -> list[_Shown]:
+    async def _run_pack(self, slot: Slot, pack: Sequence[_Planned]) -> list[_Shown]:
         """Run the tests of a pack together; one by one if that is impossible."""
-        slot.switch_to(pack.together[0].generated.sampled[slot.executor])
-        start = time.monotonic()
-        results: list[Result | None] = [None] * len(pack.together)
-        if not await slot.why_unavailable():
-            results = await slot.run_pack(pack.jobs)
-        seconds = (time.monotonic() - start) / len(pack.together)
-        counters = slot.take_counters()  # of all; they count for the first
-        shown = []
-        for planned, result in zip(pack.together, results, strict=True):
-            if result is None:
-                await self._fuzz(slot, planned)
-            else:
-                shown.append(_Shown(planned, result, seconds, counters))
-                counters = {}
-        return shown
-
-    def _judge_pack(self, slot: Slot, shown: Sequence[_Shown]) -> None:
-        """Judge what the tests of a pack have shown."""
-        for each in shown:
-            self._judge_first(slot, each)
-
-    async def _fuzz(self, slot: Slot, planned: _Planned) -> None:
-        """Run one generated test alone, and judge its outcomes."""
-        executor, generated = slot.executor, planned.generated
-        sampled = generated.sampled[executor]
+        executor = slot.executor
+        sampled = pack[0].generated.sampled[executor]
         slot.switch_to(sampled)
         # A job of its own, so that no configuration pays for a framework's start.
         if not sampled.unavailable and (why := await slot.why_unavailable()):
             self._drop_configuration(slot, why)
         if sampled.unavailable:
-            executor.sampler.add_run(sampled, 0.0)
-            self.dispatcher.not_run(generated, sampled)
-            self.dispatcher.done(generated, executor, None)
-            return
-        start = time.monotonic()
-        result = await slot.run(planned.job)
-        seconds = time.monotonic() - start
-        chosen = slot.clusterings
-        shown = _Shown(planned, result, seconds, slot.take_counters())
-        unreduced = self._judge_first(slot, shown)
-        unsound = self.validator.judge_read(generated.index, planned.made.test, chosen, sampled)
-        await self._follow_up(slot, generated.index, planned.job, unsound, unreduced)
+            for each in pack:
+                executor.sampler.add_run(sampled, 0.0)
+                self.dispatcher.not_run(each.generated, sampled)
+                self.dispatcher.done(each.generated, executor, None)
+            return []
+        if len(pack) == 1:
+            shown_alone = await slot.run(pack[0].job)
+            counters = slot.take_counters()
+            return [_Shown(pack[0], shown_alone, slot.seconds, counters, slot.clusterings)]
+        results = await slot.run_pack([each.job for each in pack])
+        seconds = slot.seconds / len(pack)
+        counters = slot.take_counters()  # of all; they count for the first
+        shown = []
+        for planned, result in zip(pack, results, strict=True):
+            if result is None:
+                shown += await self._run_pack(slot, [planned])
+            else:
+                shown.append(_Shown(planned, result, seconds, counters))
+                counters = {}
+        return shown
+
+    def _judge_pack(self, slot: Slot, shown: Sequence[_Shown]) -> list[_FollowUp]:
+        """Judge what the tests of a pack have shown; what there is to follow up."""
+        follow_ups = []
+        for each in shown:
+            planned = each.planned
+            generated, sampled = planned.generated, planned.generated.sampled[slot.executor]
+            unreduced = self._judge_first(slot, each)
+            unsound = self.validator.judge_read(
+                generated.index, planned.made.test, each.clusterings, sampled
+            )
+            if unsound:
+                explaining = self._explaining(unreduced, unsound)
+                follow_ups.append(_FollowUp(planned, unsound, explaining))
+        return follow_ups
+
+    def _explaining(
+        self, unreduced: UnreducedFinding | None, unsound: Sequence[ChosenVerdict]
+    ) -> ChosenVerdict | None:
+        """The unsound clusters that explain a finding, which is then not minimized as well."""
+        if unreduced is None:
+            return None
+        explaining = self.unsound_clusters.explaining(unreduced, unsound)
+        if explaining is not None:
+            self.unreduced.remove(unreduced)
+        return explaining
 
     def _judge_first(self, slot: Slot, shown: _Shown) -> UnreducedFinding | None:
         """Judge the first executions of a test; the finding, if an outcome is forbidden."""
@@ -679,22 +689,6 @@ class Campaign:
             self._finish(given_up)
         return unreduced
 
-    async def _follow_up(
-        self,
-        slot: Slot,
-        index: int,
-        job: Job,
-        unsound: Sequence[ChosenVerdict],
-        unreduced: UnreducedFinding | None,
-    ) -> None:
-        """Follow up the unsound clusters of a run; what they explain is not minimized as well."""
-        explaining = None
-        if unreduced is not None:
-            explaining = self.unsound_clusters.explaining(unreduced, unsound)
-            if explaining is not None:
-                self.unreduced.remove(unreduced)
-        await self.unsound_clusters.follow_up(slot, index, job, unsound, explaining)
-
     def _next_to_continue(self, slot: Slot) -> UnfinishedRun | None:
         """The run that goes on for another round; None if there is none, or no time for it."""
         waiting = self.unfinished[slot.executor]
@@ -753,7 +747,8 @@ class Campaign:
             else:
                 self.log(structs.replace(event, end=_end(result)))
             unsound = self.validator.unsound(made.test, chosen)
-            await self._follow_up(slot, generated.index, job, unsound, unreduced)
+            explaining = self._explaining(unreduced, unsound)
+            await self.unsound_clusters.follow_up(slot, generated.index, job, unsound, explaining)
         finally:
             if not finished:
                 self._finish(unfinished)

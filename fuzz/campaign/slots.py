@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.executors.protocol import Choice, ChosenClusters, Config
+    from litmusfuzz.fuzz.executors.worker import Tests
 
 JOB_TIMEOUT_S: Final = 60.0
 MAX_SHOWN: Final = 256
@@ -75,15 +77,32 @@ class Job:
         )
 
 
-def pack_request(jobs: Sequence[Job], config: Config) -> messages.Request:
-    """The message to the worker for a pack of jobs, which differ in their tests and seeds only."""
+def _request(jobs: Sequence[Job], config: Config) -> messages.Request:
+    """The message to the worker for a job, or a pack that differ in their tests and seeds only."""
     request = jobs[0].request(config)
+    if len(jobs) == 1:
+        return request
     pack = [messages.Packed(plain_of(job.test), job.seed) for job in jobs if job.test is not None]
     return structs.replace(request, test={}, seed=0, pack=pack)
 
 
-def _tests(jobs: Sequence[Job]) -> tuple[LitmusTest, ...]:
+def _tests(jobs: Sequence[Job]) -> Tests:
+    """The test of a job, or the tests of a pack, as a worker takes them."""
+    if len(jobs) == 1:
+        return jobs[0].test
     return tuple(job.test for job in jobs if job.test is not None)
+
+
+class _Queued(NamedTuple):
+    """A job or a pack that was sent before the one before it had ended, and when."""
+
+    jobs: Sequence[Job]
+    request: messages.Request
+    at: float
+
+    def holds(self, jobs: Sequence[Job]) -> bool:
+        """True if it is these jobs, the same objects."""
+        return [id(each) for each in self.jobs] == [id(each) for each in jobs]
 
 
 Result = dict["Outcome", int] | Schedule | Died | messages.Reply
@@ -125,8 +144,9 @@ class Slot:
     _damaged: bool = False
     _last: Job | None = None
     """The last job of the present process."""
-    _queued: tuple[Sequence[Job], messages.Request] | None = None
-    """The pack that was sent before the last one had ended."""
+    _queued: _Queued | None = None
+    _begun_at: float = 0.0
+    _answered_at: float = 0.0
     _checked: set[str] = field(default_factory=set)
     _counters_seen: Mapping[str, float] = field(default_factory=dict)
     _counters: dict[str, float] = field(default_factory=dict)
@@ -187,8 +207,23 @@ class Slot:
             self.executor.versions = reply.versions
         return in_a_line(reply.unavailable)
 
-    async def _ask(self, job: Job) -> messages.Reply | Died:
-        return await self.worker.run(job.request(self.config), JOB_TIMEOUT_S, job.test)
+    @property
+    def seconds(self) -> float:
+        """Time that the last job or pack has taken, waits for the process included."""
+        return self._answered_at - self._begun_at
+
+    async def _ask(self, *jobs: Job) -> messages.Reply | Died:
+        """Send a job or a pack, unless it has been sent already, and wait for the reply."""
+        queued, self._queued = self._queued, None
+        if queued is not None and queued.holds(jobs):
+            request = queued.request
+            self._begun_at = max(queued.at, self._answered_at)
+        else:
+            request = _request(jobs, self.config)
+            self._begun_at = time.monotonic()
+        reply = await self.worker.run(request, JOB_TIMEOUT_S, _tests(jobs))
+        self._answered_at = time.monotonic()
+        return reply
 
     async def run(self, job: Job) -> Result:
         """Run a job; the death of the worker is reported, and the next job has a new process."""
@@ -238,15 +273,15 @@ class Slot:
         self._count(reply.counters)
         return messages.chosen_clusters(reply)
 
-    def queue_pack(self, jobs: Sequence[Job], sampled: SampledConfiguration) -> None:
-        """Let the process find a pack when it has run the present one; it is to be run next.
+    def queue(self, jobs: Sequence[Job], sampled: SampledConfiguration) -> None:
+        """Let the process find a job, or a pack, when it has ended the present one.
 
-        Not if another process may run it.
+        It is to be run next. Not sent if another process may have to run it.
         """
         checked = sampled.config.name in self._checked
         if checked and not self._damaged and len(self.shown) < MAX_SHOWN:
-            request = pack_request(jobs, sampled.config)
-            self._queued = jobs, request
+            request = _request(jobs, sampled.config)
+            self._queued = _Queued(jobs, request, time.monotonic())
             self.worker.queue(request, _tests(jobs))
 
     async def run_pack(self, jobs: Sequence[Job]) -> list[Result | None]:
@@ -259,19 +294,17 @@ class Slot:
             self.renew()
         self._last = jobs[0]
         self.jobs_run += len(jobs)
-        queued, self._queued = self._queued, None
-        if queued is not None and queued[0] is jobs:
-            request = queued[1]
-        else:
-            request = pack_request(jobs, self.config)
-        tests = _tests(jobs)
-        reply = await self.worker.run(request, JOB_TIMEOUT_S, tests)
+        tests = tuple(job.test for job in jobs if job.test is not None)
+        reply = await self._ask(*jobs)
         if isinstance(reply, Died):
-            return await self._run_alone(jobs, reply)
+            begun_at = self._begun_at
+            results = await self._run_alone(jobs, reply)
+            self._begun_at = begun_at
+            return results
         self._count(reply.counters)
         if not reply.packed:
             return [None] * len(jobs)
-        results: list[Result | None] = []
+        results = []
         for test, rows in zip(tests, reply.packed, strict=True):
             seen = messages.histogram(test, messages.Reply(rows=rows))
             self.executions += sum(seen.values())

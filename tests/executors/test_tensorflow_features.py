@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -368,6 +369,31 @@ def test_absent_values_dropped_and_failed_executions() -> None:
         "_status=blocked X=2 Q=[]": 1,
         "_status=failed": 1,
     }
+
+
+def test_batches_of_all_kinds_count_together_as_they_do_alone() -> None:
+    """Of completed and of ended steps, with values of two dtypes; their arrays are used again."""
+    x, wide = np.array([1, 2], np.int32), np.array([3, 3], np.int64)
+    sizes, elements = np.array([1, 0], np.int32), np.array([[[1, 1], [2, 2]]], np.int32)
+    none: Any = (np.zeros(2, np.int32), np.zeros((0, 2, 2), np.int32))
+    batches = [
+        Batch({"r": x, "X": x}, {"Q": (sizes, elements)}),
+        Batch({"r": x, "X": x}, {"Q": none}, np.array([1, 2]), {"r": np.array([True, False])}),
+        Batch({"r": wide, "X": wide}, {"Q": none}, np.array([0, DROPPED])),
+        Batch({"r": x, "X": x}, {"Q": none}, empty={"X": np.array([False, True])}),
+    ] * 2
+    alone: Counter[str] = Counter()
+    for batch in batches:
+        alone.update(counted(queued(), batch))
+    builder = HistogramBuilder(queued())
+    for batch in batches:
+        copied = batch.copied()
+        builder.add(copied)
+        for array in copied.values.values():
+            array[:] = 9
+    assert builder.count == alone.total() == 14
+    assert Counter({str(o): count for o, count in builder.histogram().items()}) == alone
+    assert len(alone) == 7
 
 
 def test_a_failed_dequeue_puts_back_more_than_the_queue_may_hold() -> None:

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.ops import CountAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -101,6 +101,70 @@ class Batch:
     absent: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     empty: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
+    @property
+    def size(self) -> int:
+        """Number of executions."""
+        if self.status is not None:
+            return len(self.status)
+        arrays = (*self.values.values(), *(sizes for sizes, _ in self.contents.values()))
+        return len(arrays[0])
+
+    @property
+    def statuses(self) -> npt.NDArray[np.int64]:
+        """The status of each execution."""
+        return np.zeros(self.size, np.int64) if self.status is None else self.status
+
+    @property
+    def kinds(self) -> dict[str, tuple[Any, ...]]:
+        """Dtypes and shapes of the values; batches in which they are equal can be joined."""
+        found: dict[str, tuple[Any, ...]] = {
+            name: (array.dtype, array.shape[1:]) for name, array in self.values.items()
+        }
+        for name, (_, elements) in self.contents.items():
+            found[name] = (elements.dtype, elements.shape[1:])
+        return found
+
+    def copied(self) -> Batch:
+        """A batch with arrays of its own."""
+        return Batch(
+            {name: array.copy() for name, array in self.values.items()},
+            {name: (sizes.copy(), all_.copy()) for name, (sizes, all_) in self.contents.items()},
+            None if self.status is None else self.status.copy(),
+            {name: where.copy() for name, where in self.absent.items()},
+            {name: where.copy() for name, where in self.empty.items()},
+        )
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    """Batches of one test, one after another."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+
+    def marks(of: str) -> dict[str, npt.NDArray[np.bool_]]:
+        """Where values are missing; a batch that does not say so misses none."""
+        named = {name: None for each in batches for name in getattr(each, of)}
+        return {
+            name: np.concatenate(
+                [getattr(b, of).get(name, np.zeros(b.size, np.bool_)) for b in batches]
+            )
+            for name in named
+        }
+
+    return Batch(
+        {name: np.concatenate([each.values[name] for each in batches]) for name in first.values},
+        {
+            name: (
+                np.concatenate([each.contents[name][0] for each in batches]),
+                np.concatenate([each.contents[name][1] for each in batches]),
+            )
+            for name in first.contents
+        },
+        np.concatenate([each.statuses for each in batches]),
+        marks("absent"),
+        marks("empty"),
+    )
+
 
 STATUSES: Final = (Status.COMPLETED, Status.BLOCKED, Status.FAILED)
 DROPPED: Final = -1
@@ -141,8 +205,8 @@ class HistogramBuilder:
             for name in test.names
         ]
         self._row = 1 + 2 * len(test.names) + sum(self._widths)
-        self._buffer: dict[str, npt.NDArray[Any]] = {}
-        self._buffer_rows = self._filled = 0  # in executions
+        self._kept: list[Batch] = []
+        self._kept_size = self._most_kept = 0  # in executions
         self._pending: list[npt.NDArray[np.int64]] = []
         self._pending_rows = 0
         self._counts: Counter[bytes] = Counter()
@@ -150,45 +214,33 @@ class HistogramBuilder:
 
     def add(self, batch: Batch) -> None:
         """Count a batch of executions. The batch's arrays may be reused afterwards."""
-        if batch.status is not None or batch.absent or batch.contents:
-            self.count += self._encode(batch)
-            return
-        # A step has few executions, and a NumPy call costs more than its work: the
-        # values of several steps are encoded together.
-        count = len(next(iter(batch.values.values())))
-        self.count += count
-        if not self._buffer:
-            each = max(1, sum(array.nbytes for array in batch.values.values()) // count)
-            self._buffer_rows = _BUFFER_BYTES // each
-            if self._buffer_rows >= 2 * count:
-                self._buffer = {
-                    name: np.empty((self._buffer_rows, *array.shape[1:]), array.dtype)
-                    for name, array in batch.values.items()
-                }
-        if count > self._buffer_rows // 2:
+        # A step has few executions, and a NumPy call costs more than its work: the batches of
+        # several steps are encoded together.
+        size = batch.size
+        self.count += size if batch.status is None else int((batch.status != DROPPED).sum())
+        if not self._kept:
+            each = sum(array.nbytes for array in batch.values.values()) // max(1, size)
+            self._most_kept = _BUFFER_BYTES // max(1, each)
+        if 2 * size > self._most_kept:
             self._encode(batch)
             return
-        if self._filled + count > self._buffer_rows:
-            self._encode_buffer()
-        for name, array in batch.values.items():
-            self._buffer[name][self._filled : self._filled + count] = array
-        self._filled += count
+        if self._kept and (
+            self._kept_size + size > self._most_kept or batch.kinds != self._kept[0].kinds
+        ):
+            self._encode_kept()
+        self._kept.append(batch.copied())
+        self._kept_size += size
 
-    def _encode_buffer(self) -> None:
-        """Encode the buffered values."""
-        if self._filled:
-            self._encode(
-                Batch({name: array[: self._filled] for name, array in self._buffer.items()})
-            )
-            self._filled = 0
+    def _encode_kept(self) -> None:
+        """Encode the batches that were kept."""
+        if self._kept:
+            self._encode(_joined(self._kept))
+            self._kept, self._kept_size = [], 0
 
-    def _encode(self, batch: Batch) -> int:
-        """Encode a batch as rows; the number of rows."""
+    def _encode(self, batch: Batch) -> None:
+        """Encode a batch as rows."""
         whole, names = self._test.whole, self._test.names
-        status = batch.status
-        if status is None:
-            arrays = (*batch.values.values(), *(sizes for sizes, _ in batch.contents.values()))
-            status = np.zeros(len(arrays[0]), np.int64)
+        status = batch.statuses
         failed = status == STATUSES.index(Status.FAILED)
         # A failure cancels ops: of what failed or is dropped, queues may hold anything.
         compared = ~failed & (status != DROPPED)
@@ -216,7 +268,6 @@ class HistogramBuilder:
         self._pending_rows += len(rows)
         if self._pending_rows * self._row >= _PENDING_INTS:
             self._flush()
-        return len(rows)
 
     def _queue(
         self,
@@ -259,7 +310,7 @@ class HistogramBuilder:
 
     def histogram(self) -> dict[Outcome, int]:
         """Counts of the outcomes, the most frequent first."""
-        self._encode_buffer()
+        self._encode_kept()
         self._flush()
         return {self._outcome(row): count for row, count in self._counts.most_common()}
 
