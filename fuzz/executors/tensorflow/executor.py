@@ -230,7 +230,8 @@ class PreparedTest:
             # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
             raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
         lowering.refuse_takes(test)
-        self._template = lowering.lower(test)
+        with clock.part("building_s"):
+            self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:
             raise Refused(f"several devices in configuration {config.name}")
         if 0 < self._settings.workers < self._template.devices:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Shown, Template
 
-_KEPT_BYTES: Final = 1 << 20
-"""Bytes of values that wait to be counted; they fit a core's cache."""
+_KEPT_BYTES: Final = 1 << 24
+"""Bytes of values that wait to be counted, at most; those of small tests fit a core's cache."""
 
 
 class PackedTests:
@@ -57,7 +57,8 @@ class PackedTests:
 
     def __init__(self, tests: Sequence[LitmusTest], settings: Settings, clock: Clock) -> None:
         self._tests = tests
-        self._templates = [lowering.lower(test) for test in tests]
+        with clock.part("building_s"):
+            self._templates = [lowering.lower(test) for test in tests]
         self._settings = settings
         self._clock = clock
 
