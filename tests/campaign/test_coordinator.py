@@ -103,8 +103,8 @@ UNBORN = re.compile(
     r"(?:  .*spawn\.py.*\n(?: {4}.*\n)+)+EOFError: Ran out of input\n",
     re.MULTILINE,
 )
-"""What Python says in a new process whose parent was killed before it told it what to do. Nothing
-of ours runs in it yet that could keep it quiet."""
+"""What Python says in a new process whose parent was killed before it could send what to run.
+Nothing of ours runs in it yet that could keep it quiet."""
 
 
 class Running:
