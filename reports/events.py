@@ -133,11 +133,13 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The configuration space of an executor (`fuzz.executors.configuration_space`).
 
     `values` has the values of each setting, the plain one first; `impossible` the pairs of settings
-    with values that no configuration has: setting, value, setting, value.
+    with values that no configuration has: setting, value, setting, value. `ops` are the resource
+    ops that the executor takes.
     """
 
     values: Mapping[str, tuple[Setting, ...]]
     impossible: tuple[tuple[str, Setting, str, Setting], ...]
+    ops: tuple[str, ...] = ()
 
 
 class CampaignStarted(Event, frozen=True, kw_only=True):

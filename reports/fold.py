@@ -61,6 +61,7 @@ NEW: Final = "new"
 UNDECIDED: Final = "undecided"
 VERDICTS: Final = (EXPLAINED, NEW, UNDECIDED)
 """Of `fuzz.campaign.experiments.Verdict`."""
+_MOST_REMEMBERED: Final = 1 << 16
 OVER_BUDGET: Final = "over the oracle's budget"
 _SAME: Final = (
     *("model", "guarantees", "graphs", "rounds", "outcomes", "crashed", "timed_out", "refused"),
@@ -275,6 +276,8 @@ class Fold:
         """Generated configurations; their totals are those of `PRODUCT`."""
         self._settings_of: dict[str, ReachedSettings] = {}
         """By executor, for those with a configuration space."""
+        self._ops_of: dict[int, Mapping[str, int]] = {}
+        """Ops of the last `_MOST_REMEMBERED` tests, by index: they run soon after, or never."""
         self._titles: dict[str, Name] = {}
         """Names that titles stand for: both parts may contain slashes."""
         self._on_executors: defaultdict[Name, _Totals] = defaultdict(_Totals)
@@ -437,6 +440,10 @@ class Fold:
         self._judging_us += judging_us
         self._validating_us += validating_us
         self._ops.update(event.ops)
+        if self._settings_of:
+            self._ops_of[event.index] = event.ops
+            if len(self._ops_of) > _MOST_REMEMBERED:
+                del self._ops_of[next(iter(self._ops_of))]
         if event.clusters:
             self._clusterings[event.clusters] += 1
         self._racing += event.racing
@@ -461,7 +468,8 @@ class Fold:
         totals.execute(event)
         if (settings := self._settings_of.get(event.executor)) is not None:
             us = _millionths(event.seconds)
-            settings.executed(event.configuration, us, judged=event.end == "judged")
+            ops = self._ops_of.get(event.index, {})
+            settings.executed(event.configuration, us, ops, judged=event.end == "judged")
         totals.count(event.counters)
         self._on_executors[event.executor, event.family].execute(event)
         ran = not event.end.startswith(REFUSED)

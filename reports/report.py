@@ -328,12 +328,22 @@ class ValueTotals:
 
 
 @dataclass(frozen=True, slots=True)
+class Reached:
+    """How many of so many possible ones a graph ran with."""
+
+    reached: int
+    possible: int
+
+
+@dataclass(frozen=True, slots=True)
 class SettingCoverage:
     """Values of an executor's settings, and pairs of them, that the campaign ran graphs in.
 
     `possible` counts the pairs that a configuration can have. `rarest` is the reached pair with
     the fewest graphs, `rarest_graphs`; None if none was reached. Pairs are texts,
-    ``setting=value``.
+    ``setting=value``. `ops` counts the resource ops that the executor takes, `op_pairs` the pairs
+    of these that one graph had, an op twice included, and `op_values` the pairs of an op and a
+    value of a setting.
     """
 
     executor: str
@@ -342,6 +352,9 @@ class SettingCoverage:
     rarest: tuple[str, str] | None
     rarest_graphs: int
     values: tuple[ValueTotals, ...]
+    ops: Reached = Reached(0, 0)
+    op_pairs: Reached = Reached(0, 0)
+    op_values: Reached = Reached(0, 0)
 
     @property
     def reached(self) -> int:

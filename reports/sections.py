@@ -245,6 +245,13 @@ def _settings(coverage: SettingCoverage) -> Section:
         graphs = counted(coverage.rarest_graphs, "graph")
         pairs += f"; the rarest of them, {_pair(coverage.rarest)}, in {graphs}"
     notes = [("pairs of values", pairs)]
+    for name, each in (
+        ("resource ops", coverage.ops),
+        ("pairs of ops in one graph", coverage.op_pairs),
+        ("ops with values", coverage.op_values),
+    ):
+        if each.possible:
+            notes.append((name, f"{each.reached:,} of {each.possible:,} reached"))
     if missing := coverage.not_reached:
         listed = ", ".join(map(_pair, missing[:_MOST_NAMED]))
         more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""

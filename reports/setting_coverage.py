@@ -1,4 +1,4 @@
-"""Which values of settings, and which pairs of them, a campaign has run graphs in.
+"""Which values of settings, which ops, and which pairs of them, a campaign has run graphs with.
 
 A graph counts for a configuration once its outcomes were judged. What a configuration refused, or
 did not finish, reaches no pair.
@@ -10,7 +10,7 @@ from collections import Counter
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
-from litmusfuzz.reports.report import SettingCoverage, ValueTotals
+from litmusfuzz.reports.report import Reached, SettingCoverage, ValueTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,18 +43,29 @@ class ReachedSettings:
         self._pairs = Counter[Pair]()
         self._graphs = Counter[Value]()
         self._us = Counter[Value]()
+        self._takes = frozenset(space.ops)
+        self._ops: set[str] = set()
+        self._op_pairs: set[tuple[str, str]] = set()
+        self._ops_in: dict[str, set[str]] = {}
+        """By configuration: ops of graphs that were judged."""
 
     def add_configuration(self, name: str, point: Mapping[str, Setting]) -> None:
         """Add a configuration; without a point it reaches nothing."""
         if point:
             self._points[name] = point
 
-    def executed(self, name: str, us: int, *, judged: bool) -> None:
-        """Add a test that ran in a configuration for that long."""
+    def executed(self, name: str, us: int, ops: Mapping[str, int], *, judged: bool) -> None:
+        """Add a test with these ops that ran in a configuration for that long."""
         for value in self._points.get(name, {}).items():
             self._graphs[value] += judged
             self._us[value] += us
         self._new_graphs[name] += judged
+        if judged:
+            of = sorted(self._takes.intersection(ops))
+            self._ops.update(of)
+            self._op_pairs.update(combinations(of, 2))
+            self._op_pairs.update((op, op) for op in of if ops[op] > 1)
+            self._ops_in.setdefault(name, set()).update(of)
 
     def coverage(self) -> SettingCoverage:
         """What was reached so far."""
@@ -65,6 +76,12 @@ class ReachedSettings:
         missing = [pair for pair in self._possible if not self._pairs[pair]]
         reached = [pair for pair in self._possible if self._pairs[pair]]
         rarest = min(reached, key=lambda pair: self._pairs[pair], default=None)
+        op_values = {
+            (op, value)
+            for name, ops in self._ops_in.items()
+            for op, value in product(ops, self._points.get(name, {}).items())
+        }
+        takes = len(self._takes)
         return SettingCoverage(
             executor=self.executor,
             possible=len(self._possible),
@@ -78,6 +95,9 @@ class ReachedSettings:
                 )
                 for setting, value in self._values
             ),
+            ops=Reached(len(self._ops), takes),
+            op_pairs=Reached(len(self._op_pairs), takes * (takes + 1) // 2),
+            op_values=Reached(len(op_values), takes * len(self._values)),
         )
 
 

@@ -59,6 +59,7 @@ STALE = "mutant/stale-reads"
 SPACE = Space(
     {"engine": ("pool", "own"), "threads": (4, 1, 2), "split": (False, True)},
     impossible=(("engine", "own", "threads", 1),),
+    ops=("AssignAddVariableOp", "AssignVariableOp", "QueueEnqueueV2", "ReadVariableOp"),
 )
 
 
@@ -379,7 +380,11 @@ class RandomCampaign:
             index=self.index,
             family=self.rng.choice(FAMILIES),
             executor=shard.executor,
-            ops={"ReadVariableOp": self.rng.randrange(1, 4), "AssignVariableOp": 2},
+            ops={
+                "ReadVariableOp": self.rng.randrange(1, 4),
+                "AssignVariableOp": 2,
+                **({"AssignAddVariableOp": 1} if self.index % 3 == 0 else {}),
+            },
             lacking=lacking,
             not_run=tuple(busy),
             clusters=self.rng.choice(("", "", "sound", "unsound")),

@@ -27,6 +27,7 @@ from litmusfuzz.reports.report import (
     Moment,
     Pending,
     Pruned,
+    Reached,
     ReportedFinding,
     SettingCoverage,
     ShardLine,
@@ -729,7 +730,31 @@ class _OfReport:
                 )
                 for s, v in values
             ),
+            **self._op_coverage(space, [x for x in ran if x.end == "judged"], point),
         )
+
+    def _op_coverage(self, space: e.Space, judged: list[Any], point: Any) -> dict[str, Reached]:
+        """By trying each op, and each two, on each graph that was judged."""
+        ops_of = {x.index: x.ops for x in self.all.of(e.Generated)}
+        graphs = [(ops_of.get(x.index, {}), {*point[x.configuration].items()}) for x in judged]
+        ops = space.ops
+        pairs = [(a, b) for i, a in enumerate(ops) for b in ops[i:]]
+
+        def has(of: Any, a: str, b: str) -> bool:
+            return of.get(a, 0) > (a == b) and b in of
+
+        values = [(s, v) for s, of in space.values.items() for v in of]
+        op_values = [(op, value) for op in ops for value in values]
+        return {
+            "ops": Reached(sum(any(a in of for of, _ in graphs) for a in ops), len(ops)),
+            "op_pairs": Reached(
+                sum(any(has(of, a, b) for of, _ in graphs) for a, b in pairs), len(pairs)
+            ),
+            "op_values": Reached(
+                sum(any(a in of and v in its for of, its in graphs) for a, v in op_values),
+                len(op_values),
+            ),
+        }
 
     def differential(self) -> Any:
         found = {}

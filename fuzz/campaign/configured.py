@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
@@ -59,5 +60,7 @@ def spaces(configurations: Iterable[Configured]) -> dict[str, Space]:
         if isinstance(made, HasConfigurationSpace) and (len(of) > 1 or PRODUCT in of):
             space = made.space
             impossible = tuple((*one, *other) for one, other in space.impossible)
-            found[executor] = Space(dict(space.values), impossible)
+            takes = made.support.takes_op
+            ops = tuple(name for name, op in OPS.items() if op.has_effect and takes(name))
+            found[executor] = Space(dict(space.values), impossible, ops)
     return found

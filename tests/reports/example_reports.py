@@ -27,6 +27,7 @@ from litmusfuzz.reports.report import (
     Moment,
     Pending,
     Pruned,
+    Reached,
     Report,
     ReportedFinding,
     SettingCoverage,
@@ -276,6 +277,9 @@ def nightly_run(most: int = 8) -> Report:
                     ValueTotals("pool", "second", 130, 101.5),
                     ValueTotals("pool", "caller", 84, 70.25),
                 ),
+                ops=Reached(40, 43),
+                op_pairs=Reached(801, 946),
+                op_values=Reached(277, 301),
             ),
         ),
         by_config=(

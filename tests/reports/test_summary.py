@@ -28,6 +28,7 @@ from litmusfuzz.reports.report import (
     Moment,
     Pending,
     Pruned,
+    Reached,
     Report,
     ReportedFinding,
     SettingCoverage,
@@ -316,6 +317,8 @@ def coverage_from_json(data: dict[str, Any]) -> SettingCoverage:
     made["not_reached"] = tuple(map(tuple, made["not_reached"]))
     made["rarest"] = tuple(made["rarest"])
     made["values"] = tuple(ValueTotals(**each) for each in made["values"])
+    for name in ("ops", "op_pairs", "op_values"):
+        made[name] = Reached(**made[name])
     return SettingCoverage(**made)
 
 
