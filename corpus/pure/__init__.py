@@ -25,9 +25,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.pure import (
+    boxes,
     contractions,
     elementwise,
     gathers,
+    gradients,
     images,
     matrices,
     reductions,
@@ -46,6 +48,12 @@ _NOT_COMPILED: Final = {
     *("SparseSegmentSumWithNumSegments", "SparseTensorDenseMatMul", "SparseTensorDenseAdd"),
     *("SparseReduceSum", "SparseReduceMax", "ExtractVolumePatches"),
     *("SparseDenseCwiseAdd", "SparseDenseCwiseMul"),
+    *("SparseBincount", "RaggedBincount", "SparseSegmentSumGrad", "SparseSliceGrad", "SetSize"),
+    *("FusedPadConv2D", "ResizeNearestNeighborGrad", "NonMaxSuppression", "NonMaxSuppressionV2"),
+    *("NonMaxSuppressionWithOverlaps", "Dilation2DBackpropInput", "Dilation2DBackpropFilter"),
+    *("MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPoolGradWithArgmax"),
+    # Of equal elements of a window another one gets the gradient.
+    *("MaxPoolGrad", "MaxPoolGradV2"),
     # It fails on integers, and returns zeros for some float64.
     "ConjugateTranspose",
     # "Strides != 1 or -1 are not yet implemented".
@@ -61,6 +69,8 @@ _ROWS: Final = (
     *gathers.ROWS,
     *contractions.ROWS,
     *images.ROWS,
+    *gradients.ROWS,
+    *boxes.ROWS,
     *several.ROWS,
 )
 ROWS: Final[tuple[PureOp, ...]] = tuple(

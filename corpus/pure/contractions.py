@@ -39,6 +39,8 @@ def _batch(*, broadcasts: bool) -> Any:
     def compute(call: Call, x: Array, y: Array) -> Any:
         expect(x.ndim >= 2, "has two dimensions at least", "x")
         expect(y.ndim >= 2, "has two dimensions at least", "y")
+        if _TOUT in call.op.fields:
+            expect(call["Tout"] == call.inputs[0].dtype, "of another dtype", "Tout")
         if not broadcasts:
             expect(x.shape[:-2] == y.shape[:-2], "have different batches", "y")
         x, y = _adjoint(x, flipped=call["adj_x"]), _adjoint(y, flipped=call["adj_y"])
@@ -123,6 +125,7 @@ _ADJOINTS: Final = (
     Field("adj_x", "bool", default=False),
     Field("adj_y", "bool", default=False),
 )
+_TOUT: Final = Field("Tout", "dtype")
 ROWS: Final = (
     PureOp(
         "BatchMatMul",
@@ -138,6 +141,14 @@ ROWS: Final = (
         _batch(broadcasts=True),
         _inner,
         _ADJOINTS,
+        rank=ranks("x", "y"),
+    ),
+    PureOp(
+        "BatchMatMulV3",
+        "x:T y:T -> @Tout=T2",
+        _batch(broadcasts=True),
+        _inner,
+        (_TOUT, *_ADJOINTS),
         rank=ranks("x", "y"),
     ),
     PureOp(

@@ -12,6 +12,7 @@ from litmusfuzz.corpus.pure.definition import (
     PureOp,
     axis_of,
     bounded,
+    elements,
     expect,
     known_length,
     largest_of,
@@ -371,6 +372,64 @@ def sum_bound(call: Call, bounds: Sequence[int]) -> int:
     return max(1, *bounds) * (1 + max(size(each) for each in call.inputs))
 
 
+def _slice_grad(_: Call, grad: Array, indices: Array, start: Array, taken: Array) -> Any:
+    """The gradient of each element: that of the element that a slice has at its place, or 0."""
+    for name, each in (("input_indices", indices), ("output_indices", taken)):
+        expect(each.ndim == 2, "must be a matrix", name)
+    begin = vector(start, "input_start", indices.shape[1])
+    expect(taken.shape == (grad.size, indices.shape[1]), "one for each", "output_indices")
+    places = [tuple(int(v) for v in each) for each in indices]
+    wanted = [tuple(int(v) + b for v, b in zip(each, begin, strict=True)) for each in taken]
+    kept = [place for place in places if place in set(wanted)]
+    if kept != wanted or len(set(places)) != len(places):
+        raise Inexact("no slice in order, which the kernel does not always refuse")
+    back = dict(zip(wanted, grad.tolist(), strict=True))
+    return np.array([back.get(place, 0) for place in places], np.int64)
+
+
+def _slice_grad_shape(call: Call) -> Shape | None:
+    grad, indices = call.type_of("backprop_val_grad"), call.type_of("input_indices")
+    taken = call.type_of("output_indices")
+    expect(len(grad.shape) == 1, "must be a vector", "backprop_val_grad")
+    for name, each in (("input_indices", indices), ("output_indices", taken)):
+        expect(len(each.shape) == 2, "must be a matrix", name)
+    if any(each.dynamic for each in call.inputs):
+        return None
+    rank = indices.shape[1]
+    expect(taken.shape == (grad.shape[0], rank), "has one for each", "output_indices")
+    expect(call.type_of("input_start").shape == (rank,), f"has {rank} numbers", "input_start")
+    return indices.shape[:1]
+
+
+def _set_size(call: Call, indices: Array, values: Array, shape: Array) -> Any:
+    """How many values there are in each set, which the last dimension holds."""
+    extents = _dense_shape(shape, "set_shape")
+    expect(values.ndim == 1, "must be a vector", "set_values")
+    expect(len(extents) >= 2, "has two numbers at least", "set_shape")
+    places = [tuple(map(int, each)) for each in indices]
+    fits = _fits(indices, values, extents)
+    if not fits or places != sorted(set(places)) or min(extents) < 1:
+        raise Inexact("not in order or outside, which the kernel does not always refuse")
+    sets: dict[Shape, set[int]] = {}
+    for place, value in zip(places, values.tolist(), strict=True):
+        sets.setdefault(place[:-1], set()).add(value)
+    out = np.zeros(extents[:-1], np.int64)
+    for place, each in sets.items():
+        out[place] = len(each)
+    return out
+
+
+_SET_SHAPE: Final = _sparse_shape("set_shape", "set_indices", "set_values")
+
+
+def _set_size_shape(call: Call) -> Shape | None:
+    known = _SET_SHAPE(call)
+    expect(len(call.type_of("set_values").shape) == 1, "must be a vector", "set_values")
+    if not call.type_of("set_shape").dynamic:
+        expect(call.type_of("set_shape").shape[0] >= 2, "has two numbers at least", "set_shape")
+    return None if known is None else known[:-1]
+
+
 _VALIDATE: Final = (Field("validate_indices", "bool", default=True),)
 _KEEP: Final = (Field("keep_dims", "bool", default=False),)
 ROWS: Final = (
@@ -478,6 +537,26 @@ ROWS: Final = (
             divisors=("sp_indices", "sp_shape"),
         )
         for kind in ("Add", "Mul")
+    ),
+    PureOp(
+        "SparseSliceGrad",
+        "backprop_val_grad:T input_indices:int64 input_start:int64 output_indices:int64 -> T",
+        _slice_grad,
+        largest_of("backprop_val_grad"),
+        rank=lambda _: 1,
+        shape=_slice_grad_shape,
+        tried=False,
+    ),
+    PureOp(
+        "SetSize",
+        "set_indices:int64 set_values:I set_shape:int64 -> int32",
+        _set_size,
+        elements,
+        _VALIDATE,
+        shape_from=("set_shape",),
+        rank=lambda call: known_length("set_shape")(call) - 1,
+        shape=_set_size_shape,
+        tried=False,
     ),
     *(
         PureOp(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.pure.arrays import np
@@ -17,37 +18,88 @@ from litmusfuzz.corpus.pure.definition import (
     size,
     vector,
 )
+from litmusfuzz.corpus.pure.shapes import mirror_pad
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from litmusfuzz.corpus.pure.arrays import Array
 
-_PADDING: Final = Field("padding", ("VALID", "SAME"))
+PADDING: Final = Field("padding", ("VALID", "SAME"))
 
 
-def _windows(
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Where the windows of a call lie.
+
+    Parameters
+    ----------
+    pads : tuple of (int, int)
+        Elements of padding before and behind each spatial dimension.
+    reach : tuple of (out, window) int arrays
+        Of each spatial dimension the padded positions of each window's elements.
+    """
+
+    pads: tuple[tuple[int, int], ...]
+    reach: tuple[Array, ...]
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        """How many windows there are in each dimension."""
+        return tuple(len(each) for each in self.reach)
+
+    @property
+    def places(self) -> tuple[Array, ...]:
+        """The padded positions, each as a (*out, *window) int array that broadcasts."""
+        rank = len(self.reach)
+        found = []
+        for axis, each in enumerate(self.reach):
+            shape = [1] * (2 * rank)
+            shape[axis], shape[rank + axis] = each.shape
+            found.append(each.reshape(shape))
+        return tuple(found)
+
+    def padded(self, x: Array, fill: int = 0) -> Array:
+        """`x` with its padding."""
+        return np.pad(x, [(0, 0), *self.pads, (0, 0)], constant_values=fill)
+
+    def seen(self, x: Array, fill: int = 0) -> Array:
+        """The windows of `x`: a (batch, *out, *window, channels) int array."""
+        found: Array = self.padded(x, fill)[self._taken]
+        return found
+
+    @property
+    def _taken(self) -> Any:
+        """The index of all windows of an image with its padding."""
+        return (slice(None), *self.places, slice(None))
+
+    def spread(self, windows: Array, shape: Sequence[int]) -> Array:
+        """What `seen` took, added up where it came from; `shape` is that of ``x``."""
+        out = self.padded(np.zeros(shape, np.int64))
+        np.add.at(out, self._taken, windows)
+        inner = tuple(
+            slice(before, before + extent)
+            for (before, _), extent in zip(self.pads, shape[1:-1], strict=True)
+        )
+        return out[(slice(None), *inner)]
+
+
+def grid_of(
     call: Call,
-    x: Array,
+    shape: Sequence[int],
     window: Sequence[int],
     strides: Sequence[int],
     rates: Sequence[int],
-    fill: int,
     operand: str,
-) -> Any:
-    """Each window of the spatial dimensions.
-
-    Returns
-    -------
-    (batch, *out, *window, channels) int array
+) -> Grid:
+    """The windows on an image of that shape.
 
     References
     ----------
     TensorFlow, ``framework/kernel_shape_util.cc``, ``GetWindowedOutputSizeVerbose``.
     """
-    spatial = x.shape[1:-1]
-    pads, outs, reach = [(0, 0)], [], []
-    for extent, count, stride, rate in zip(spatial, window, strides, rates, strict=True):
+    pads, reach = [], []
+    for extent, count, stride, rate in zip(shape[1:-1], window, strides, rates, strict=True):
         effective = (count - 1) * rate + 1
         if call["padding"] == "VALID":
             out, before, after = (extent - effective + stride) // stride, 0, 0
@@ -57,22 +109,28 @@ def _windows(
             total = max(0, (out - 1) * stride + effective - extent)
             before, after = total // 2, total - total // 2
         pads.append((before, after))
-        outs.append(out)
         reach.append(np.arange(out)[:, None] * stride + np.arange(count)[None, :] * rate)
-    x = np.pad(x, [*pads, (0, 0)], constant_values=fill)
-    for position, places in enumerate(reach):
-        # The window's own axes go to the end, before the channels.
-        axis = 1 + position
-        x = np.moveaxis(np.take(x, places, axis), axis + 1, -2)
-    return x
+    return Grid(tuple(pads), tuple(reach))
 
 
-def _list(call: Call, name: str, length: int, operand: str) -> list[int]:
+def middle_of(call: Call, name: str, length: int, operand: str) -> list[int]:
     """A list of numbers for batch, spatial dimensions and channels, of which ends are 1."""
     found = [int(v) for v in call[name]]
     fits = len(found) == length and found[0] == found[-1] == 1 and min(found) >= 1
     expect(fits, f"{name} must be [1, ..., 1] of {length} numbers, got {found}", operand)
     return found[1:-1]
+
+
+def of_windows(seen: Array, filters: Array, *, depthwise: bool) -> Any:
+    """The filters on windows: a (batch, *out, channels) int array."""
+    if depthwise:
+        bounded(np.einsum("bhwijc,ijcm->bhwcm", np.abs(seen), np.abs(filters)))
+        out = np.einsum("bhwijc,ijcm->bhwcm", seen, filters)
+        return out.reshape(*out.shape[:3], out.shape[3] * out.shape[4])
+    rank = filters.ndim - 1
+    axes = list(range(-rank, 0)), list(range(rank))
+    bounded(np.tensordot(np.abs(seen), np.abs(filters), axes))
+    return np.tensordot(seen, filters, axes)
 
 
 def _convolution(rank: int, *, depthwise: bool = False) -> Any:
@@ -81,35 +139,44 @@ def _convolution(rank: int, *, depthwise: bool = False) -> Any:
         expect(filters.ndim == rank, f"has {rank} dimensions", "filter")
         fits = filters.shape[-2] == x.shape[-1]
         expect(fits, f"takes {filters.shape[-2]} channels of {x.shape[-1]}", "filter")
-        strides = _list(call, "strides", rank, "input")
+        strides = middle_of(call, "strides", rank, "input")
         ones = [1] * (rank - 2)
-        rates = _list(call, "dilations", rank, "input") if _DILATIONS in call.op.fields else ones
+        rates = middle_of(call, "dilations", rank, "input") if DILATIONS in call.op.fields else ones
         if depthwise:
             expect(strides[0] == strides[1], "has different strides", "input")
-        window = filters.shape[:-2]
-        seen = _windows(call, x, window, strides, rates, 0, "filter")
-        if depthwise:
-            bounded(np.einsum("bhwijc,ijcm->bhwcm", np.abs(seen), np.abs(filters)))
-            out = np.einsum("bhwijc,ijcm->bhwcm", seen, filters)
-            return out.reshape(*out.shape[:3], out.shape[3] * out.shape[4])
-        axes = list(range(-1 - len(window), 0)), list(range(len(window) + 1))
-        bounded(np.tensordot(np.abs(seen), np.abs(filters), axes))
-        return np.tensordot(seen, filters, axes)
+        grid = grid_of(call, x.shape, filters.shape[:-2], strides, rates, "filter")
+        return of_windows(grid.seen(x), filters, depthwise=depthwise)
 
     return compute
+
+
+def _of_any_rank(call: Call, x: Array, filters: Array) -> Any:
+    expect(x.ndim in (4, 5), "has four or five dimensions", "input")
+    return _convolution(x.ndim)(call, x, filters)
+
+
+def _padded_first(call: Call, x: Array, paddings: Array, filters: Array) -> Any:
+    expect(x.ndim == 4, "has four dimensions", "input")
+    expect(paddings.shape == (4, 2), "has shape [4, 2]", "paddings")
+    if len(x) > 1:  # TensorFlow 2.21 computes something else for the others
+        raise Inexact("more than one image", "input")
+    padded = mirror_pad(call, x, paddings)
+    if paddings[0].any() or paddings[3].any():
+        raise Inexact("pads batches or channels", "paddings")
+    return _convolution(4)(call, padded, filters)
 
 
 def _convolved(call: Call, bounds: Sequence[int]) -> int:
     return max(1, bounds[0]) * max(1, bounds[1]) * size(call.inputs[1])
 
 
-_LOW: Final = -(1 << 40)
+LOW: Final = -(1 << 40)
 """Stands for what padding never is the maximum of."""
 
 
 def _largest(seen: Array, axes: tuple[int, ...]) -> Any:
     out = seen.max(axis=axes)
-    if (out <= _LOW // 2).any():
+    if (out <= LOW // 2).any():
         raise Inexact("the maximum of padding alone")
     return out
 
@@ -125,39 +192,40 @@ def _max_pool(call: Call, x: Array, *sizes: Array) -> Any:
                 raise Inexact(f"must be [1, n, m, 1], got {each}", name)
         window, strides = window[1:-1], strides[1:-1]
     else:
-        window = _list(call, "ksize", 4, "input")
-        strides = _list(call, "strides", 4, "input")
-    seen = _windows(call, x, window, strides, (1, 1), _LOW, "input")
-    return _largest(seen, (3, 4))
+        window = middle_of(call, "ksize", 4, "input")
+        strides = middle_of(call, "strides", 4, "input")
+    grid = grid_of(call, x.shape, window, strides, (1, 1), "input")
+    return _largest(grid.seen(x, LOW), (3, 4))
 
 
 def _max_pool_3d(call: Call, x: Array) -> Any:
     expect(x.ndim == 5, "has five dimensions", "input")
-    window, strides = _list(call, "ksize", 5, "input"), _list(call, "strides", 5, "input")
-    return _largest(_windows(call, x, window, strides, (1, 1, 1), _LOW, "input"), (4, 5, 6))
+    window, strides = middle_of(call, "ksize", 5, "input"), middle_of(call, "strides", 5, "input")
+    grid = grid_of(call, x.shape, window, strides, (1, 1, 1), "input")
+    return _largest(grid.seen(x, LOW), (4, 5, 6))
 
 
 def _dilation(call: Call, x: Array, filters: Array) -> Any:
     expect(x.ndim == 4, "has four dimensions", "input")
     expect(filters.ndim == 3, "has three dimensions", "filter")
     expect(filters.shape[-1] == x.shape[-1], f"has {x.shape[-1]} channels", "filter")
-    strides, rates = _list(call, "strides", 4, "input"), _list(call, "rates", 4, "input")
-    seen = _windows(call, x, filters.shape[:2], strides, rates, _LOW, "filter")
-    return _largest(seen + filters, (3, 4))
+    strides, rates = middle_of(call, "strides", 4, "input"), middle_of(call, "rates", 4, "input")
+    grid = grid_of(call, x.shape, filters.shape[:2], strides, rates, "filter")
+    return _largest(grid.seen(x, LOW) + filters, (3, 4))
 
 
 def _patches(call: Call, x: Array) -> Any:
     expect(x.ndim == 4, "has four dimensions", "images")
-    window = _list(call, "ksizes", 4, "images")
-    strides, rates = _list(call, "strides", 4, "images"), _list(call, "rates", 4, "images")
-    seen = _windows(call, x, window, strides, rates, 0, "images")
+    window = middle_of(call, "ksizes", 4, "images")
+    strides, rates = middle_of(call, "strides", 4, "images"), middle_of(call, "rates", 4, "images")
+    seen = grid_of(call, x.shape, window, strides, rates, "images").seen(x)
     return seen.reshape(*seen.shape[:3], -1)
 
 
 def _volumes(call: Call, x: Array) -> Any:
     expect(x.ndim == 5, "has five dimensions", "input")
-    window, strides = _list(call, "ksizes", 5, "input"), _list(call, "strides", 5, "input")
-    seen = _windows(call, x, window, strides, (1, 1, 1), 0, "input")
+    window, strides = middle_of(call, "ksizes", 5, "input"), middle_of(call, "strides", 5, "input")
+    seen = grid_of(call, x.shape, window, strides, (1, 1, 1), "input").seen(x)
     return seen.reshape(*seen.shape[:4], -1)
 
 
@@ -172,25 +240,43 @@ def _nearest(call: Call, x: Array, wanted: Array) -> Any:
     return x.repeat(height // x.shape[1], axis=1).repeat(width // x.shape[2], axis=2)
 
 
-_FOUR: Final = (1, 1, 1, 1)
-_STRIDES: Final = Field("strides", "ints", _FOUR)
-_DILATIONS: Final = Field("dilations", "ints", _FOUR)
+FOUR: Final = (1, 1, 1, 1)
+STRIDES: Final = Field("strides", "ints", FOUR)
+DILATIONS: Final = Field("dilations", "ints", FOUR)
 ROWS: Final = (
     PureOp(
         "Conv2D",
         "input:T filter:T -> T",
         _convolution(4),
         _convolved,
-        (_STRIDES, _PADDING, _DILATIONS),
+        (STRIDES, PADDING, DILATIONS),
         rank=lambda _: 4,
         dtypes=("int32", "float32", "float64"),
+    ),
+    PureOp(
+        "Conv",
+        "input:T filter:T -> T",
+        _of_any_rank,
+        _convolved,
+        (Field("strides", "ints"), PADDING),
+        rank=lambda call: len(call.type_of("input").shape),
+        dtypes=("int32", "float32", "float64"),
+    ),
+    PureOp(
+        "FusedPadConv2D",
+        "input:F paddings:int32 filter:F -> F",
+        _padded_first,
+        lambda call, b: max(1, b[0]) * max(1, b[2]) * size(call.inputs[2]),
+        (Field("mode", ("REFLECT", "SYMMETRIC")), STRIDES, PADDING),
+        shape_from=("paddings",),
+        rank=lambda _: 4,
     ),
     PureOp(
         "Conv3D",
         "input:F filter:F -> F",
         _convolution(5),
         _convolved,
-        (Field("strides", "ints", (1, *_FOUR)), _PADDING),
+        (Field("strides", "ints", (1, *FOUR)), PADDING),
         rank=lambda _: 5,
     ),
     PureOp(
@@ -198,7 +284,7 @@ ROWS: Final = (
         "input:F filter:F -> F",
         _convolution(4, depthwise=True),
         _convolved,
-        (_STRIDES, _PADDING),
+        (STRIDES, PADDING),
         rank=lambda _: 4,
     ),
     PureOp(
@@ -206,7 +292,7 @@ ROWS: Final = (
         "input:T -> T",
         _max_pool,
         passes,
-        (Field("ksize", "ints"), _STRIDES, _PADDING),
+        (Field("ksize", "ints"), STRIDES, PADDING),
         rank=lambda _: 4,
     ),
     PureOp(
@@ -214,7 +300,7 @@ ROWS: Final = (
         "input:float32 -> float32",
         _max_pool_3d,
         passes,
-        (Field("ksize", "ints"), Field("strides", "ints", (1, *_FOUR)), _PADDING),
+        (Field("ksize", "ints"), Field("strides", "ints", (1, *FOUR)), PADDING),
         rank=lambda _: 5,
     ),
     PureOp(
@@ -222,7 +308,7 @@ ROWS: Final = (
         "input:T ksize:int32 strides:int32 -> T",
         _max_pool,
         largest_of("input"),
-        (_PADDING,),
+        (PADDING,),
         shape_from=("ksize", "strides"),
         rank=lambda _: 4,
     ),
@@ -231,7 +317,7 @@ ROWS: Final = (
         "input:T filter:T -> T",
         _dilation,
         lambda _, b: b[0] + b[1],
-        (_STRIDES, Field("rates", "ints", _FOUR), _PADDING),
+        (STRIDES, Field("rates", "ints", FOUR), PADDING),
         rank=lambda _: 4,
     ),
     PureOp(
@@ -239,7 +325,7 @@ ROWS: Final = (
         "images:T -> T",
         _patches,
         passes,
-        (Field("ksizes", "ints"), _STRIDES, Field("rates", "ints", _FOUR), _PADDING),
+        (Field("ksizes", "ints"), STRIDES, Field("rates", "ints", FOUR), PADDING),
         rank=lambda _: 4,
     ),
     PureOp(
@@ -247,7 +333,7 @@ ROWS: Final = (
         "input:T -> T",
         _volumes,
         passes,
-        (Field("ksizes", "ints"), Field("strides", "ints", (1, *_FOUR)), _PADDING),
+        (Field("ksizes", "ints"), Field("strides", "ints", (1, *FOUR)), PADDING),
         rank=lambda _: 5,
     ),
     PureOp(

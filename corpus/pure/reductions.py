@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.pure.arrays import np
@@ -182,6 +183,93 @@ def _dense_bincount(call: Call, values: Array, count: Array, weights: Array) -> 
     return out
 
 
+_BINARY: Final = (Field("binary_output", "bool", default=False),)
+
+
+def _rows_of_bins(
+    call: Call, row_of: Sequence[int], rows: int, values: Array, count: Array, weights: Array
+) -> Array:
+    """Bins for each row; `row_of` has the row of each value."""
+    number = scalar(count, "size")
+    expect(number >= 0, f"a negative size {number}", "size")
+    expect(number * max(1, rows) <= MAX_ELEMENTS, f"more than {MAX_ELEMENTS} bins", "size")
+    expect(not (values < 0).any(), "holds a negative number", "values")
+    where = np.array(row_of, np.int64)
+    out = []
+    for row in range(rows):
+        mine = values[where == row]
+        if call["binary_output"]:
+            out.append(np.isin(np.arange(number), mine).astype(np.int64))
+        else:
+            out.append(_binned(mine, number, weights[where == row]))
+    return np.array(out, np.int64).reshape(rows, number)
+
+
+def _sparse_bincount(
+    call: Call, indices: Array, values: Array, shape: Array, count: Array, weights: Array
+) -> Any:
+    extents = vector(shape, "dense_shape")
+    fits = indices.shape == (len(values), len(extents)) and values.shape == weights.shape
+    expect(fits, "has a row of coordinates for each value", "indices")
+    expect(len(extents) in (1, 2), "has one number or two", "dense_shape")
+    inside = ((indices >= 0) & (indices < np.array(extents, np.int64))).all()
+    if not inside or min(extents) < 1:
+        raise Inexact("not inside, which the kernel does not always refuse", "indices")
+    if len(extents) == 1:
+        return _rows_of_bins(call, [0] * len(values), 1, values, count, weights)[0]
+    rows = [int(each[0]) for each in indices]
+    return _rows_of_bins(call, rows, extents[0], values, count, weights)
+
+
+def _per_row(call: Call) -> int:
+    kind = call.type_of("dense_shape")
+    expect(kind.shape in ((1,), (2,)), "has one number or two", "dense_shape")
+    return kind.shape[0]
+
+
+def _weights_fit(call: Call) -> None:
+    values, weights = call.type_of("values"), call.type_of("weights")
+    expect(len(values.shape) == 1, "must be a vector", "values")
+    expect(not call.type_of("size").shape, "must be a scalar", "size")
+    if not (values.dynamic or weights.dynamic):
+        expect(values.shape == weights.shape, f"has shape {list(values.shape)}", "weights")
+
+
+def _sparse_bins(call: Call) -> tuple[int, ...] | None:
+    _weights_fit(call)
+    rank, indices, values = _per_row(call), call.type_of("indices"), call.type_of("values")
+    expect(len(indices.shape) == 2, "must be a matrix", "indices")
+    if not (indices.dynamic or values.dynamic):
+        wanted = (values.shape[0], rank)
+        expect(indices.shape == wanted, f"has shape {list(wanted)}", "indices")
+    extents, number = call.known_value("dense_shape"), call.known_value("size")
+    if extents is None or number is None:
+        return None
+    expect(min(extents) >= 1, "holds a number below 1", "dense_shape")
+    expect(number[0] >= 0, "is negative", "size")
+    return (*extents[: rank - 1], number[0])
+
+
+def _ragged_bincount(call: Call, splits: Array, values: Array, count: Array, weights: Array) -> Any:
+    ends = vector(splits, "splits")
+    expect(bool(ends) and ends[0] == 0, "begins with 0", "splits")
+    expect(ends[-1] == len(values), f"ends with {len(values)}", "splits")
+    if ends != sorted(ends):
+        raise Inexact("is not in ascending order", "splits")
+    rows = [row for row, (a, b) in enumerate(itertools.pairwise(ends)) for _ in range(b - a)]
+    return _rows_of_bins(call, rows, len(ends) - 1, values, count, weights)
+
+
+def _ragged_bins(call: Call) -> tuple[int, ...] | None:
+    _weights_fit(call)
+    splits, number = call.type_of("splits"), call.known_value("size")
+    expect(len(splits.shape) == 1, "must be a vector", "splits")
+    if splits.dynamic or number is None:
+        return None
+    expect(number[0] >= 0, "is negative", "size")
+    return (splits.shape[0] - 1, number[0])
+
+
 def _in_top_k(predictions: Array, targets: Array, k: int) -> Any:
     expect(predictions.ndim == 2, "must be a matrix", "predictions")
     expect(targets.shape == predictions.shape[:1], "has one target for each row", "targets")
@@ -288,6 +376,41 @@ def _sparse_segments(
     return _grouped("Sum", data[rows], ids, count, empty=0)
 
 
+def _sparse_segments_grad(_: Call, grad: Array, indices: Array, ids: Array, rows: Array) -> Any:
+    """The gradient of each segment, for each of the rows that were added."""
+    expect(grad.ndim > 0, "takes no scalar", "grad")
+    count = scalar(rows, "output_dim0")
+    expect(count >= 0, "is negative", "output_dim0")
+    expect(count * int(np.prod(grad.shape[1:])) <= MAX_ELEMENTS, "is too large", "output_dim0")
+    places, segments = vector(indices, "indices"), vector(ids, "segment_ids")
+    expect(len(places) == len(segments), f"has {len(places)} elements", "segment_ids")
+    out = np.zeros((count, *grad.shape[1:]), np.int64)
+    if not count:
+        return out  # nothing is checked
+    magnitudes = out.copy()
+    for place, segment in zip(places, segments, strict=True):
+        expect(0 <= place < count, f"row {place} of {count}", "indices")
+        expect(0 <= segment < len(grad), f"segment {segment} of {len(grad)}", "segment_ids")
+        out[place] += grad[segment]
+        magnitudes[place] += np.abs(grad[segment])
+    bounded(magnitudes)
+    return out
+
+
+def _sparse_segments_grad_shape(call: Call) -> tuple[int, ...] | None:
+    grad, known = call.type_of("grad"), call.known_value("output_dim0")
+    expect(len(grad.shape) > 0, "takes no scalar", "grad")
+    indices, ids = call.type_of("indices"), call.type_of("segment_ids")
+    expect(len(indices.shape) == 1, "must be a vector", "indices")
+    if not (ids.dynamic or indices.dynamic):
+        expect(ids.shape == indices.shape, f"has {indices.shape[0]} elements", "segment_ids")
+    expect(not call.type_of("output_dim0").shape, "must be a scalar", "output_dim0")
+    if known is None or grad.dynamic:
+        return None
+    expect(known[0] >= 0, "is negative", "output_dim0")
+    return (known[0], *grad.shape[1:])
+
+
 def _largest_of_kind(kind: str) -> Callable[[Call, Sequence[int]], int]:
     return {"Sum": _largest_sum, "Prod": _largest_product}.get(kind, largest_of("data"))
 
@@ -351,6 +474,30 @@ ROWS: Final = (
         shape_from=("size",),
         index=("input",),
         rank=ranks("input"),
+    ),
+    PureOp(
+        "SparseBincount",
+        "indices:int64 values:I dense_shape:int64 size:I weights:T -> T",
+        _sparse_bincount,
+        lambda call, b: max(1, b[4]) * size(call.inputs[1]),
+        _BINARY,
+        shape_from=("dense_shape", "size"),
+        rank=_per_row,
+        shape=_sparse_bins,
+        tried=False,
+        divisors=("values", "indices"),
+    ),
+    PureOp(
+        "RaggedBincount",
+        "splits:int64 values:I size:I weights:T -> T",
+        _ragged_bincount,
+        lambda call, b: max(1, b[3]) * size(call.inputs[1]),
+        _BINARY,
+        shape_from=("size",),
+        rank=lambda _: 2,
+        shape=_ragged_bins,
+        tried=False,
+        divisors=("values", "splits"),
     ),
     PureOp(
         "InTopK",
@@ -428,6 +575,17 @@ ROWS: Final = (
         shape_from=("segment_ids",),
         index=("indices", "segment_ids"),
         rank=ranks("data"),
+    ),
+    PureOp(
+        "SparseSegmentSumGrad",
+        "grad:F indices:I segment_ids:I2 output_dim0:int32 -> F",
+        _sparse_segments_grad,
+        lambda call, b: max(1, b[0]) * size(call.inputs[1]),
+        shape_from=("output_dim0",),
+        rank=ranks("grad"),
+        shape=_sparse_segments_grad_shape,
+        tried=False,
+        divisors=("indices", "segment_ids"),
     ),
     PureOp(
         "SparseSegmentSumWithNumSegments",

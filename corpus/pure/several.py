@@ -12,15 +12,20 @@ from litmusfuzz.corpus.pure.arrays import np
 from litmusfuzz.corpus.pure.definition import (
     Call,
     Field,
+    Inexact,
     PureOp,
     axis_of,
+    bounded,
     elements,
     expect,
     largest_of,
     ranks,
     scalar,
+    size,
     vector,
 )
+from litmusfuzz.corpus.pure.images import LOW, PADDING, STRIDES, grid_of, middle_of
+from litmusfuzz.corpus.tensors import MAX_ELEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,6 +157,143 @@ def _top(call: Call, x: Array, k_: Array) -> Any:
     expect(0 <= k <= x.shape[-1], f"k {k} of {x.shape[-1]}", "k")
     places = np.argsort(-x, axis=-1, kind="stable")[..., :k]  # of equals the first
     return np.take_along_axis(x, places, -1) if call["result"] == "values" else places
+
+
+def _pooled(call: Call, x: Array) -> Any:
+    """The largest element of each window, or its position in the image, the channel included."""
+    expect(x.ndim == 4, "has four dimensions", "input")
+    window, strides = middle_of(call, "ksize", 4, "input"), middle_of(call, "strides", 4, "input")
+    grid = grid_of(call, x.shape, window, strides, (1, 1), "input")
+    own = np.arange(x.size, dtype=np.int64).reshape(x.shape)
+    if not call["include_batch_in_index"]:
+        own %= int(np.prod(x.shape[1:]))
+    flat, places = (
+        grid.seen(each, LOW).reshape(len(x), *grid.out, -1, x.shape[-1]) for each in (x, own)
+    )
+    first = flat.argmax(axis=-2)[..., None, :]
+    if (np.take_along_axis(flat, first, -2) <= LOW // 2).any():
+        raise Inexact("the maximum of padding alone")
+    return np.take_along_axis(places if call["result"] == "argmax" else flat, first, -2)[..., 0, :]
+
+
+# --- ragged and sparse tensors ------------------------------------------------------------
+
+
+def _ranges(call: Call, *operands: Array) -> Any:
+    """One range after another, and where each begins."""
+    roles = call.op.operands
+    lengths = {each.size for each in operands if each.ndim}
+    for role, each in zip(roles, operands, strict=True):
+        expect(each.ndim <= 1, "must be a scalar or a vector", role)
+    expect(len(lengths) <= 1, "have different lengths", "starts")
+    count = lengths.pop() if lengths else 1
+    rows = []
+    triples = zip(*(np.broadcast_to(each, count).tolist() for each in operands), strict=True)
+    for start, limit, delta in triples:
+        expect(delta != 0, "is 0", "deltas")
+        rows.append(np.arange(start, limit, delta, dtype=np.int64))
+    expect(sum(map(len, rows)) <= MAX_ELEMENTS, "more than a test may have", "limits")
+    if call["result"] == "rt_dense_values":
+        return np.concatenate([np.zeros(0, np.int64), *rows])
+    return np.cumsum([0, *map(len, rows)])
+
+
+def _range_shape(call: Call) -> Shape | None:
+    for role in call.op.operands:
+        expect(len(call.type_of(role).shape) <= 1, "must be a scalar or a vector", role)
+    lengths = {k.shape[0] for k in call.inputs if k.shape and not k.dynamic}
+    expect(len(lengths) <= 1, "have different lengths", "starts")
+    if call["result"] == "rt_dense_values":
+        if all(known is not None for known in call.known):
+            found = [np.array(known, np.int64) for known in call.known]
+            shaped = (each.reshape(k.shape) for each, k in zip(found, call.inputs, strict=True))
+            return tuple(_ranges(call, *shaped).shape)
+        return None
+    if any(k.dynamic for k in call.inputs):
+        return None
+    return ((lengths.pop() if lengths else 1) + 1,)
+
+
+def _sparse_parts(indices: Array, shape: Array, names: tuple[str, str]) -> list[Shape]:
+    """Coordinates that are all inside."""
+    expect(indices.ndim == 2, "must be a matrix", names[0])
+    extents = vector(shape, names[1], indices.shape[1])
+    inside = ((indices >= 0) & (indices < np.array(extents, np.int64))).all()
+    if not inside or min(extents, default=0) < 1:
+        raise Inexact("not inside, which the kernel does not always refuse", names[0])
+    return [tuple(map(int, each)) for each in indices]
+
+
+def _reordered(call: Call, indices: Array, values: Array, shape: Array) -> Any:
+    places = _sparse_parts(indices, shape, ("input_indices", "input_shape"))
+    expect(values.shape == (len(places),), f"has {len(places)} elements", "input_values")
+    if len(set(places)) != len(places):
+        raise Inexact("names an element twice: their order is not specified", "input_indices")
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return (indices if call["result"] == "output_indices" else values)[order]
+
+
+def _reordered_rank(call: Call) -> int:
+    return 2 if call["result"] == "output_indices" else 1
+
+
+def _reordered_shape(call: Call) -> Shape | None:
+    indices, values = call.type_of("input_indices"), call.type_of("input_values")
+    expect(len(indices.shape) == 2, "must be a matrix", "input_indices")
+    expect(len(values.shape) == 1, "must be a vector", "input_values")
+    if any(k.dynamic for k in call.inputs):
+        return None
+    expect(values.shape == indices.shape[:1], "has one for each", "input_values")
+    wanted = indices.shape[1:]
+    expect(call.type_of("input_shape").shape == wanted, f"has {wanted[0]} numbers", "input_shape")
+    return indices.shape if call["result"] == "output_indices" else values.shape
+
+
+def _reshaped(call: Call, indices: Array, shape: Array, wanted: Array) -> Any:
+    _sparse_parts(indices, shape, ("input_indices", "input_shape"))
+    total = int(np.prod(shape))
+    if total > MAX_ELEMENTS:
+        raise Inexact("is too large", "input_shape")
+    extents = vector(wanted, "new_shape")
+    expect(extents.count(-1) <= 1, "holds -1 twice", "new_shape")
+    expect(min(extents, default=0) >= -1, "holds a negative number", "new_shape")
+    if -1 in extents:
+        rest = int(np.prod([each for each in extents if each != -1], dtype=object))
+        expect(rest > 0 and total % rest == 0, f"does not divide {total}", "new_shape")
+        extents[extents.index(-1)] = total // rest
+    expect(int(np.prod(extents, dtype=object)) == total, f"is not {total}", "new_shape")
+    if call["result"] == "output_shape":
+        return np.array(extents, np.int64)
+    flat = np.ravel_multi_index(tuple(indices.T), tuple(map(int, shape)))
+    return np.stack(np.unravel_index(flat, tuple(extents)), axis=-1)
+
+
+def _reshaped_rank(call: Call) -> int:
+    return 2 if call["result"] == "output_indices" else 1
+
+
+def _reshaped_shape(call: Call) -> Shape | None:
+    indices, wanted = call.type_of("input_indices"), call.type_of("new_shape")
+    expect(len(indices.shape) == 2, "must be a matrix", "input_indices")
+    expect(len(wanted.shape) == 1, "must be a vector", "new_shape")
+    if any(k.dynamic for k in call.inputs):
+        return None
+    rank = indices.shape[1]
+    expect(call.type_of("input_shape").shape == (rank,), f"has {rank} numbers", "input_shape")
+    out = wanted.shape
+    return (indices.shape[0], *out) if call["result"] == "output_indices" else out
+
+
+def _filled_grad(call: Call, places: Array, grad: Array) -> Any:
+    """The gradients of the values that were there, and the sum of those that were filled in."""
+    rows = vector(places, "reverse_index_map")
+    values = np.array(vector(grad, "grad_values"), np.int64)
+    for row in rows:
+        expect(0 <= row < len(values), f"row {row} of {len(values)}", "reverse_index_map")
+    bounded(np.abs(values).sum())
+    if call["result"] == "d_values":
+        return values[rows] if rows else np.zeros(0, np.int64)
+    return np.delete(values, rows).sum()
 
 
 # --- shapes -----------------------------------------------------------------------------
@@ -318,6 +460,67 @@ ROWS: Final = (
         shape_from=("k",),
         rank=ranks("input"),
         results=(("values", "T"), ("indices", "@index_type=I")),
+    ),
+    _row(
+        "MaxPoolWithArgmax",
+        "input:T -> T",
+        _pooled,
+        _values_or_places,
+        (
+            _named("output", "argmax"),
+            Field("ksize", "ints"),
+            STRIDES,
+            PADDING,
+            Field("Targmax", "dtype", "int64"),
+            Field("include_batch_in_index", "bool", default=False),
+        ),
+        rank=lambda _: 4,
+        results=(("output", "T"), ("argmax", "@Targmax=I")),
+    ),
+    _row(
+        "RaggedRange",
+        "starts:T limits:T deltas:T -> T",
+        _ranges,
+        _values_or_places,
+        (_named("rt_nested_splits", "rt_dense_values"), Field("Tsplits", "dtype", "int64")),
+        rank=lambda _: 1,
+        shape=_range_shape,
+        tried=False,
+        shape_from=("starts", "limits", "deltas"),
+        results=(("rt_nested_splits", "@Tsplits=I"), ("rt_dense_values", "T")),
+    ),
+    _row(
+        "SparseReorder",
+        "input_indices:int64 input_values:A input_shape:int64 -> A",
+        _reordered,
+        _values_or_places,
+        (_named("output_indices", "output_values"),),
+        rank=_reordered_rank,
+        shape=_reordered_shape,
+        tried=False,
+        results=(("output_indices", "int64"), ("output_values", "A")),
+    ),
+    _row(
+        "SparseReshape",
+        "input_indices:int64 input_shape:int64 new_shape:int64 -> int64",
+        _reshaped,
+        lambda _, bounds: MAX_ELEMENTS,
+        (_named("output_indices", "output_shape"),),
+        rank=_reshaped_rank,
+        shape=_reshaped_shape,
+        tried=False,
+        divisors=("input_shape", "new_shape"),
+        results=(("output_indices", "int64"), ("output_shape", "int64")),
+    ),
+    _row(
+        "SparseFillEmptyRowsGrad",
+        "reverse_index_map:int64 grad_values:T -> T",
+        _filled_grad,
+        lambda call, b: max(1, b[1]) * size(call.inputs[1]),
+        (_named("d_values", "d_default_value"),),
+        index=("reverse_index_map",),
+        rank=lambda call: int(call["result"] == "d_values"),
+        results=(("d_values", "T"), ("d_default_value", "T")),
     ),
     _row(
         "BroadcastGradientArgs",

@@ -18,6 +18,7 @@ from litmusfuzz.corpus.pure.definition import (
     expect,
     known_length,
     largest_of,
+    one,
     passes,
     ranks,
     scalar,
@@ -95,6 +96,49 @@ def _ensure(call: Call, x: Array) -> Any:
     )
     expect(fits, f"shape {list(x.shape)} is not {list(wanted)}", "input")
     return x
+
+
+def _default(call: Call, x: Array) -> Any:
+    # No test feeds it. Where the shape fits is known at load: at run time, nothing is checked.
+    return _ensure(call, x)
+
+
+def _to_bool(_: Call, x: Array) -> Any:
+    """A number other than 0, or a tensor with elements."""
+    return x != 0 if not x.ndim else np.array(x.size > 0)
+
+
+_HALF: Final = 1 << 32
+
+
+def _bitcast(call: Call, x: Array) -> Any:
+    """The same bits as integers of another size, the low half of one first."""
+    wide, wanted = call.inputs[0].dtype == "int64", call["type"] == "int64"
+    if wide == wanted:
+        return x
+    if wide:
+        low = (x + _HALF // 2) % _HALF - _HALF // 2
+        return np.stack([low, (x - x % _HALF) // _HALF], axis=-1)
+    expect(x.ndim > 0 and x.shape[-1] == 2, "ends in a dimension of 2", "input")
+    return x[..., 0] % _HALF + x[..., 1] * _HALF
+
+
+def _bitcast_rank(call: Call) -> int:
+    wide, wanted = call.inputs[0].dtype == "int64", call["type"] == "int64"
+    return len(call.inputs[0].shape) + int(wide) - int(wanted)
+
+
+def _bitcast_shape(call: Call) -> Shape | None:
+    kind = call.inputs[0]
+    if kind.dynamic:
+        return None
+    wide, wanted = kind.dtype == "int64", call["type"] == "int64"
+    if wide == wanted:
+        return kind.shape
+    if wide:
+        return (*kind.shape, 2)
+    expect(kind.shape[-1:] == (2,), "ends in a dimension of 2", "input")
+    return kind.shape[:-1]
 
 
 def _ensured(call: Call) -> Shape | None:
@@ -247,7 +291,8 @@ def _mirrored(call: Call, extent: int, before: int, after: int) -> Any:
     return np.pad(places, (before, after), mode="symmetric")
 
 
-def _mirror_pad(call: Call, x: Array, paddings: Array) -> Any:
+def mirror_pad(call: Call, x: Array, paddings: Array) -> Any:
+    """`x`, continued by its own mirror image."""
     for axis, (before, after) in enumerate(_mirror_pairs(call, paddings, x.shape, x.ndim)):
         x = np.take(x, _mirrored(call, x.shape[axis], before, after), axis)
     return x
@@ -712,6 +757,24 @@ ROWS: Final = (
         shape=_ensured,
     ),
     PureOp(
+        "PlaceholderWithDefault",
+        "input:A -> A",
+        _default,
+        passes,
+        (Field("shape", "ints"),),
+    ),
+    PureOp("ToBool", "input:T -> bool", _to_bool, one, rank=lambda _: 0),
+    PureOp(
+        "Bitcast",
+        "input:I -> @type=I",
+        _bitcast,
+        passes,
+        (Field("type", "dtype"),),
+        rank=_bitcast_rank,
+        shape=_bitcast_shape,
+        tried=False,
+    ),
+    PureOp(
         "Tile",
         "input:A multiples:I -> A",
         _tile,
@@ -833,7 +896,7 @@ ROWS: Final = (
     PureOp(
         "MirrorPad",
         "input:A paddings:I -> A",
-        _mirror_pad,
+        mirror_pad,
         largest_of("input"),
         _MODE,
         shape_from=("paddings",),

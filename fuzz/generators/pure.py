@@ -82,7 +82,7 @@ def _test(context: Context) -> LitmusTest:
     reads = [name for name in names if OPS[name].kind is Kind.READ]
     changes = [name for name in names if OPS[name].kind is not Kind.READ]
     chains: list[str] = [""] * rng.choice((2, 2, 3))
-    for number in range(rng.choice((3, 4, 4, 5, 6))):
+    for number in range(rng.choice((4, 4, 5, 5, 6))):
         before = len(body.nodes), list(body.computed), list(body.sources)
         chain = number % len(chains)
         op = rng.choice(reads if not body.sources or rng.random() < 0.4 else changes)

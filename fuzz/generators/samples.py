@@ -1066,6 +1066,221 @@ def _resized(d: _Draw) -> None:
     d.control("size", [shape[1] * d.number(1, 3), shape[2] * d.number(1, 3)])
 
 
+def _resized_grad(d: _Draw) -> None:
+    height, width = d.number(1, 2), d.number(1, 2)
+    if d.wanted is not None:
+        if len(d.wanted) != 4 or d.wanted[1] % height or d.wanted[2] % width:
+            raise _Unfit
+        shape = d.wanted
+    else:
+        shape = (
+            d.number(1, 2),
+            height * d.number(1, 3),
+            width * d.number(1, 3),
+            d.number(1, 2),
+        )
+    d.data("grads", shape, -3, 3)
+    d.control("size", [height, width])
+
+
+def _out(d: _Draw, shape: Shape, window: Sequence[int]) -> tuple[int, ...]:
+    """How many windows of the drawn attributes there are in each dimension."""
+    strides = d.attrs["strides"]
+    assert isinstance(strides, tuple)
+    same = d.attrs["padding"] == "SAME"
+    return tuple(
+        -(-extent // stride) if same else (extent - reach) // stride + 1
+        for extent, stride, reach in zip(shape[1:-1], strides[1:-1], window, strict=True)
+    )
+
+
+def _convolution_grad(d: _Draw) -> None:
+    """The gradient of a convolution, with respect to its images or its filters."""
+    if d.wanted is not None:
+        raise _Unfit
+    rank = 5 if "3D" in d.op.name else 4
+    window = _windows(d, rank)
+    shape = _image(d, rank)
+    filters = (*window, shape[-1], d.number(1, 2))
+    channels = filters[-1] * (filters[-2] if d.op.name.startswith("Depthwise") else 1)
+    grad = (shape[0], *_out(d, shape, window), channels)
+    if "Input" in d.op.name:
+        d.control("input_sizes", list(shape))
+        d.data("filter", filters, -3, 3)
+    else:
+        d.data("input", shape, -3, 3)
+        d.control("filter_sizes", list(filters))
+    d.data("out_backprop", grad, -3, 3)
+
+
+def _pool_grad(d: _Draw) -> None:
+    if d.wanted is not None:
+        raise _Unfit
+    window = _windows(d, 4)
+    shape = _image(d, 4)
+    out = (shape[0], *_out(d, shape, window), shape[-1])
+    if d.op.name == "MaxPoolGradWithArgmax":
+        d.attrs["ksize"] = (1, *window, 1)
+        d.data("input", shape)
+        d.data("grad", out, -3, 3)
+        d.positions("argmax", out, math.prod(shape[1:]))
+        return
+    d.data("orig_input", shape, -2, 2)
+    d.data("orig_output", out, -2, 2)
+    d.data("grad", shape if "GradGrad" in d.op.name else out, -3, 3)
+    if d.op.name.endswith("V2"):
+        strides = d.attrs.pop("strides")
+        assert isinstance(strides, tuple)
+        d.control("ksize", [1, *window, 1])
+        d.control("strides", list(strides))
+    else:
+        d.attrs["ksize"] = (1, *window, 1)
+
+
+def _dilation_grad(d: _Draw) -> None:
+    if d.wanted is not None:
+        raise _Unfit
+    window = _windows(d, 4, rates="rates")
+    rates = d.attrs["rates"]
+    assert isinstance(rates, tuple)
+    shape = _image(d, 4)
+    reach = [(count - 1) * rate + 1 for count, rate in zip(window, rates[1:-1], strict=True)]
+    d.data("input", shape, -3, 3)
+    d.data("filter", (*window, shape[-1]), -3, 3)
+    d.data("out_backprop", (shape[0], *_out(d, shape, reach), shape[-1]), -3, 3)
+
+
+def _padded_image(d: _Draw) -> None:
+    d.attrs["mode"] = d.rng.choice(("REFLECT", "SYMMETRIC"))
+    window = _windows(d, 4)
+    shape = (1, *_image(d, 4)[1:])
+    if min(shape[1:3]) < 2 or d.wanted not in (None, shape):
+        raise _Unfit
+    d.data("input", shape, -3, 3)
+    d.control("paddings", [0, 0, *(d.number(0, 1) for _ in range(4)), 0, 0], (4, 2))
+    d.data("filter", (*window, shape[-1], d.number(1, 2)), -3, 3)
+
+
+def _convolved_in_any_rank(d: _Draw) -> None:
+    rank = len(d.wanted) if d.wanted is not None else d.number(4, 5)
+    if rank not in (4, 5):
+        raise _Unfit
+    window = _windows(d, rank)
+    shape = d.data("input", _image(d, rank), -3, 3)
+    d.data("filter", (*window, shape[-1], d.number(1, 2)), -3, 3)
+
+
+def _default(d: _Draw) -> None:
+    shape = d.data("input", d.shape())
+    d.attrs["shape"] = tuple(-1 if d.flip(0.2) else each for each in shape)
+
+
+def _bitcast(d: _Draw) -> None:
+    wide = d.attrs["type"] = d.rng.choice(("int32", "int64"))
+    mine = d.of("input", d.dtype)
+    if mine == "int64" or wide == "int32":
+        d.data("input", d.shape())
+        return
+    shape = (*d.shape(0, 2), 2)
+    if d.wanted is not None:
+        raise _Unfit
+    numbers = [d.number(-5, 5) for _ in range(math.prod(shape) // 2)]
+    d.control("input", [half for each in numbers for half in (each, -(each < 0))], shape)
+
+
+def _multiplied_to(d: _Draw) -> None:
+    _multiplied(d)
+    d.attrs["Tout"] = d.operands[0].type.dtype
+
+
+def _sparse_segments_grad(d: _Draw) -> None:
+    shape = d.data("grad", d.shape(1), -3, 3)
+    count, rows = d.number(1, 4), d.number(1, 4)
+    d.positions("indices", (count,), rows)
+    d.control("segment_ids", sorted(d.number(0, shape[0] - 1) for _ in range(count)))
+    d.control("output_dim0", rows)
+
+
+def _sparse_bins(d: _Draw) -> None:
+    if d.wanted is not None and len(d.wanted) != 1:
+        raise _Unfit
+    d.attrs["binary_output"] = d.flip()
+    number = d.number(1, 5)
+    if d.op.name == "RaggedBincount":
+        count = d.wanted[0] if d.wanted is not None else d.number(1, 5)
+        ends = sorted(d.number(0, count) for _ in range(d.number(0, 2)))
+        d.control("splits", [0, *ends, count])
+    else:
+        if d.wanted is not None:
+            raise _Unfit
+        shape = tuple(d.number(1, 4) for _ in range(d.number(1, 2)))
+        flat, count = _sparse_entries(d, shape)
+        d.control("indices", flat, (count, len(shape)))
+    d.positions("values", (count,), number + 1)
+    if d.op.name == "SparseBincount":
+        d.control("dense_shape", list(shape))
+    d.control("size", number, limit=5)
+    d.data("weights", (count,))
+
+
+def _slice_grad(d: _Draw) -> None:
+    shape = tuple(d.number(1, 4) for _ in range(d.number(1, 3)))
+    if d.wanted is not None:
+        raise _Unfit
+    flat, count = _sparse_entries(d, shape)
+    rank = len(shape)
+    places = [tuple(flat[i * rank : (i + 1) * rank]) for i in range(count)]
+    begin = [d.number(0, each) for each in d.rng.choice(places)]
+    taken = [
+        tuple(a - b for a, b in zip(each, begin, strict=True))
+        for each in places
+        if all(a >= b for a, b in zip(each, begin, strict=True))
+    ]
+    if not taken:
+        begin, taken = [0] * rank, places
+    d.data("backprop_val_grad", (len(taken),))
+    d.control("input_indices", flat, (count, rank))
+    d.control("input_start", begin)
+    d.control("output_indices", [v for each in taken for v in each], (len(taken), rank))
+
+
+def _set_size(d: _Draw) -> None:
+    shape = tuple(d.number(1, 3) for _ in range(d.number(2, 3)))
+    flat, count = _sparse_entries(d, shape)
+    if d.wanted not in (None, (count,)):
+        raise _Unfit
+    d.attrs["validate_indices"] = d.flip(0.7)
+    d.control("set_indices", flat, (count, len(shape)))
+    d.data("set_values", (count,), -2, 2)
+    d.control("set_shape", list(shape))
+
+
+def _suppressed(d: _Draw) -> None:
+    count = d.number(1, 4)
+    if d.op.name == "NonMaxSuppressionWithOverlaps":
+        if d.wanted is not None:
+            count = d.wanted[0] if len(d.wanted) == 2 else 0
+        if d.wanted not in (None, (count, count)):
+            raise _Unfit
+        d.data("overlaps", (count, count), -2, 2)
+    else:
+        if d.wanted is not None:
+            count = d.wanted[0] if len(d.wanted) == 2 else 0
+        if d.wanted not in (None, (count, 4)):
+            raise _Unfit
+        d.data("boxes", (count, 4), -4, 4)
+    d.data("scores", (count,), -2, 2)
+    d.control("max_output_size", d.number(0, count), limit=count + 1)
+    if d.op.name == "NonMaxSuppression":
+        d.attrs["iou_threshold"] = d.number(0, 1)
+    elif d.op.name == "NonMaxSuppressionWithOverlaps":
+        d.control("overlap_threshold", d.number(-2, 2))
+    else:
+        d.control("iou_threshold", d.number(0, 1), limit=2)
+    if "score_threshold" in d.op.operands:
+        d.control("score_threshold", d.number(-3, 2))
+
+
 # --- ops with several results ------------------------------------------------------------
 
 
@@ -1174,6 +1389,65 @@ def _shape_n(d: _Draw) -> None:
         d.data("input", tuple(d.number(1, 3) for _ in range(d.number(0, 2))))
 
 
+def _pooled_with_places(d: _Draw) -> None:
+    _named_result(d)
+    d.attrs["Targmax"] = d.rng.choice(("int32", "int64"))
+    d.attrs["include_batch_in_index"] = d.flip()
+    window = _windows(d, 4)
+    d.attrs["ksize"] = (1, *window, 1)
+    d.data("input", _image(d, 4))
+
+
+def _ranges(d: _Draw) -> None:
+    if d.wanted is not None and len(d.wanted) > 1:
+        raise _Unfit
+    _named_result(d)
+    d.attrs["Tsplits"] = d.rng.choice(("int32", "int64"))
+    shape = d.wanted if d.wanted is not None else (d.number(1, 3),)
+    d.data("starts", shape, -3, 3)
+    d.data("limits", shape if d.flip(0.7) else (), -3, 6)
+    alone = d.flip(0.3)
+    steps = [
+        d.rng.choice((-3, -2, -1, 1, 1, 2, 3)) for _ in range(1 if alone else math.prod(shape))
+    ]
+    d.control("deltas", steps, () if alone else shape)
+
+
+def _reordered(d: _Draw) -> None:
+    shape = tuple(d.number(1, 4) for _ in range(d.number(1, 3)))
+    flat, count = _sparse_entries(d, shape)
+    if d.wanted not in (None, (count,)):
+        raise _Unfit
+    _named_result(d)
+    rank = len(shape)
+    places = [flat[i * rank : (i + 1) * rank] for i in range(count)]
+    d.rng.shuffle(places)
+    d.control("input_indices", [v for each in places for v in each], (count, rank))
+    d.data("input_values", (count,))
+    d.control("input_shape", list(shape))
+
+
+def _sparse_reshaped(d: _Draw) -> None:
+    shape = tuple(d.number(1, 4) for _ in range(d.number(1, 3)))
+    flat, count = _sparse_entries(d, shape)
+    _named_result(d)
+    d.control("input_indices", flat, (count, len(shape)), min(shape))
+    d.control("input_shape", list(shape))
+    wanted = _factors(d, math.prod(shape)) or [1]
+    if d.flip(0.3):
+        wanted[d.rng.randrange(len(wanted))] = -1
+    d.control("new_shape", wanted)
+
+
+def _filled_grad(d: _Draw) -> None:
+    _named_result(d)
+    count = d.wanted[0] if d.wanted is not None and len(d.wanted) == 1 else d.number(1, 5)
+    if d.wanted not in (None, (count,)):
+        raise _Unfit
+    d.positions("reverse_index_map", (d.number(1, 4),), count)
+    d.data("grad_values", (count,))
+
+
 _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     **dict.fromkeys(("FloorDiv", "FloorMod", "TruncateDiv", "Div", "TruncateMod", "Mod"), _divided),
     **dict.fromkeys(("ApproximateEqual", "Relu6Grad", "EluGrad"), _alike),
@@ -1266,6 +1540,29 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     "Dilation2D": _dilated,
     **dict.fromkeys(("ExtractImagePatches", "ExtractVolumePatches"), _patched),
     "ResizeNearestNeighbor": _resized,
+    "ResizeNearestNeighborGrad": _resized_grad,
+    **{
+        f"{name}Backprop{to}": _convolution_grad
+        for name, version in (("Conv2D", ""), ("Conv3D", "V2"), ("DepthwiseConv2dNative", ""))
+        for to in (f"Input{version}", f"Filter{version}")
+    },
+    **{f"MaxPoolGrad{v}": _pool_grad for v in ("", "V2", "Grad", "GradV2", "WithArgmax")},
+    **{f"Dilation2DBackprop{to}": _dilation_grad for to in ("Input", "Filter")},
+    "FusedPadConv2D": _padded_image,
+    "Conv": _convolved_in_any_rank,
+    "PlaceholderWithDefault": _default,
+    "Bitcast": _bitcast,
+    "BatchMatMulV3": _multiplied_to,
+    "SparseSegmentSumGrad": _sparse_segments_grad,
+    **dict.fromkeys(("SparseBincount", "RaggedBincount"), _sparse_bins),
+    "SparseSliceGrad": _slice_grad,
+    "SetSize": _set_size,
+    **{f"NonMaxSuppression{v}": _suppressed for v in ("", "V2", "V3", "WithOverlaps")},
+    "MaxPoolWithArgmax": _pooled_with_places,
+    "RaggedRange": _ranges,
+    "SparseReorder": _reordered,
+    "SparseReshape": _sparse_reshaped,
+    "SparseFillEmptyRowsGrad": _filled_grad,
     "Split": _split,
     "SplitV": _split_v,
     "Unpack": _unpacked,

@@ -48,7 +48,7 @@ RUN: Final = tuple(c.name for c in CONFIGURATIONS if not Settings.of(c).may_wait
 
 
 def edition_two() -> list[Path]:
-    """The corpus tests that need edition 2, a third of those with the models of front ends."""
+    """The corpus tests that need edition 2, or a pure op that one function defines."""
     return [
         path
         for path in LITMUS

@@ -88,7 +88,7 @@ PLACED: Final = "placed"
 SCHEDULE: Final = (
     *(*FAMILIES, *("mixed",) * 3),
     *("calls", "clusters", "fetches", "computed", "handles", "uninitialized", "accumulators") * 2,
-    *(*(PLACED,) * 3, *(EVERY_OP,) * 8),
+    *(*(PLACED,) * 3, *(EVERY_OP,) * 11),
 )
 """Cycle of families, and of the tests of `every_op`; what few tests have occurs more often."""
 FEATURES: Final = (
