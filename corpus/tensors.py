@@ -19,6 +19,7 @@ DTYPES: Final = ("int32", "int64", "float32", "float64")
 FLOATS: Final = ("float32", "float64")
 BOOL: Final = "bool"
 _HANDLE: Final = "handle of "
+_LIST: Final = "list of "
 
 Nested = int | tuple["Nested", ...]
 """A literal: an int, or rows of literals."""
@@ -80,6 +81,26 @@ class TensorType:
     def handle(self) -> TensorType:
         """Type of the handles of variables of this type."""
         return TensorType(_HANDLE + self.dtype, self.shape)
+
+    @property
+    def is_list(self) -> bool:
+        """True for the type of a list of tensors; its first dimension is that of the list."""
+        return self.dtype.startswith(_LIST)
+
+    @property
+    def is_tensor(self) -> bool:
+        """True for the type of a tensor: neither a handle nor a list."""
+        return not (self.is_handle or self.is_list)
+
+    @property
+    def listed(self) -> TensorType:
+        """Type of the lists whose elements are the rows of a tensor of this type."""
+        return TensorType(_LIST + self.dtype, self.shape)
+
+    @property
+    def stacked(self) -> TensorType:
+        """Type of the tensor whose rows are the elements of a list of this type."""
+        return TensorType(self.dtype.removeprefix(_LIST), self.shape)
 
     @property
     def size(self) -> int:

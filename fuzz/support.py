@@ -108,7 +108,7 @@ class Support:
         if self == EVERYTHING:
             return ()
         nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
-        types = [each for each in test.types.values() if each is not None and not each.is_handle]
+        types = [each for each in test.types.values() if each is not None and each.is_tensor]
         types += [each.type for each in test.variables]
         types += [each.type for each in test.queues]
         rank = max(len(each.shape) for each in types)

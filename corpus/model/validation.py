@@ -325,6 +325,8 @@ class _Checker:
                 raise MalformedTest(f"{source!r} has no result", ("inputs", position))
             if kind.is_handle and node.op != "Identity":
                 raise MalformedTest(f"{node.op} takes no handle", ("inputs", position))
+            if kind.is_list and op.meaning is None and not (op.pure and op.copies):
+                raise MalformedTest(f"{node.op} takes no list", ("inputs", position))
             inputs.append(kind)
         types: list[TensorType] = []
         for position, name in enumerate(node.resources):
@@ -964,8 +966,9 @@ def check_observe(
         if kind is None:
             raise MalformedTest(f"{key!r} has no result", ("observe", position))
         _check_static(kind, ("observe", position))
-        if kind.is_handle:
-            raise MalformedTest(f"{key!r} is a handle", ("observe", position))
+        if not kind.is_tensor:
+            what = "a handle" if kind.is_handle else "a list; see TensorListStack"
+            raise MalformedTest(f"{key!r} is {what}", ("observe", position))
         if key in found:
             raise MalformedTest(f"{key!r} stands twice", ("observe", position))
         found[key] = kind

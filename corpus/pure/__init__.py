@@ -31,6 +31,7 @@ from litmusfuzz.corpus.pure import (
     gathers,
     gradients,
     images,
+    lists,
     matrices,
     reductions,
     resources,
@@ -71,6 +72,7 @@ _ROWS: Final = (
     *images.ROWS,
     *gradients.ROWS,
     *boxes.ROWS,
+    *lists.ROWS,
     *several.ROWS,
 )
 ROWS: Final[tuple[PureOp, ...]] = tuple(

@@ -136,7 +136,7 @@ class PureOp:
     signature : str
         Operands with their dtypes, and the result's: ``"x:T y:T -> T"``. A type variable begins
         with T (any number), F (float), I (integer) or A (any dtype); ``x*:T`` is given once or
-        several times; ``-> @field`` is the dtype that an attribute names.
+        several times; ``-> @field`` is the dtype that an attribute names; ``x:[A]`` is a list.
     compute : Compute
     largest : callable
         Bound on the magnitude of the result, and of each intermediate result, from the call
@@ -460,6 +460,11 @@ def _dtype(
     kinds = dict(zip(op.operands, op.types, strict=True))
     for position, (role, each) in enumerate(zip(roles, inputs, strict=True)):
         variable = kinds[role]
+        if variable.startswith("["):
+            variable = variable[1:-1]
+            if not each.is_list:
+                raise MalformedTest(f"{role} must be a list, got {each}", ("inputs", position))
+            each = each.stacked
         permitted = op.permitted(variable)
         if each.dtype not in permitted:
             text = f"{role} must be {' or '.join(permitted)}, got {each}"
@@ -472,6 +477,13 @@ def _dtype(
     if op.results:
         assert attrs is not None
         kind = dict(op.results)[attrs["result"]]
+    if kind.startswith("["):
+        return TensorType(_named(op, attrs, found, kind[1:-1]), ()).listed.dtype
+    return _named(op, attrs, found, kind)
+
+
+def _named(op: PureOp, attrs: PureAttrs | None, found: Mapping[str, str], kind: str) -> str:
+    """The dtype that a type variable, or an attribute, stands for."""
     if kind.startswith("@"):
         assert attrs is not None
         name, _, permitted_names = kind[1:].partition("=")

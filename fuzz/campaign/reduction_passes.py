@@ -297,7 +297,7 @@ def cut_data(test: LitmusTest) -> Iterator[Rewriter]:
         refs = (*node.inputs, *(outer for _, outer in captures_of(node)))
         for which, ref in enumerate(dict.fromkeys(refs)):
             kind = test.types[ref]
-            if ref in constants or kind is None or kind.is_handle:
+            if ref in constants or kind is None or not kind.is_tensor:
                 continue
             new = constant(f"{node.name}k{which}", kind)
             cut = _using(node, {ref: new.name})
@@ -318,7 +318,7 @@ def _cut_results(test: LitmusTest, constants: set[str]) -> Iterator[Rewriter]:
         for which, (_, body) in enumerate(bodies(node)):
             for place, ref in enumerate(body.results):
                 kind = test.types[ref]
-                if ref in constants or kind is None or kind.is_handle:
+                if ref in constants or kind is None or not kind.is_tensor:
                     continue
                 new = constant(f"{node.name}k{which}r{place}", kind)
                 changed = Body((*body.nodes, new), _spliced(body.results, place, new.name))

@@ -28,6 +28,7 @@ from litmusfuzz.corpus.ops import (
     TensorType,
 )
 from litmusfuzz.corpus.pure.definition import call_of, inferred
+from litmusfuzz.corpus.tensors import UNKNOWN
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
 from litmusfuzz.fuzz.generators.family import NotGenerated
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 NEEDED: Final = frozenset(
     {"Any", "BroadcastTo", "Cast", "ConcatV2", "Const", "FloorMod", "Max", "NotEqual", "Reshape"}
-    | {"Slice", "Sum"}
+    | {"Slice", "Sum", "TensorListFromTensor", "TensorListStack"}
 )
 """Ops that fit one value to the type of another."""
 DENSE: Final = tuple(
@@ -190,6 +191,7 @@ class PureBody(BodyGenerator):
             if result is None:
                 continue
             self.used.add(op.name)
+            result = self.tensor(result)
             if chosen and not self.types[result].dynamic:
                 self.computed.append(result)
             return self.static(result)
@@ -199,17 +201,21 @@ class PureBody(BodyGenerator):
         """True if the support has that type, and a constant may have it."""
         dtypes = {*self.context.support.dtypes, BOOL}
         return (
-            kind.dtype in dtypes
+            kind.stacked.dtype in dtypes
             and 0 not in kind.shape
             and self.context.support.takes_shape(kind.shape)
         )
 
     def given(self, operand: Operand) -> str:
-        """A sampled operand as a constant."""
-        return self.literal(operand.type, nested(operand.values, operand.type.shape))
+        """A sampled operand as a constant, or as a list of constants."""
+        kind = operand.type.stacked
+        value = self.literal(kind, nested(operand.values, kind.shape))
+        return self.listed(value) if operand.type.is_list else value
 
     def made_from(self, source: str, operand: Operand, modulus: int) -> str:
         """The source as an operand of another type; a control operand is kept in range."""
+        if operand.type.is_list:
+            return self.listed(self.fitted(self.small(source, modulus), operand.type.stacked))
         if operand.data:
             return self.fitted(self.small(source, modulus), operand.type)
         number = TensorType("int32" if operand.type.dtype == BOOL else operand.type.dtype, ())
@@ -243,6 +249,24 @@ class PureBody(BodyGenerator):
         made = self.made("FloorMod", (name, self.literal(TensorType(kind.dtype, ()), modulus)))
         self.largest[made] = modulus
         return made
+
+    def listed(self, name: str) -> str:
+        """The rows of a value as a list."""
+        shape = self.types[name].shape[1:]
+        return self.made("TensorListFromTensor", (name, self.shape(shape)))
+
+    def tensor(self, name: str) -> str:
+        """The value, or the elements of a list as one tensor."""
+        kind = self.types[name]
+        if not kind.is_list:
+            return name
+        shape = (UNKNOWN,) * (len(kind.shape) - 1) if kind.dynamic else kind.shape[1:]
+        attrs = PureAttrs((("num_elements", -1),))
+        return self.made("TensorListStack", (name, self.shape(shape)), attrs)
+
+    def shape(self, shape: tuple[int, ...]) -> str:
+        """A shape as a constant."""
+        return self.literal(TensorType("int32", (len(shape),)), shape)
 
     def static(self, name: str) -> str:
         """The value, or one of known shape made of it: some elements, or how many are not 0."""

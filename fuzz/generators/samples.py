@@ -10,11 +10,11 @@ Each op needs a row in the table at the end, unless its operands are all data th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, OPS, PureAttrs, TensorType
+from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, DTYPES, OPS, PureAttrs, TensorType
 
 if TYPE_CHECKING:
     import random
@@ -117,7 +117,7 @@ class _Draw:
 
     def of(self, role: str, first: str | None = None) -> str:
         """Dtype of an operand; the first one may be asked for."""
-        variable = self.op.types[self.op.operands.index(role)]
+        variable = self.op.types[self.op.operands.index(role)].strip("[]")
         if variable not in self.dtypes:
             permitted = self.op.permitted(variable)
             if first is not None and first not in permitted:
@@ -1083,8 +1083,8 @@ def _resized_grad(d: _Draw) -> None:
     d.control("size", [height, width])
 
 
-def _out(d: _Draw, shape: Shape, window: Sequence[int]) -> tuple[int, ...]:
-    """How many windows of the drawn attributes there are in each dimension."""
+def _windows_in(d: _Draw, shape: Shape, window: Sequence[int]) -> tuple[int, ...]:
+    """How many windows with the attributes so far there are in each dimension."""
     strides = d.attrs["strides"]
     assert isinstance(strides, tuple)
     same = d.attrs["padding"] == "SAME"
@@ -1103,7 +1103,7 @@ def _convolution_grad(d: _Draw) -> None:
     shape = _image(d, rank)
     filters = (*window, shape[-1], d.number(1, 2))
     channels = filters[-1] * (filters[-2] if d.op.name.startswith("Depthwise") else 1)
-    grad = (shape[0], *_out(d, shape, window), channels)
+    grad = (shape[0], *_windows_in(d, shape, window), channels)
     if "Input" in d.op.name:
         d.control("input_sizes", list(shape))
         d.data("filter", filters, -3, 3)
@@ -1118,7 +1118,7 @@ def _pool_grad(d: _Draw) -> None:
         raise _Unfit
     window = _windows(d, 4)
     shape = _image(d, 4)
-    out = (shape[0], *_out(d, shape, window), shape[-1])
+    out = (shape[0], *_windows_in(d, shape, window), shape[-1])
     if d.op.name == "MaxPoolGradWithArgmax":
         d.attrs["ksize"] = (1, *window, 1)
         d.data("input", shape)
@@ -1147,7 +1147,7 @@ def _dilation_grad(d: _Draw) -> None:
     reach = [(count - 1) * rate + 1 for count, rate in zip(window, rates[1:-1], strict=True)]
     d.data("input", shape, -3, 3)
     d.data("filter", (*window, shape[-1]), -3, 3)
-    d.data("out_backprop", (shape[0], *_out(d, shape, reach), shape[-1]), -3, 3)
+    d.data("out_backprop", (shape[0], *_windows_in(d, shape, reach), shape[-1]), -3, 3)
 
 
 def _padded_image(d: _Draw) -> None:
@@ -1279,6 +1279,61 @@ def _suppressed(d: _Draw) -> None:
         d.control("iou_threshold", d.number(0, 1), limit=2)
     if "score_threshold" in d.op.operands:
         d.control("score_threshold", d.number(-3, 2))
+
+
+def _listed(d: _Draw, role: str, shape: Shape) -> Shape:
+    """Add an operand that is a list, of which other values do as well."""
+    d.data(role, shape)
+    last = d.operands[-1]
+    d.operands[-1] = replace(last, type=last.type.listed)
+    return shape
+
+
+def _open(d: _Draw, shape: Shape) -> list[int]:
+    return [-1 if d.flip(0.2) else each for each in shape]
+
+
+def _list_op(d: _Draw) -> None:
+    """An op on a list of tensors."""
+    name = d.op.name.removeprefix("TensorList")
+    if name == "Reserve":
+        if d.wanted is not None:
+            raise _Unfit
+        d.attrs["element_dtype"] = d.rng.choice((*DTYPES, BOOL))
+        d.control("element_shape", [d.number(1, 3) for _ in range(d.number(1, 2))])
+        d.control("num_elements", d.number(1, 4), limit=5)
+        return
+    shape = d.shape(2)  # a constant has elements, and so each element has a dimension
+    if name == "FromTensor":
+        d.data("tensor", shape)
+        d.control("element_shape", _open(d, shape[1:]))
+        return
+    if name == "ScatterV2":
+        count = shape[0] + d.number(0, 2)
+        d.data("tensor", shape)
+        d.control("indices", d.rng.sample(range(count), shape[0]))
+        d.control("element_shape", list(shape[1:]))
+        d.control("num_elements", count)
+        return
+    _listed(d, d.op.operands[0], shape)
+    if name in ("SetItem", "GetItem"):
+        d.positions("index", (), shape[0])
+    if name == "Gather":
+        d.positions("indices", (d.number(1, 3),), shape[0])
+    if name == "PopBack":
+        _named_result(d)
+    if name == "Stack":
+        d.attrs["num_elements"] = -1 if d.flip() else shape[0]
+    if name in ("SetItem", "PushBack"):
+        d.data("item" if name == "SetItem" else "tensor", shape[1:])
+    if name == "Resize":
+        d.control("size", d.number(1, 4), limit=5)
+    if name == "ConcatLists":
+        _listed(d, "input_b", (d.number(1, 3), *shape[1:]))
+    if name == "ElementShape":
+        d.attrs["shape_type"] = d.rng.choice(("int32", "int64"))
+    if "element_shape" in d.op.operands:
+        d.control("element_shape", _open(d, shape[1:]))
 
 
 # --- ops with several results ------------------------------------------------------------
@@ -1563,6 +1618,7 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     "SparseReorder": _reordered,
     "SparseReshape": _sparse_reshaped,
     "SparseFillEmptyRowsGrad": _filled_grad,
+    **{name: _list_op for name in OPS if name.startswith("TensorList")},
     "Split": _split,
     "SplitV": _split_v,
     "Unpack": _unpacked,

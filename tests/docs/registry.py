@@ -117,8 +117,8 @@ _WHY: Final = {
     "no kernel for CPUs": "Compilers and other devices have them, or graphs only for a while.",
     "stateful": "Other resources, input and output, devices, and what must not be run twice.",
     "control flow, and calls": "Tests have loops, conditionals and calls of their own.",
-    "variants, handles and references": "Lists of tensors, data sets, variables of the first "
-    "generation: tests hold tensors of numbers.",
+    "variants, handles and references": "Data sets, maps, arrays of tensors of the first "
+    "generations, variables of the first: tests hold tensors of numbers, and lists of them.",
     "internal": "TensorFlow writes them itself, or its compilers do.",
     "written in place": "Not functions of their inputs, though they are registered as stateless.",
     "strings": "Tests hold numbers only.",
@@ -210,7 +210,12 @@ def text() -> str:
             "compares each with TensorFlow's own kernel on random operands, failures included; "
             "the nightly tests do so on thousands. Operands and attributes have TensorFlow's "
             "names. T stands for any number, F for a float, I for int32 or int64, A for any dtype, "
-            "bool included; `x*` may be given several times."
+            "bool included; `x*` may be given several times; `[A]` is a list of tensors."
+        ),
+        _paragraph(
+            "A list (TensorListReserve and its kin) is a value that loops carry on, as AutoGraph "
+            "writes them. Its elements have one shape, which is a constant with one dimension at "
+            "least. A list is not observed, stored or fetched; TensorListStack makes it a tensor."
         ),
         _paragraph(
             "An op *by lanes* acts on each element alike, and a test with it may have lanes. An "

@@ -57,7 +57,7 @@ def changed(rng: random.Random, operands: _Operands) -> tuple[str, _Operands]:
     if not array.size:
         return role, operands
     array = array.copy()
-    other = (0, 1) if kind.dtype == BOOL else (-100, -2, -1, 0, 1, 2, 3, 7, 100)
+    other = (0, 1) if kind.stacked.dtype == BOOL else (-100, -2, -1, 0, 1, 2, 3, 7, 100)
     array.ravel()[rng.randrange(array.size)] = rng.choice(other)
     return role, [*operands[:place], (role, kind, array), *operands[place + 1 :]]
 
@@ -92,15 +92,40 @@ def eager(op: PureOp, attrs: PureAttrs | None, operands: _Operands) -> npt.NDArr
                 "list(float)": list(value.list.f),
             }[each.type],
         ]
-    inputs = [tf.constant(array.astype(kind.dtype)) for _, kind, array in operands]
+    inputs = [given(kind, array) for _, kind, array in operands]
     running = context.context()
     running.ensure_initialized()
     if op.name in COMPUTED:
         return on_variable(op, inputs, tuple(flat), running)
     number, count = op.outputs(attrs, len(operands))
     results = execute.quick_execute(op.name, count, inputs, tuple(flat), running)
-    found: npt.NDArray[Any] = results[number].numpy()
+    result = results[number]
+    if result.dtype == tf.variant:
+        lists = [kind.stacked.dtype for _, kind, _ in operands if kind.is_list]
+        result = stacked(result, lists[0] if lists else written.attr["element_dtype"].type)
+    found: npt.NDArray[Any] = result.numpy()
     return found
+
+
+def given(kind: TensorType, array: npt.NDArray[np.int64]) -> Any:
+    """An operand as a tensor, or as a list of tensors."""
+    import tensorflow as tf
+
+    tensor = tf.constant(array.astype(kind.stacked.dtype))
+    if not kind.is_list:
+        return tensor
+    shape = tf.constant(array.shape[1:], tf.int32)
+    return tf.raw_ops.TensorListFromTensor(tensor=tensor, element_shape=shape)
+
+
+def stacked(result: Any, dtype: str) -> Any:
+    """A list of tensors of that dtype as one tensor."""
+    import tensorflow as tf
+
+    shape = tf.raw_ops.TensorListElementShape(input_handle=result, shape_type=tf.int32)
+    return tf.raw_ops.TensorListStack(
+        input_handle=result, element_shape=shape, element_dtype=dtype, num_elements=-1
+    )
 
 
 def on_variable(op: PureOp, inputs: list[Any], attrs: tuple[Any, ...], running: Any) -> Any:
@@ -156,9 +181,14 @@ def test_op_against_the_kernel(op: PureOp) -> None:
         assert (mine == theirs).all(), (case, mine.tolist(), theirs.tolist())  # -0.0 == 0.0
         check_types(op, sampled.attrs, types, arrays, theirs)
     assert seen["values"] >= CALLS // 2, seen
-    results = [kind for _, kind in op.results] or [op.result]
+    results = [kind.strip("[]") for _, kind in op.results] or [op.result.strip("[]")]
     wanted = {each for kind in results for each in op.permitted(kind.partition("=")[2] or kind)}
     assert dtypes == wanted, dtypes
+
+
+def result_of(op: PureOp, attrs: PureAttrs | None) -> str:
+    """The dtype of a result as the signature has it."""
+    return dict(op.results)[attrs["result"]] if op.results and attrs else op.result
 
 
 def check_types(
@@ -171,6 +201,8 @@ def check_types(
     """The inferred type is the result's, however much of the operands is known."""
     values = [tuple(map(int, array.ravel())) for array in arrays]
     exact = TensorType(theirs.dtype.name, theirs.shape)
+    if result_of(op, attrs).startswith("["):
+        exact = exact.listed
     if 0 not in theirs.shape:
         assert inferred(op, attrs, types, values) == exact
     unknown: list[None] = [None] * len(values)

@@ -42,7 +42,7 @@ def surrounded(built: Built, test: LitmusTest, rng: np.random.Generator) -> Buil
     for unit in built.units:
         for node in unit.graph.nodes:
             kind = test.types[node.name]
-            if kind is None or kind.is_handle or kind.dynamic or kind.dtype == BOOL:
+            if kind is None or not kind.is_tensor or kind.dynamic or kind.dtype == BOOL:
                 continue
             if node.definition.constant:
                 continue

@@ -45,6 +45,7 @@ DATA_TYPES: Final = {
     "int64": 9,
     BOOL: 10,
     **{TensorType(dtype, ()).handle.dtype: 20 for dtype in DTYPES},
+    **{TensorType(dtype, ()).listed.dtype: 21 for dtype in (BOOL, *DTYPES)},
 }
 
 # The attribute that holds an op's dtype; None for an op without one. The table lists all
@@ -244,6 +245,9 @@ def pure(test: LitmusTest, node: Node) -> node_def_pb2.NodeDef:
     return result
 
 
+_ELEMENT: Final = "element_dtype"
+
+
 def registered(
     op: str, dtypes: Mapping[str, str], roles: Sequence[str], attrs: object
 ) -> node_def_pb2.NodeDef:
@@ -269,8 +273,11 @@ def registered(
         own = next(each.name for each in definition.attr if each.name in ("dtype", "T"))
         result.attr[own].type = DATA_TYPES[dtypes[VARIABLE]]
     values = dict(attrs.values) if isinstance(attrs, PureAttrs) else {}
+    lists = [kind for name in dtypes.values() if (kind := TensorType(name, ())).is_list]
     for declared in definition.attr:
-        if declared.name in values:
+        if declared.name == _ELEMENT and lists:
+            result.attr[_ELEMENT].type = DATA_TYPES[lists[0].stacked.dtype]
+        elif declared.name in values:
             _set(result.attr[declared.name], declared.type, values[declared.name])
         elif declared.name not in result.attr:
             result.attr[declared.name].CopyFrom(declared.default_value)

@@ -207,7 +207,7 @@ class Program:
     def _typed(self, name: str, value: Any) -> Any:
         """A tensor with its static shape, which TensorFlow does not always infer."""
         kind = self.test.types[name]
-        if kind is not None and not kind.is_handle:
+        if kind is not None and kind.is_tensor:
             value.set_shape(kind.shape)
         return value
 

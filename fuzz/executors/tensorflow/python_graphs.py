@@ -167,7 +167,7 @@ class PythonCopy(Copy):
                 added.attr["frame_name"].s = place.encode() + node.attr["frame_name"].s
         for key, tensor in made.values.items():
             kind = self.frame.test.types.get(key)
-            if kind is not None and not kind.is_handle and key not in fed:
+            if kind is not None and kind.is_tensor and key not in fed:
                 self._copied(f"{self.prefix}{key}", kind.dtype, renamed(tensor), [])
         return [f"^{renamed(name)}" for name in dict.fromkeys(made.ends)]
 
