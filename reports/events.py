@@ -148,7 +148,8 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     `asked_s` is the time to fuzz for, `tests` a limit on the number of tests; None for none.
     `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
-    chosen families; empty for all. `deadly_ops` are ops with which few tests are generated
+    chosen families; empty for all. `seeds` has tests as texts of litmus files, by name: the family
+    `mutations` makes others of them. `deadly_ops` are ops with which few tests are generated
     (`fuzz.campaign.dispatcher.support_of`). `spaces` has the configuration spaces of those
     executors that run in several configurations. `min_graphs` is how many graphs each configuration
     has to run. With `as_generated`, no test has its names, order or lanes varied.
@@ -165,6 +166,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     configurations: tuple[Configured, ...]
     spaces: Mapping[str, Space] = {}
     families: Mapping[str, float] = {}
+    seeds: Mapping[str, str] = {}
     count: int | None = None
     noise: str = "default"
     as_generated: bool = False
@@ -315,7 +317,7 @@ class Executed(Executions, frozen=True, kw_only=True):
 
     `variation` says how the generated test was changed before it was run, "" if it was not
     (`litmusfuzz.fuzz.campaign.variation`), and `sha256` is the digest of the test, in JSON, as it
-    was run. `parent` is the corpus test that it is a mutation of.
+    was run. `parent` is the corpus test that it is a mutation of, or the seed, as ``seeds/NAME``.
     """
 
     parent: str = ""

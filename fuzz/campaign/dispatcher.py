@@ -431,7 +431,8 @@ class Dispatcher:
         if left is not None and not left and not any(e.sampler.several for e in self.fuzzed):
             return  # it is known which configuration is next
         try:
-            test = generate(family, self.settings.seed, index, chooser.support_of(index))
+            support, seeds = chooser.support_of(index), self.settings.seeds
+            test = generate(family, self.settings.seed, index, support, seeds)
         except NotGenerated:
             return  # for this index only; the next one has other random choices
         running: dict[CampaignExecutor, SampledConfiguration] = {}

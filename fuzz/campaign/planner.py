@@ -33,6 +33,7 @@ from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.executors.table import SELFTEST
 from litmusfuzz.fuzz.generators import FAMILIES
+from litmusfuzz.fuzz.generators.seeds import Seeds
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
 from litmusfuzz.reports.report import Known
@@ -306,6 +307,7 @@ def check_numbers(started: CampaignStarted) -> None:
             raise ValueError(f"no family {family!r}")
         if not 0 < weight < 1000:
             raise ValueError(f"the weight of {family} must be between 0 and 1000, got {weight}")
+    Seeds.of(started.seeds)
     for op in started.deadly_ops:
         if op not in OPS:
             raise ValueError(f"no op {op!r}")
@@ -327,6 +329,7 @@ def base_settings(store: Store, number: int) -> Settings:
         as_generated=started.as_generated,
         spawn=started.spawn,
         deadly_ops=frozenset(started.deadly_ops),
+        seeds=Seeds.of(started.seeds),
         first_index=(number - 1) * TESTS_PER_FAMILY,
         suffix=f"-shard{number}" if number > 1 else "",
     )

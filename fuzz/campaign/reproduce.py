@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.generators import FAMILIES, generate
+from litmusfuzz.fuzz.generators.seeds import Seeds
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import Executed, Generated
 
@@ -50,7 +51,8 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     Raises
     ------
     StoreError
-        If the events name an executor, a family, a model or a variation that is not here.
+        If the events name an executor, a family, a model or a variation that is not here, or a
+        seed is no litmus test.
     """
     started = store.started
     executed = [event for _, event in store.events_of(Executed)]
@@ -60,6 +62,10 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
     # A test is generated within the support of one of the executors that run it.
     of = {event.index: event.executor for _, event in store.events_of(Generated)}
     asked = []
+    try:
+        seeds = Seeds.of(started.seeds)
+    except ValueError as error:
+        raise StoreError(f"{store.path}: {error}") from None
     for each in chosen:
         try:
             made = executor_class(of[each.index])
@@ -77,7 +83,7 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
             variation = Variation.parse(each.variation)
         except ValueError as error:
             raise StoreError(f"{store.path}: test {each.index}: {error}") from None
-        generated = (each.family, started.seed, each.index, support)
+        generated = (each.family, started.seed, each.index, support, seeds)
         asked.append(Asked(generated, variation, each.run_seed, each.model))
     parts = [asked[n : n + CHUNK] for n in range(0, len(asked), CHUNK)]
     found = [each for part in pool.map(digests, parts) for each in part]
@@ -91,12 +97,15 @@ def reproduced(store: Store, tests: int, seed: int, pool: Executor) -> tuple[lis
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A test to make again: family, seed, number and support; variation, seed and model of its run.
+    """A test to make again.
+
+    `generated` has its family, the campaign's seed, its number, the support, and the seeds;
+    `variation`, `run_seed` and `model` are those of its run.
 
     None of it is trusted: the variation may be one that the test cannot have.
     """
 
-    generated: tuple[str, int, int, Support]
+    generated: tuple[str, int, int, Support, Seeds | None]
     variation: Variation
     run_seed: int
     model: str

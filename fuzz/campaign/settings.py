@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators.seeds import Seeds
     from litmusfuzz.oracles.model import Model
 
 SHALLOW_COUNT: Final = 64
@@ -114,6 +115,8 @@ class Settings:
         (`fuzz.campaign.dispatcher.support_of`).
     spawn : bool
         True if each worker is a new interpreter instead of a fork of a server.
+    seeds : Seeds, optional
+        Tests that the family `mutations` makes others of.
     """
 
     seed: int
@@ -141,6 +144,7 @@ class Settings:
     reduction_s: float | None = None
     deadly_ops: frozenset[str] = frozenset()
     spawn: bool = False
+    seeds: Seeds | None = None
 
     @property
     def packed_noise(self) -> Noise:

@@ -16,14 +16,16 @@ from litmusfuzz.fuzz.cli.common import (
     MAX_NUMBER,
     complain,
     fail,
+    load_or_fail,
     print_json,
     print_text,
     python_or_fail,
     refuse_outside,
+    tests_below,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
     from litmusfuzz.fuzz.campaign.store import Store
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 MAX_WORKERS = 16
 """Processes of a campaign that is continued, or two for each processor: more of them only if the
 command line names the number."""
+MAX_SEEDS = 4_000
+MAX_SEED_BYTES = 16 << 20
+"""Of all seeds as text: they stand in the campaign's first event."""
 
 known_option = click.option(
     "--known", "known_file", type=click.Path(), default=None, help="File of known findings."
@@ -118,6 +123,60 @@ def new_store(out: str) -> Store:
         store.close()
         fail(f"--out: {folder / 'shards'}: holds files that are of no campaign")
     return store
+
+
+seeds_option = click.option(
+    "--seeds",
+    "seed_paths",
+    multiple=True,
+    type=click.Path(),
+    metavar="PATH",
+    help="Litmus file, or folder of litmus files: the family mutations edits them as well as the "
+    "tests of the corpus. Skeletons of `check --skeletons` are such files.",
+)
+
+
+def seeds_from(
+    paths: Sequence[str], executors: Collection[str], families: Mapping[str, float]
+) -> dict[str, str]:
+    """The tests of files and folders, as texts by name.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    executors : collection of str
+    families : mapping of str to float
+        Those that were chosen, with weights; empty for all.
+    """
+    from litmusfuzz.corpus.textfile import Entry, dumps
+    from litmusfuzz.fuzz.executors.table import executor_class
+    from litmusfuzz.fuzz.generators.seeds import Seeds
+
+    found: dict[str, str] = {}
+    size = 0
+    for given_path in paths:
+        path = Path(given_path)
+        files = sorted(tests_below(path)) if path.is_dir() else [path]
+        if not files:
+            fail(f"--seeds: {given_path}: has no test (*.yaml)")
+        for file in files:
+            name = "/".join((*file.relative_to(path).parts[:-1], file.stem))
+            name = name if path.is_dir() else file.stem
+            if name in found:
+                fail(f"--seeds: two files are named {name}")
+            found[name] = dumps(Entry(load_or_fail(str(file)).test))
+            size += len(found[name])
+            if len(found) > MAX_SEEDS or size > MAX_SEED_BYTES:
+                fail(f"--seeds: more than {MAX_SEEDS} tests, or than {MAX_SEED_BYTES >> 20} MiB")
+    if not found:
+        return found
+    if families and "mutations" not in families:
+        fail("--seeds: only the family mutations uses them, and --families does not name it")
+    seeds = Seeds.of(found)
+    assert seeds is not None
+    if not any(seeds.supported(executor_class(each).support) for each in executors):
+        fail("--seeds: none of these tests is within the support of an executor")
+    return found
 
 
 def new_folder(parent: Path, name: str) -> Path:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
@@ -19,6 +15,7 @@ from litmusfuzz.fuzz.cli.common import (
     load_or_fail,
     print_report,
     progress_line,
+    tests_below,
 )
 
 
@@ -46,7 +43,7 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     for folder in folders:
         if not Path(folder).is_dir():
             fail(f"{folder}: is not a folder")
-        for file in sorted(_tests_below(Path(folder))):
+        for file in sorted(tests_below(Path(folder))):
             if file.name in files:
                 fail(
                     f"{files[file.name]} and {file} have one name, and --out holds one: rename one"
@@ -73,17 +70,3 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
         shutil.copyfile(files[name], target / name)
     print_report(cover, as_json=as_json)
     sys.exit(CLEAN)
-
-
-def _tests_below(folder: Path) -> Iterator[Path]:
-    """Files of tests in a folder and those below it, however deep; links to folders are left out.
-
-    `Path.rglob` recurses, and a folder from a stranger may be a thousand deep.
-    """
-    folders = [folder]
-    while folders:
-        for path in folders.pop().iterdir():
-            if path.is_dir() and not path.is_symlink():
-                folders.append(path)
-            elif path.suffix == ".yaml" and path.is_file():  # no link to a terminal, no pipe
-                yield path

@@ -197,6 +197,20 @@ def load_or_fail(argument: str) -> Entry:
         fail(str(error))
 
 
+def tests_below(folder: Path) -> Iterator[Path]:
+    """Files of tests in a folder and those below it, however deep; links to folders are left out.
+
+    `Path.rglob` recurses, and a folder from a stranger may be a thousand deep.
+    """
+    folders = [folder]
+    while folders:
+        for path in folders.pop().iterdir():
+            if path.is_dir() and not path.is_symlink():
+                folders.append(path)
+            elif path.suffix == ".yaml" and path.is_file():  # no link to a terminal, no pipe
+                yield path
+
+
 def model_alone(config: Config) -> str:
     """The model that judges an executor that runs alone, where no option names one.
 

@@ -29,6 +29,8 @@ from litmusfuzz.fuzz.cli.campaigns import (
     open_store,
     reopened,
     resume_option,
+    seeds_from,
+    seeds_option,
     spawn_option,
     started_in,
 )
@@ -91,6 +93,7 @@ class Size(click.ParamType[int]):
     help="As for run; those that cannot run here are left out.",
 )
 @click.option("--families", type=FAMILIES, default=None, help="As for run.")
+@seeds_option
 @click.option(
     "--count",
     type=click.IntRange(1, MAX_NUMBER),
@@ -138,6 +141,7 @@ def nightly(
     seed: int | None,
     executors: str,
     families: str | None,
+    seed_paths: tuple[str, ...],
     count: int | None,
     shard_s: float | None,
     python: str | None,
@@ -183,6 +187,8 @@ def nightly(
             fail("--selftest: longer than --time")
         chosen = systems_of(executors, None, None)
         configurations = configured(chosen, None)
+        names = [name for name, *_ in chosen]
+        weights = families_of(families, names)
         first = CampaignStarted(
             command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
             seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
@@ -190,7 +196,8 @@ def nightly(
             workers=workers,
             configurations=configurations,
             spaces=spaces(configurations),
-            families=families_of(families, [name for name, *_ in chosen]),
+            families=weights,
+            seeds=seeds_from(seed_paths, names, weights),
             count=count,
             python=python_or_fail(python),
             as_generated=as_generated,

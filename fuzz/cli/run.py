@@ -26,6 +26,8 @@ from litmusfuzz.fuzz.cli.campaigns import (
     new_store,
     reopened,
     resume_option,
+    seeds_from,
+    seeds_option,
     spawn_option,
     started_in,
 )
@@ -90,6 +92,7 @@ MIN_LEFT_S = 1.0
     "without this option all that an executor can run. A family that still finds something is "
     "generated more often.",
 )
+@seeds_option
 @click.option(
     "--model",
     "model_name",
@@ -130,6 +133,7 @@ def run(
     seed: int | None,
     executors: str,
     families: str | None,
+    seed_paths: tuple[str, ...],
     model_name: str | None,
     engine: str | None,
     threads: int | None,
@@ -190,6 +194,7 @@ def run(
             configurations=configurations,
             spaces=spaces(configurations),
             families=weights,
+            seeds=seeds_from(seed_paths, [name for name, *_ in chosen], weights),
             count=count,
             noise=_noise(noise),
             judge_by=model.name if model else "",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.generators.seeds import Seeds
 
 __all__ = ["FAMILIES", "Family", "NotGenerated", "families_for", "generate"]
 
@@ -234,15 +235,25 @@ def _generates(family: Family, support: Support) -> bool:
     return True
 
 
-def generate(family: str, seed: int, index: int, support: Support = EVERYTHING) -> LitmusTest:
+def generate(
+    family: str,
+    seed: int,
+    index: int,
+    support: Support = EVERYTHING,
+    seeds: Seeds | None = None,
+) -> LitmusTest:
     """Test number `index` of a family, in the campaign with that seed.
 
-    The same arguments give the same test, whatever was generated before.
+    The same arguments give the same test, whatever was generated before. Of `seeds`, which are
+    tests, the family `mutations` makes others.
 
     Raises
     ------
     NotGenerated
         If the family makes no test within `support`.
     """
-    test = FAMILIES[family].test(f"{seed}/{family}/{index}", support)
+    chosen = FAMILIES[family]
+    if seeds is not None and chosen.generate is mutations.generate:
+        chosen = replace(chosen, generate=partial(mutations.generate, seeds=seeds))
+    test = chosen.test(f"{seed}/{family}/{index}", support)
     return gradients.add(test, support, random.Random(f"{seed}/{family}/{index}/gradients"))

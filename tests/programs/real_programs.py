@@ -2,7 +2,9 @@
 
 ``python -m tests.programs.real_programs`` checks all of them with `--show` and writes the page.
 ``python -m tests.programs.real_programs NAME...`` prints what it says of some, without `--show`,
-as JSON. Each program is checked in a process of its own, which has imported TensorFlow before.
+as JSON. ``python -m tests.programs.real_programs --skeletons FOLDER`` writes the skeletons of all
+anomalies, which seed campaigns. Each program is checked in a process of its own, which has imported
+TensorFlow before.
 """
 
 from __future__ import annotations
@@ -134,7 +136,7 @@ def summary(report: dict[str, Any]) -> str:
     return "; ".join(f"{kind}: {', '.join(where)}" for kind, where in kinds.items())
 
 
-def checked(name: str, *, show: bool) -> dict[str, Any]:
+def checked(name: str, *options: str) -> dict[str, Any]:
     """The report of a program, from a process of its own."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -151,18 +153,18 @@ def checked(name: str, *, show: bool) -> dict[str, Any]:
     try:
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(json.dumps(_report(name, show=show)).encode())
+            pipe.write(json.dumps(_report(name, options)).encode())
         status = 0
     finally:
         os._exit(status)
 
 
-def _report(name: str, *, show: bool) -> dict[str, Any]:
+def _report(name: str, options: Sequence[str]) -> dict[str, Any]:
     from click.testing import CliRunner
 
     from litmusfuzz.fuzz.cli.main import main
 
-    arguments = ["check", *header(name)[2], "--json", *(["--show"] if show else [])]
+    arguments = ["check", *header(name)[2], "--json", *options]
     result = CliRunner().invoke(main, arguments)
     if result.exit_code not in (0, 1, 3) or not result.stdout.startswith("{"):
         return {"problem": f"{result.output} {result.exception}"}
@@ -272,17 +274,23 @@ def said() -> dict[str, str]:
 
 
 def main(names: Sequence[str]) -> None:
-    """Write the page, or print what is said of some programs."""
+    """Write the page or the skeletons, or print what is said of some programs."""
     prepare()
+    skeletons = Path(names[1]).absolute() if names[:1] == ["--skeletons"] else None
     with tempfile.TemporaryDirectory() as folder:  # for what the programs write
         os.chdir(shutil.copytree(FOLDER, Path(folder) / "real"))
+        if skeletons is not None:
+            for name in programs():
+                checked(name, "--skeletons", str(skeletons / name))
+                sys.stderr.write(f"{name}\n")
+            return
         if names:
-            found = {name: summary(checked(name, show=False)) for name in names}
+            found = {name: summary(checked(name)) for name in names}
             sys.stdout.write(json.dumps(found) + "\n")
             return
         reports = {}
         for name in programs():
-            reports[name] = checked(name, show=True)
+            reports[name] = checked(name, "--show")
             sys.stderr.write(f"{name}: {summary(reports[name])}\n")
     PAGE.write_text(page(reports), encoding="utf-8")
 
