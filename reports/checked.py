@@ -49,6 +49,44 @@ class ReportedAccess:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An access of an anomaly's example, or near it.
+
+    Parameters
+    ----------
+    side : int
+        Place of its run among the anomaly's.
+    access : ReportedAccess
+    number : int
+        In the example, from 1; 0 if it is beside the example.
+    """
+
+    side: int
+    access: ReportedAccess
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """What is around an anomaly's example, for a drawing.
+
+    Parameters
+    ----------
+    accesses : tuple of Neighbour
+        Those of one run in an order that edges permit.
+    edges : tuple of (int, int, str)
+        Positions of accesses that edges order, with nothing drawn between them: "data" if a value
+        goes from the one to the other, else "control".
+    left_out : int
+        Accesses that are as near, and not in `accesses`.
+    """
+
+    accesses: tuple[Neighbour, ...]
+    edges: tuple[tuple[int, int, str], ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReportedShowing:
     """The two orders of an anomaly, as TensorFlow executed them.
 
@@ -111,6 +149,8 @@ class ReportedAnomaly:
     note : str
     showing : ReportedShowing or None
         Results of the two orders on TensorFlow; None if it was not asked for.
+    neighbourhood : Neighbourhood or None
+        What is drawn around `accesses`.
     """
 
     kind: str
@@ -124,6 +164,7 @@ class ReportedAnomaly:
     note: str = ""
     outcomes: tuple[Mapping[str, Any], ...] = ()
     showing: ReportedShowing | None = None
+    neighbourhood: Neighbourhood | None = None
 
     @property
     def title(self) -> str:
@@ -217,6 +258,8 @@ class CheckReport:
     unknown : tuple of str
         Ops of which nothing is known.
     notes : tuple of str
+    clustered : tuple of ReportedBenign
+        Of `benign`, those that are a lost update if XLA's auto-clustering compiles an update.
     """
 
     program: str
@@ -227,6 +270,7 @@ class CheckReport:
     evidence: tuple[ReportedPath, ...]
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    clustered: tuple[ReportedBenign, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -248,17 +292,18 @@ class CheckReport:
             lines.append(f"unknown ops: {names}; see --unknown-ops")
         for each in self.anomalies:
             lines += ["", *each.lines()]
-        lines.append("")
+        lines += ["", *self.rests()]
+        return "\n".join(lines)
+
+    @property
+    def summary(self) -> str:
+        """The number of anomalies, in words."""
+        if not self.anomalies:
+            return "no race"
         decided = [each for each in self.anomalies if each.kind != "undecided"]
         open_ = len(self.anomalies) - len(decided)
-        summary = counted(len(decided), "anomaly").replace("anomalys", "anomalies")
-        if open_:
-            summary += f", {open_} undecided"
-        if not self.anomalies:
-            summary = "no race"
-        lines.append(f"{summary}: {self._scope()}")
-        lines += self._rests()
-        return "\n".join(lines)
+        text = counted(len(decided), "anomaly").replace("anomalys", "anomalies")
+        return f"{text}, {open_} undecided" if open_ else text
 
     def _scope(self) -> str:
         """What was compared with what."""
@@ -266,14 +311,20 @@ class CheckReport:
         pairs = ", ".join(f"{a} beside {'itself' if a == b else b}" for a, b in self.concurrent)
         return f"in {alone}" + (f"; {pairs}" if pairs else "")
 
-    def _rests(self) -> list[str]:
-        lines = []
+    def rests(self) -> list[str]:
+        """What was compared, what is benign, and the edges that the rest depends on."""
+        lines = [f"{self.summary}: {self._scope()}"]
         reasons: dict[tuple[str, str], int] = {}
         for each in self.benign:
             key = each.why, " beside ".join(each.runs)
             reasons[key] = reasons.get(key, 0) + each.pairs
         for (why, runs), pairs in reasons.items():
             lines.append(f"benign: {counted(pairs, 'pair')} in {runs}: {why}")
+        for each in self.clustered:
+            lines.append(
+                f"with XLA's auto-clustering: lost update of {each.variable} in "
+                f"{' beside '.join(each.runs)}: {each.why}"
+            )
         if self.evidence:
             lines.append("ordered by these edges (-> data, => control):")
             for path in self.evidence[:_EVIDENCE]:

@@ -38,6 +38,13 @@ UNKNOWN_OPS = {"everything": True, "nothing": False, "undecided": None}
     help="Type of an example input, in the order of the arguments: float32[8,4] or int32.",
 )
 @click.option(
+    "--value",
+    "values",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Value of an input for --show: x=1.5,2, train.x=0 or x=FILE.npy; LitmusFuzz picks others.",
+)
+@click.option(
     "--concurrent",
     multiple=True,
     metavar="RUN,...",
@@ -50,6 +57,13 @@ UNKNOWN_OPS = {"everything": True, "nothing": False, "undecided": None}
     help="What an op that LitmusFuzz does not know may touch.",
 )
 @click.option("--sarif", "sarif_file", default=None, metavar="FILE", help="Write a SARIF log.")
+@click.option(
+    "--html",
+    "html_file",
+    default=None,
+    metavar="FILE",
+    help="Write a page with each anomaly and a drawing of the accesses around it.",
+)
 @click.option(
     "--skeletons",
     "folder",
@@ -67,19 +81,21 @@ def check(
     targets: tuple[str, ...],
     runs: tuple[str, ...],
     inputs: tuple[str, ...],
+    values: tuple[str, ...],
     concurrent: tuple[str, ...],
     unknown_ops: str,
     sarif_file: str | None,
+    html_file: str | None,
     folder: str | None,
     show: bool,
     as_json: bool,
 ) -> None:
     """Find the races of a TensorFlow program.
 
-    TARGET is the file of a GraphDef or FunctionDef, binary or text, the folder of a SavedModel,
-    or MODULE:NAME: a tf.function, a Keras model or a tf.Graph of a Python module. Files are read
-    as data; a module is imported, and so executed. Several functions may be named. With --show,
-    the runs of each anomaly are executed.
+    TARGET is the file of a GraphDef or FunctionDef, binary or text, a .keras file, the folder of a
+    SavedModel, or MODULE:NAME: a tf.function, a Keras model or a tf.Graph of a Python module. Files
+    are read as data; a module is imported, and so executed. Several functions may be named. With
+    --show, the runs of each anomaly are executed.
 
     Of several runs, each is checked alone and beside the others; those of a SavedModel or a
     Keras model also beside themselves. Exits 1 if there is an anomaly, 3 if an op of which nothing
@@ -89,6 +105,9 @@ def check(
     from litmusfuzz.fuzz.programs.checking import concurrent_runs
     from litmusfuzz.fuzz.programs.program import ProgramError
 
+    if values and not show:
+        fail("--value: is for --show, which executes the program")
+    given = _values(values)
     try:
         live = _read(targets, inputs, _runs(runs))
         program = live.program
@@ -98,12 +117,17 @@ def check(
         if show and found:
             from litmusfuzz.fuzz.programs.tensorflow.hosts import with_showings
 
-            report = with_showings(report, found, live)
+            report = with_showings(report, found, live, given)
     except ProgramError as error:
         fail(str(error))
+    command = shlex.join(["litmusfuzz", *sys.argv[1:]])
     if sarif_file is not None:
-        log = report.sarif(shlex.join(["litmusfuzz", *sys.argv[1:]]))
-        Path(sarif_file).write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+        log = report.sarif(command)
+        _write("--sarif", sarif_file, json.dumps(log, indent=1) + "\n")
+    if html_file is not None:
+        from litmusfuzz.reports.html.check_page import check_page
+
+        _write("--html", html_file, check_page(report, command))
     if folder is not None:
         _write_skeletons(folder, found)
     print_report(report, as_json=as_json)
@@ -123,6 +147,18 @@ def _runs(given: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
+def _values(given: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            fail(f"--value: cannot read {text!r:.80}; write --value NAME=VALUES")
+        if name in found:
+            fail(f"--value: {name} stands twice")
+        found[name] = value
+    return found
+
+
 def _read(targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequence[str]]) -> Any:
     import os
 
@@ -133,8 +169,14 @@ def _read(targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequ
     if any(path.exists() for path in paths):
         if len(targets) > 1:
             fail("several targets have to be functions, MODULE:NAME")
+        from litmusfuzz.fuzz.programs.tensorflow.keras_files import is_keras_file
+
+        if paths[0].is_file() and is_keras_file(targets[0]):
+            from litmusfuzz.fuzz.programs.tensorflow.modules import read_keras_file
+
+            return read_keras_file(targets[0], inputs, runs)
         if inputs:
-            fail("--input: is for functions and Keras models of a module")
+            fail("--input: is for functions and Keras models")
         from litmusfuzz.fuzz.programs.tensorflow.modules import Live
         from litmusfuzz.fuzz.programs.tensorflow.reading import read_file
 
@@ -145,6 +187,13 @@ def _read(targets: Sequence[str], inputs: Sequence[str], runs: Mapping[str, Sequ
         if not MODULE.fullmatch(target):
             fail(f"{target}: no such file, and it is not MODULE:NAME")
     return read_modules(targets, inputs, runs)
+
+
+def _write(option: str, file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"{option}: {file}: {error.strerror}")
 
 
 def _write_skeletons(folder: str, found: Sequence[CheckedAnomaly]) -> None:

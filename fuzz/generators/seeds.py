@@ -103,8 +103,8 @@ def window(rng: random.Random, test: LitmusTest, size: int) -> LitmusTest:
     kept: list[str] = []
     for name in rng.sample(several, min(len(several), rng.choice(_VARIABLES))):
         nodes = by_variable[name]
-        room = max(2, size // len(kept) if kept else size // 2)
-        kept += [node.name for node in rng.sample(nodes, min(len(nodes), room))]
+        most = max(2, size // len(kept) if kept else size // 2)
+        kept += [node.name for node in rng.sample(nodes, min(len(nodes), most))]
         if len(kept) >= size:
             break
     gone = frozenset(node.name for node in accesses) - frozenset(kept[:size])

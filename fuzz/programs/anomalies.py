@@ -12,7 +12,9 @@ variables, between the same runs, are one anomaly.
 - *order only*: which of two writes stays, or which of two takes gets what, is open.
 
 Updates that commute are benign by themselves: who reads between them has a pair of its own with
-each. Two writes of one constant are benign. So is a read that nobody sees.
+each. They are none if XLA's auto-clustering compiles one of them: a cluster reads all variables
+first, and writes them back in the end (semantics.md, section 5). Two writes of one constant are
+benign. So is a read that nobody sees.
 
 References
 ----------
@@ -22,6 +24,7 @@ lost update, read skew.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import Enum
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.programs.order import Order
     from litmusfuzz.fuzz.programs.program import Program
 
+_CLUSTERABLE: Final = re.compile(r"Assign(Add|Sub)VariableOp|ResourceApply\w+")
 _READS: Final = 40
 """Reads used together of which each two are looked at for a torn snapshot."""
 MAX_PAIRS: Final = 2_000
@@ -130,6 +134,11 @@ class Benign:
     pairs: int
 
 
+COMMUTE: Final = "updates that commute"
+CLUSTERED: Final = "in a cluster an update is a read and a write"
+"""Why updates that commute are a lost update if XLA's auto-clustering compiles one of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One run alone, or two that are concurrent, with all that was found.
@@ -139,11 +148,14 @@ class Scenario:
     sides : tuple of Analyzed
     anomalies : tuple of Anomaly
     benign : tuple of Benign
+    clustered : tuple of Benign
+        Those of `benign` that are a lost update if XLA's auto-clustering compiles an update.
     """
 
     sides: tuple[Analyzed, ...]
     anomalies: tuple[Anomaly, ...] = ()
     benign: tuple[Benign, ...] = ()
+    clustered: tuple[Benign, ...] = ()
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -226,6 +238,7 @@ class _Search:
     unknown: bool | None
     found: dict[str, dict[_Key, _Found]] = field(default_factory=lambda: defaultdict(dict))
     benign: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    clustered: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     stale: dict[Site, list[Site]] = field(default_factory=lambda: defaultdict(list))
     """For each read: writes that it may come before or after."""
     by_resource: list[dict[str, int]] = field(default_factory=list)
@@ -250,7 +263,10 @@ class _Search:
         benign = tuple(
             Benign(names, variable, why, pairs) for (variable, why), pairs in self.benign.items()
         )
-        return Scenario(self.sides, tuple(anomalies), benign)
+        clustered = tuple(
+            Benign(names, variable, CLUSTERED, pairs) for variable, pairs in self.clustered.items()
+        )
+        return Scenario(self.sides, tuple(anomalies), benign, clustered)
 
     # --- pairs ---------------------------------------------------------------------------
 
@@ -294,7 +310,10 @@ class _Search:
         group = access.effect.group
         if group and not access.effect.split and not access.effect.shows:
             same = mask & first.commuting.get(group, 0)
-            self.note_benign(name, "updates that commute", same)
+            self.note_benign(name, COMMUTE, same)
+            either = same if _clusterable(access) else same & first.clusterable
+            if either:
+                self.clustered[name] += either.bit_count()
             mask &= ~same
         return mask
 
@@ -659,6 +678,11 @@ def _by_resource(side: Analyzed, *, unknown: bool | None) -> dict[str, int]:
     return found
 
 
+def _clusterable(access: Instance) -> bool:
+    """True for an update that XLA's auto-clustering may compile with ops beside it."""
+    return bool(_CLUSTERABLE.fullmatch(access.op)) and access.resource.kind == "variable"
+
+
 class _Group:
     """Accesses of one run to one resource, by what they do.
 
@@ -666,6 +690,8 @@ class _Group:
     ----------
     mask, writes, unknown, unseen : int
         All; those that write; those of which nothing is known; reads that nobody sees.
+    clusterable : int
+        Updates that XLA's auto-clustering may compile.
     commuting : dict
         Updates by the group in which they commute.
     constants : dict
@@ -676,7 +702,7 @@ class _Group:
 
     def __init__(self, side: Analyzed, mask: int) -> None:
         self.mask = mask
-        self.writes = self.unknown = self.unseen = 0
+        self.writes = self.unknown = self.unseen = self.clusterable = 0
         self.commuting: dict[str, int] = defaultdict(int)
         self.constants: dict[bytes, int] = defaultdict(int)
         self.local = False
@@ -687,6 +713,8 @@ class _Group:
                 self.unknown |= 1 << number
             elif access.writes:
                 self.writes |= 1 << number
+                if _clusterable(access):
+                    self.clusterable |= 1 << number
                 if access.constant:
                     self.constants[access.constant] |= 1 << number
                 if access.effect.group and not access.effect.split and not access.effect.shows:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.programs.anomalies import Analyzed, AnomalyKind, analyzed, scenarios
+from litmusfuzz.fuzz.programs.anomalies import (
+    Analyzed,
+    AnomalyKind,
+    Site,
+    analyzed,
+    scenarios,
+)
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.order import bits, exclusive, path
 from litmusfuzz.fuzz.programs.skeleton import decided
 from litmusfuzz.reports.checked import (
     CheckReport,
+    Neighbour,
+    Neighbourhood,
     ReportedAccess,
     ReportedAnomaly,
     ReportedBenign,
@@ -21,12 +29,15 @@ from litmusfuzz.reports.checked import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario, Site
+    from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario
+    from litmusfuzz.fuzz.programs.order import Order
     from litmusfuzz.fuzz.programs.program import Program
     from litmusfuzz.fuzz.programs.skeleton import Followed, Skeleton
 
 MAX_PATHS: Final = 300
 """Paths of evidence in a report, at most."""
+MAX_BESIDE: Final = 12
+"""Accesses of a run that are drawn beside those of an anomaly's example, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +74,15 @@ def check(
     anomalies: list[ReportedAnomaly] = []
     sources: list[CheckedAnomaly] = []
     benign: list[ReportedBenign] = []
+    clustered: list[ReportedBenign] = []
     evidence: list[ReportedPath] = []
     for scenario in scenarios(runs, concurrent, unknown=unknown):
         for each in scenario.anomalies:
             found = decided(scenario, each)
             anomalies.append(_reported(scenario, each, found))
             sources.append(CheckedAnomaly(scenario, each, found[0] if found else None))
-        benign += (
-            ReportedBenign(each.runs, each.variable, each.why, each.pairs)
-            for each in scenario.benign
-        )
+        for pairs, listed in ((scenario.benign, benign), (scenario.clustered, clustered)):
+            listed += (ReportedBenign(e.runs, e.variable, e.why, e.pairs) for e in pairs)
         if len(scenario.sides) == 1 and not scenario.anomalies:
             for path_ in _evidence(scenario.sides[0]):
                 if len(evidence) == MAX_PATHS:
@@ -89,6 +99,7 @@ def check(
         tuple(evidence),
         tuple(ops) if unknown is None else (),
         program.notes,
+        tuple(clustered),
     )
     return report, sources
 
@@ -116,7 +127,58 @@ def _reported(
         tuple(_repairs(scenario, anomaly, accesses)),
         anomaly.note,
         tuple(each.seen for each in orders) if differ else (),
+        neighbourhood=_neighbourhood(scenario, anomaly),
     )
+
+
+def _neighbourhood(scenario: Scenario, anomaly: Anomaly) -> Neighbourhood:
+    """The example's accesses, others to their resources, and those right before and after."""
+    numbers = {site: place for place, site in enumerate(anomaly.sites, 1)}
+    names = {scenario.access(site).resource.name for site in anomaly.sites}
+    found: list[Neighbour] = []
+    edges: list[tuple[int, int, str]] = []
+    left_out = 0
+    for side, each in enumerate(scenario.sides):
+        mine = sum(1 << site.number for site in anomaly.sites if site.side == side)
+        near = sum(
+            1 << number
+            for number, access in enumerate(each.run.accesses)
+            if access.resource.name in names
+        )
+        for number in bits(mine):
+            near |= _nearest(each.order, number)
+        others = list(bits(near & ~mine))
+        left_out += max(0, len(others) - MAX_BESIDE)
+        chosen = mine | sum(1 << number for number in others[:MAX_BESIDE])
+        places: dict[int, int] = {}
+        for number in bits(chosen):
+            places[number] = len(found)
+            for other in bits(_last(each.order, each.order.before[number] & chosen)):
+                flows = each.order.values[number] >> other & 1
+                edges.append((places[other], len(found), "data" if flows else "control"))
+            site = Site(side, number)
+            found.append(Neighbour(side, _access(scenario, site), numbers.get(site, 0)))
+    return Neighbourhood(tuple(found), tuple(edges), left_out)
+
+
+def _last(order: Order, mask: int) -> int:
+    """Those of some accesses that come before no other of them."""
+    last = mask
+    for number in reversed(list(bits(mask))):
+        if last >> number & 1:
+            last &= ~order.before[number]
+    return last
+
+
+def _nearest(order: Order, number: int) -> int:
+    """The accesses right before one, and right after it."""
+    after = first = 0
+    for other in range(number + 1, len(order.before)):
+        if order.ordered(number, other):
+            if not order.before[other] & after:
+                first |= 1 << other
+            after |= 1 << other
+    return first | _last(order, order.before[number])
 
 
 def _access(scenario: Scenario, site: Site) -> ReportedAccess:

@@ -61,16 +61,16 @@ class Histogram:
     more: int
 
 
-def page(report: Report) -> str:
-    """The whole page."""
-    environment = Environment(
+def environment() -> Environment:
+    """What renders the templates of this folder."""
+    made = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "moment": times.moment,
         "stamp": times.stamp,
         "lasted": times.lasted,
@@ -79,11 +79,17 @@ def page(report: Report) -> str:
         "shell": shlex.join,
         "coverage": coverage,
     }
-    card = environment.get_template("finding.html")
+    return made
+
+
+def page(report: Report) -> str:
+    """The whole page."""
+    templates = environment()
+    card = templates.get_template("finding.html")
     # Ids of our own: a key comes from a file.
     ids = {finding.key: f"f{number}" for number, finding in enumerate(in_order(report), 1)}
     cards: list[str] = []
-    whole = environment.get_template("page.html")
+    whole = templates.get_template("page.html")
     rest = whole.render(**_whole(report), ids=ids, cards=cards)
     left = MAX_BYTES - len(rest.encode())
     for number, finding in enumerate(in_order(report)):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.fuzz.programs.checking import check, concurrent_runs
 from litmusfuzz.fuzz.programs.tensorflow.modules import read_modules
+from litmusfuzz.oracles.explorer import allowed_outcomes
+from litmusfuzz.oracles.model import EXECUTOR
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.programs.checking import CheckedAnomaly
@@ -155,3 +160,22 @@ def test_no_race_of_repaired_functions_is_reported(names: tuple[str, ...]) -> No
 def test_the_programs_were_imported_from_the_tests() -> None:
     read_modules(["sessions:loss_racy"], [], STEP)
     assert Path(str(sys.modules["sessions"].__file__)).parent == FOLDER
+
+
+def test_updates_that_commute_can_be_lost_in_a_cluster() -> None:
+    """By the allowed sets: one of two `assign_add` is lost only where a cluster holds the other."""
+    live = read_modules(["side_by_side:count_repaired"], [], {})
+    report, found = check(live.program, [("count_repaired", "count_repaired")])
+    assert not found
+    (each,) = report.clustered
+    assert (each.variable, each.runs, each.pairs) == ("counter", ("count_repaired",) * 2, 1)
+    assert "with XLA's auto-clustering: lost update of counter" in report.text()
+    test = litmus("X+=1 ||| X+=2")
+    (update,) = test.graphs[0].effects
+    constant = test.graphs[0].nodes[0].name
+    clustered = replace(test, clusters=(Cluster("c", (constant, update.name)),))
+    sums = [
+        {dict(each.values)["X"] for each in allowed_outcomes(one, EXECUTOR).witnesses}
+        for one in (test, clustered)
+    ]
+    assert sums == [{(3,)}, {(1,), (3,)}]

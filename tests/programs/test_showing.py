@@ -6,6 +6,7 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from test_planted import FOLDER, FUNCTIONS, GRAPHS
@@ -13,6 +14,7 @@ from test_planted import FOLDER, FUNCTIONS, GRAPHS
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.programs.anomalies import Scenario, Site, analyzed
 from litmusfuzz.fuzz.programs.checking import check, concurrent_runs
+from litmusfuzz.fuzz.programs.program import ProgramError
 from litmusfuzz.fuzz.programs.tensorflow import showing
 from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NoEndError, NotShown, way_to
 from litmusfuzz.fuzz.programs.tensorflow.hosts import host_of, with_showings
@@ -108,6 +110,83 @@ def test_the_variables_are_as_they_were() -> None:
     import side_by_side
 
     assert float(side_by_side.counter) == 1.0
+
+
+def test_what_a_section_leaves_out_is_shown_beside_another_section(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The writes come after their section; it has to be over before the other one is entered."""
+    monkeypatch.syspath_prepend(str(FOLDER.parent / "real"))
+    monkeypatch.chdir(FOLDER.parent / "real")
+    live = read_modules(
+        ["function_critical_section:swap", "function_critical_section:both"], [], {}
+    )
+    report, found = check(live.program, [("swap", "both")])
+    (showing,) = (each.showing for each in with_showings(report, found, live).anomalies)
+    assert showing is not None
+    first, second = ({*each.values()} for each in showing.results)
+    assert (first, second) == ({"1."}, {"2."}), showing
+
+
+def with_values(values: dict[str, str]) -> ReportedShowing:
+    """The race of two functions, with values that the user gives."""
+    live = read_modules(["side_by_side:record_racy", "side_by_side:mean_racy"], [], {})
+    report, found = check(live.program, [("record_racy", "mean_racy")])
+    (showing,) = (each.showing for each in with_showings(report, found, live, values).anomalies)
+    assert showing is not None
+    return showing
+
+
+@pytest.mark.parametrize("name", ["loss", "record_racy.loss"])
+@pytest.mark.parametrize("text", ["40", "loss.npy"])
+def test_a_race_is_shown_with_the_values_of_the_user(tmp_path: Path, name: str, text: str) -> None:
+    np.save(tmp_path / "loss.npy", np.float32(40.0))
+    showing = with_values({name: text.replace("loss", str(tmp_path / "loss"))})
+    assert showing.inputs == {"record_racy loss": "40."}
+    results = {value for each in showing.results for value in each.values()}
+    # Both variables are 1 at first: one read before, the other after; or both before.
+    assert results in ({"0.5", "1."}, {"41.", "1."})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"lost": "1"}, "--value: no input is named lost; there are record_racy.loss"),
+        ({"loss": "1,2"}, "--value: loss has 2 values, and the input is float32[]"),
+        ({"loss": "much"}, "--value: loss: 'much' is not of type float32[]"),
+        ({"loss": "nowhere.npy"}, "--value: loss: nowhere.npy: No such file or directory"),
+        ({"loss": "pickled.npy"}, "--value: loss: pickled.npy: "),
+        ({"loss": "double.npy"}, "--value: loss is float64[], and the input is float32[]"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_one_line(
+    tmp_path: Path, values: dict[str, str], message: str
+) -> None:
+    """A file with a pickle in it is not read: that would execute it."""
+    np.save(tmp_path / "pickled.npy", np.array([{}], object))
+    np.save(tmp_path / "double.npy", 1.0)
+    there = {
+        name: str(tmp_path / text) if text.endswith("d.npy") or text == "double.npy" else text
+        for name, text in values.items()
+    }
+    with pytest.raises(ProgramError) as caught:
+        with_values(there)
+    assert str(caught.value).replace(f"{tmp_path}/", "").startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--value", "loss=1"], "--value: is for --show"),
+        (["--show", "--value", "loss"], "--value: cannot read 'loss'"),
+        (["--show", "--value", "loss=1", "--value", "loss=2"], "--value: loss stands twice"),
+    ],
+)
+def test_an_option_that_gives_no_value_is_one_line(options: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, ["check", "side_by_side:record_racy", *options])
+    assert (result.exit_code, result.output.count("\n")) == (2, 1)
+    assert message in result.output
 
 
 # --- gates ---------------------------------------------------------------------------------

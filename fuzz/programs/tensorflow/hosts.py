@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from litmusfuzz.fuzz.programs.tensorflow.showing import (
     Name,
     Observed,
     Prepared,
+    UserValues,
     failure,
     shown,
     side_names,
@@ -42,7 +44,12 @@ _OPAQUE: Final = (20, 21)
 """DT_RESOURCE and DT_VARIANT: they have no value to print."""
 
 
-def with_showings(report: CheckReport, found: Sequence[CheckedAnomaly], live: Live) -> CheckReport:
+def with_showings(
+    report: CheckReport,
+    found: Sequence[CheckedAnomaly],
+    live: Live,
+    values: Mapping[str, str] = MappingProxyType({}),
+) -> CheckReport:
     """A report with the two orders of each anomaly shown, or why they are not.
 
     Parameters
@@ -52,13 +59,22 @@ def with_showings(report: CheckReport, found: Sequence[CheckedAnomaly], live: Li
         The report's, in the same order.
     live : Live
         What the report is about. It is executed.
+    values : mapping of str to str
+        The user's values of inputs (`UserValues`).
+
+    Raises
+    ------
+    ProgramError
+        If such a value fits no input.
     """
     host = host_of(live)
-    anomalies = (
-        replace(each, showing=shown(host, source))
+    given = UserValues(values)
+    anomalies = tuple(
+        replace(each, showing=shown(host, source, given))
         for each, source in zip(report.anomalies, found, strict=True)
     )
-    return replace(report, anomalies=tuple(anomalies))
+    given.check()
+    return replace(report, anomalies=anomalies)
 
 
 def host_of(live: Live) -> Host:

@@ -100,15 +100,22 @@ def _build_metrics(tf: Any, model: Any, inputs: Any, targets: Any) -> None:
 
     x = tf.nest.map_structure(zeros, inputs)
     y = tf.nest.map_structure(zeros, targets)
-    model._symbolic_build(data_batch=(x, y))
+    try:
+        model._symbolic_build(data_batch=(x, y))
+    except Exception as error:  # noqa: BLE001 - the user's model, which may raise anything
+        raise _not_traced("its loss", error) from None
 
 
 def _traced(tf: Any, name: str, step: Any, data: Any) -> Any:
     try:
         return tf.function(lambda batch: step(batch)).get_concrete_function(data)
     except Exception as error:  # noqa: BLE001 - the user's model, which may raise anything
-        text = (str(error).splitlines() or [""])[0]
-        raise ProgramError(f"{name} cannot be traced: {type(error).__name__}: {text}") from None
+        raise _not_traced(name, error) from None
+
+
+def _not_traced(name: str, error: Exception) -> ProgramError:
+    text = (str(error).splitlines() or [""])[0]
+    return ProgramError(f"{name} cannot be traced: {type(error).__name__}: {text}")
 
 
 def _variables(model: Any) -> list[Any]:

@@ -1,7 +1,7 @@
 """Programs from a user's module: a `tf.function`, a Keras model, or a `tf.Graph`.
 
 The module is imported, and so executed; a `tf.function` is traced. Nothing is run here beyond
-that.
+that. A Keras model may also come from a file, which is read as data.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from litmusfuzz.fuzz.programs.program import (
     Resource,
 )
 from litmusfuzz.fuzz.programs.tensorflow import models, reading
+from litmusfuzz.fuzz.programs.tensorflow.keras_files import read_keras
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,11 +83,7 @@ def read_modules(
         if isinstance(value, tf.Graph):
             return _graph(name, value, runs, note)
         if isinstance(value, tf.keras.Model):
-            if runs:
-                raise ProgramError("--run: is for graphs; a Keras model has its entry points")
-            functions = models.entry_points(value, specs)
-            both = [(a, b) for i, a in enumerate(functions) for b in list(functions)[i:]]
-            return _functions(name, functions, both, note)
+            return _model(name, value, specs, runs, note)
     if runs:
         raise ProgramError("--run: is for graphs; a function is a run by itself")
     functions = {}
@@ -98,6 +95,33 @@ def read_modules(
     names = list(functions)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     return _functions(name, functions, pairs, note)
+
+
+def read_keras_file(path: str, inputs: Sequence[str], runs: Mapping[str, Sequence[str]]) -> Live:
+    """The entry points of the Keras model in a file.
+
+    Raises
+    ------
+    ProgramError
+        If it is no such file, or not data alone.
+    """
+    import tensorflow as tf
+
+    model = read_keras(path)
+    specs = [_spec(tf, each) for each in inputs]
+    note = f"built the model of {path} from its configuration; its weights are not read"
+    return _model(path, model, specs, runs, note)
+
+
+def _model(
+    name: str, model: Any, specs: Sequence[Any], runs: Mapping[str, Sequence[str]], note: str
+) -> Live:
+    """The entry points of a Keras model, each beside itself and beside the others."""
+    if runs:
+        raise ProgramError("--run: is for graphs; a Keras model has its entry points")
+    functions = models.entry_points(model, specs)
+    both = [(a, b) for i, a in enumerate(functions) for b in list(functions)[i:]]
+    return _functions(name, functions, both, note)
 
 
 def _attribute(target: str) -> Any:

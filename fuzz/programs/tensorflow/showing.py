@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from litmusfuzz.fuzz.programs.anomalies import AnomalyKind, Site
+from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.order import bits, ranked
+from litmusfuzz.fuzz.programs.program import ProgramError
 from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NoEndError, NotShown
 from litmusfuzz.reports.checked import ReportedShowing
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario
     from litmusfuzz.fuzz.programs.checking import CheckedAnomaly
+    from litmusfuzz.fuzz.programs.expansion import Instance
 
 TIMEOUT_S: Final = 30.0
 """Seconds after which a forced order counts as impossible."""
@@ -101,10 +104,94 @@ class Host(Protocol):
         """
 
 
-def shown(host: Host, found: CheckedAnomaly) -> ReportedShowing:
-    """The results of the two orders of an anomaly, or why they are not shown."""
+class UserValues:
+    """Values of inputs that the user gives: by the input's name, or RUN.NAME.
+
+    Parameters
+    ----------
+    texts : mapping of str to str
+        Numbers with commas between them, one number for all elements, or the name of a .npy file.
+
+    Raises
+    ------
+    ProgramError
+        If a file cannot be read.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = texts
+        self.unused = {*texts}
+        self.there: dict[str, None] = {}
+        """Names of inputs that runs have."""
+        self.files = {
+            name: _array(name, text) for name, text in texts.items() if text.endswith(".npy")
+        }
+
+    def of(self, run: str, given: Given) -> Any | None:
+        """The value of a run's input; None if the user gave none.
+
+        Raises
+        ------
+        ProgramError
+            If it does not fit.
+        """
+        self.there[f"{run}.{given.name}"] = None
+        name = next((n for n in (f"{run}.{given.name}", given.name) if n in self.texts), None)
+        if name is None:
+            return None
+        self.unused.discard(name)
+        kind = f"{np.dtype(given.dtype).name}{list(given.shape)}"
+        if name in self.files:
+            array = self.files[name]
+            if array.shape != given.shape or array.dtype != given.dtype:
+                own = f"{array.dtype.name}{list(array.shape)}"
+                raise ProgramError(f"--value: {name} is {own}, and the input is {kind}")
+            return array
+        parts: list[Any] = self.texts[name].split(",")
+        size = int(np.prod(given.shape))
+        if len(parts) not in (1, size):
+            raise ProgramError(f"--value: {name} has {len(parts)} values, and the input is {kind}")
+        try:
+            if given.dtype == np.object_:
+                parts = [part.encode() for part in parts]
+            elif given.dtype == np.bool_:
+                parts = [{"true": True, "false": False}[part.strip().lower()] for part in parts]
+            array = np.array(parts, given.dtype)
+        except (KeyError, ValueError, OverflowError):
+            text = self.texts[name]
+            raise ProgramError(f"--value: {name}: {text!r:.60} is not of type {kind}") from None
+        filled = np.full(given.shape, array[0], given.dtype)
+        return filled if len(parts) == 1 else array.reshape(given.shape)
+
+    def check(self) -> None:
+        """Raise `ProgramError` if a name was of no input."""
+        for name in sorted(self.unused):
+            there = ", ".join(self.there) or "none"
+            raise ProgramError(f"--value: no input is named {name}; there are {there:.400}")
+
+
+def _array(name: str, file: str) -> Any:
     try:
-        return _Shower(host, found.scenario, found.anomaly).shown()
+        return np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise ProgramError(f"--value: {name}: {file}: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        raise ProgramError(f"--value: {name}: {file}: {error}") from None
+
+
+def shown(host: Host, found: CheckedAnomaly, given: UserValues | None = None) -> ReportedShowing:
+    """The results of the two orders of an anomaly, or why they are not shown.
+
+    `given` has the user's values of inputs.
+
+    Raises
+    ------
+    ProgramError
+        If such a value does not fit its input.
+    """
+    try:
+        values = given or UserValues({})
+        return _Shower(host, found.scenario, found.anomaly, values).shown()
     except NotShown as why:
         return ReportedShowing((), {}, why_not=str(why))
 
@@ -171,8 +258,9 @@ class _Totals:
 class _Shower:
     """Shows one anomaly."""
 
-    def __init__(self, host: Host, scenario: Scenario, anomaly: Anomaly) -> None:
+    def __init__(self, host: Host, scenario: Scenario, anomaly: Anomaly, given: UserValues) -> None:
         self.host = host
+        self.given = given
         self.scenario = scenario
         self.anomaly = anomaly
         self.totals = _Totals(scenario)
@@ -232,17 +320,42 @@ class _Shower:
         raise NotShown(why)
 
     def with_locks(self, order: Sequence[Site]) -> list[Site]:
-        """An order, with each section that holds some of its accesses entered right before them.
+        """An order, with the sections that its accesses need entered in time.
 
-        Otherwise a run could hold the mutex that an earlier access waits for.
+        A section that holds some of its accesses is entered right before them: otherwise a run
+        could hold the mutex that an earlier access waits for. A section that is over before an
+        access is entered before any other section of its mutex that holds an earlier access: that
+        one may be held until the access has happened.
         """
         found: list[Site] = []
-        for site in order:
+        for place, site in enumerate(order):
             locks = sorted(self.scenario.sides[site.side].locks[site.number])
-            entered = (Site(site.side, lock) for lock in locks)
-            found += (lock for lock in entered if lock not in found)
+            for lock in (Site(site.side, number) for number in locks):
+                if lock not in found:
+                    found += self.over_first(self.scenario.access(lock), order[place + 1 :], found)
+                    found.append(lock)
             found.append(site)
         return found
+
+    def over_first(
+        self, lock: Instance, later: Sequence[Site], found: Sequence[Site]
+    ) -> list[Site]:
+        """Sections on a lock's mutex that have to be over before accesses that come later."""
+        needed: list[Site] = []
+        for site in later:
+            side = self.scenario.sides[site.side]
+            around = side.locks[site.number]
+            for number in bits(side.order.before[site.number]):
+                access, own = side.run.accesses[number], Site(site.side, number)
+                if (
+                    access.effect.access is Access.LOCK
+                    and access is not lock
+                    and access.resource == lock.resource
+                    and number not in around
+                    and own not in (*found, *needed)
+                ):
+                    needed.append(own)
+        return needed
 
     def refuse(self) -> None:
         """Raise `NotShown` for a race that gates cannot force."""
@@ -297,7 +410,10 @@ class _Shower:
         return texts
 
     def value(self, given: Given, salt: int) -> Any:
-        """An input; predicates are as the anomaly needs them."""
+        """An input: the user's value, or ours; predicates are as the anomaly needs them."""
+        own = self.given.of(self.scenario.runs[given.side], given)
+        if own is not None:
+            return own
         if given.dtype == np.bool_:
             return np.full(given.shape, self.wanted(given))
         numbers = np.random.default_rng([salt, given.side, *given.name.encode()])
