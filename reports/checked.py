@@ -75,8 +75,8 @@ class Neighbourhood:
     accesses : tuple of Neighbour
         Those of one run in an order that edges permit.
     edges : tuple of (int, int, str)
-        Positions of accesses that edges order, with nothing drawn between them: "data" if a value
-        goes from the one to the other, else "control".
+        Positions of accesses that edges order, with nothing of the drawing between them: "data"
+        if a value goes from the one to the other, else "control".
     left_out : int
         Accesses that are as near, and not in `accesses`.
     """
@@ -150,7 +150,7 @@ class ReportedAnomaly:
     showing : ReportedShowing or None
         Results of the two orders on TensorFlow; None if it was not asked for.
     neighbourhood : Neighbourhood or None
-        What is drawn around `accesses`.
+        Contents of the drawing around `accesses`.
     """
 
     kind: str

@@ -113,8 +113,9 @@ def _reported(
     scenario: Scenario, anomaly: Anomaly, found: tuple[Skeleton, Sequence[Followed]] | None
 ) -> ReportedAnomaly:
     orders = found[1] if found else ()
-    # Where the skeleton splits an update, or no read sees it, values may not differ.
-    differ = len({tuple(sorted(each.seen.items())) for each in orders}) > 1
+    outcomes = tuple(each.seen for each in orders)
+    if len({each.outcome for each in orders}) > 1 and not _differ(outcomes):
+        outcomes = tuple(each.origins for each in orders)
     accesses = tuple(_access(scenario, site) for site in anomaly.sites)
     return ReportedAnomaly(
         anomaly.kind.value,
@@ -126,9 +127,14 @@ def _reported(
         anomaly.conditions,
         tuple(_repairs(scenario, anomaly, accesses)),
         anomaly.note,
-        tuple(each.seen for each in orders) if differ else (),
+        # Where the skeleton splits an update, or no read sees it, values may not differ.
+        outcomes if _differ(outcomes) else (),
         neighbourhood=_neighbourhood(scenario, anomaly),
     )
+
+
+def _differ(outcomes: Sequence[Mapping[str, str]]) -> bool:
+    return len({tuple(sorted(each.items())) for each in outcomes}) > 1
 
 
 def _neighbourhood(scenario: Scenario, anomaly: Anomaly) -> Neighbourhood:

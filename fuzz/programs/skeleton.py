@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest, Node, Run, Variable
-from litmusfuzz.corpus.ops import ConstAttrs, PureAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, Kind, PureAttrs
 from litmusfuzz.corpus.pure.opaque import term
 from litmusfuzz.fuzz.programs.anomalies import Site
 from litmusfuzz.fuzz.programs.effects import Access
@@ -228,10 +228,13 @@ class Followed:
     outcome : Outcome
     seen : mapping
         For each read of the example, by its number there, and each final value: what it is.
+    origins : mapping
+        The same; of a value of another access also which accesses of the example it comes from.
     """
 
     outcome: Outcome
     seen: Mapping[str, str]
+    origins: Mapping[str, str]
 
 
 def followed(made: Skeleton, anomaly: Anomaly, order: Sequence[int]) -> Followed | None:
@@ -251,7 +254,7 @@ def followed(made: Skeleton, anomaly: Anomaly, order: Sequence[int]) -> Followed
         for node in made.nodes[site]
     )
     outcome = outcome_of(made.test, EXECUTOR, places)
-    return Followed(outcome, _seen(made, anomaly, sites))
+    return Followed(outcome, *_seen(made, anomaly, sites))
 
 
 def _extension(made: Skeleton, wanted: Sequence[Site]) -> list[Site] | None:
@@ -278,11 +281,14 @@ def _extension(made: Skeleton, wanted: Sequence[Site]) -> list[Site] | None:
     return ranked(waits, {site: place for place, site in enumerate(wanted)})
 
 
-def _seen(made: Skeleton, anomaly: Anomaly, order: Sequence[Site]) -> dict[str, str]:
-    """Who read what in a total order, in words."""
+def _seen(
+    made: Skeleton, anomaly: Anomaly, order: Sequence[Site]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Who read what in a total order, in words; and the same with the origins of other values."""
     numbers = {site: place + 1 for place, site in enumerate(anomaly.sites)}
     nodes = {node.name: node for graph in made.test.graphs for node in graph.nodes}
     holds: dict[str, str] = {}
+    origins: dict[str, frozenset[int]] = {}  # of what a variable holds, or a node reads
     last_of_example: dict[str, str] = {}
     found: dict[str, str] = {}
     for site in order:
@@ -290,16 +296,46 @@ def _seen(made: Skeleton, anomaly: Anomaly, order: Sequence[Site]) -> dict[str, 
         variable = nodes[names[0]].resources[0]
         if site in numbers and nodes[names[0]].definition.whole_read and len(names) == 1:
             found[f"{numbers[site]} reads"] = holds.get(variable, "the initial value")
-        if nodes[names[-1]].definition.kind.writes:
+        own = origins.get(variable, frozenset())
+        if nodes[names[0]].definition.whole_read:
+            origins[names[0]] = own
+        last = nodes[names[-1]]
+        if last.definition.kind.writes:
             who = f"the value of {numbers[site]}" if site in numbers else "another value"
             holds[variable] = who
+            flows = [origins[name] for name in _reads_into(last, nodes)]
+            flows += [own] if last.definition.kind is Kind.UPDATE else []
+            flows += [frozenset({numbers[site]})] if site in numbers else []
+            origins[variable] = frozenset().union(*flows)
             if site in numbers:
                 last_of_example[variable] = who
+    deeper = dict(found)
     for site in numbers:
         variable = nodes[made.nodes[site][0]].resources[0]
         if variable in last_of_example:
-            found[f"{made.variables[variable]} ends as"] = holds[variable]
+            name = f"{made.variables[variable]} ends as"
+            found[name] = deeper[name] = holds[variable]
+            if holds[variable] == "another value":
+                deeper[name] += f", {_from(origins[variable])}"
+    return found, deeper
+
+
+def _reads_into(node: Node, nodes: Mapping[str, Node]) -> list[str]:
+    """The reads whose values a node is given, through pure ops."""
+    found, todo = [], list(node.inputs)
+    while todo:
+        source = nodes[todo.pop()]
+        if source.resources:
+            found.append(source.name)
+        else:
+            todo += source.inputs
     return found
+
+
+def _from(numbers: frozenset[int]) -> str:
+    if not numbers:
+        return "which comes from none of them"
+    return f"which comes from {' and '.join(map(str, sorted(numbers)))}"
 
 
 def decided(scenario: Scenario, anomaly: Anomaly) -> tuple[Skeleton, list[Followed]] | None:

@@ -1,4 +1,4 @@
-"""The HTML page of `litmusfuzz check`: each anomaly, with what is around it drawn."""
+"""The HTML page of `litmusfuzz check`: each anomaly, and a drawing of its neighbourhood."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MOST_OPEN: Final = 10
 def check_page(report: CheckReport, command: str) -> str:
     """The whole page; drawings beyond `MAX_BYTES` are left out."""
     left = MAX_BYTES
-    drawn = []
+    cards = []
     for anomaly in report.anomalies:
         graph = neighbourhood(anomaly)
         left -= len(graph.encode())
-        drawn.append((anomaly, graph if left > 0 else ""))
+        cards.append((anomaly, graph if left > 0 else ""))
     style = (HERE / "style.css").read_text(encoding="utf-8")
     template = environment().get_template("check.html")
     return printable(
@@ -40,7 +40,7 @@ def check_page(report: CheckReport, command: str) -> str:
             report=report,
             command=command,
             style=style,
-            drawn=drawn,
+            cards=cards,
             legend=LEGEND,
             most_open=MOST_OPEN,
         )

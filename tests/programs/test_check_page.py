@@ -1,4 +1,4 @@
-"""The page of `check --html`: every anomaly, and what is around it drawn."""
+"""The page of `check --html`: every anomaly, and a drawing of its neighbourhood."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_drawing_is_well_formed_and_follows_the_first_order() -> None:
     assert "&lt;p&gt;" in page
 
 
-def test_the_page_has_every_anomaly_and_json_what_is_drawn(
+def test_the_page_has_every_anomaly_and_json_the_neighbourhood(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(FOLDER)
@@ -92,11 +92,11 @@ def test_the_page_has_every_anomaly_and_json_what_is_drawn(
     result = CliRunner().invoke(main, [*asked, "--html", str(file)])
     assert result.exit_code == 1
     (anomaly,) = json.loads(result.stdout)["anomalies"]
-    drawn = {each["access"]["operation"] for each in anomaly["neighbourhood"]["accesses"]}
+    near = {each["access"]["operation"] for each in anomaly["neighbourhood"]["accesses"]}
     page = file.read_text("utf-8")
     assert len(re.findall(r'<details class="finding"', page)) == 1
     assert "lost update of counter: count_racy beside itself" in page
-    assert all(name in page for name in drawn)
+    assert all(name in page for name in near)
     # Two runs, a box each.
     assert page.count('<g class="graph">') == 2
     missing = tmp_path / "missing/page.html"

@@ -13,6 +13,7 @@ from litmusfuzz.corpus.pure.opaque import ROW
 from litmusfuzz.corpus.tensors import TensorType
 from litmusfuzz.fuzz.passes.opaque import without_opaque
 from litmusfuzz.fuzz.programs.anomalies import Site, analyzed
+from litmusfuzz.fuzz.programs.checking import check
 from litmusfuzz.fuzz.programs.program import Entry, Function, Operation, Program
 from litmusfuzz.fuzz.programs.skeleton import skeleton
 from litmusfuzz.oracles.events import unfold
@@ -183,6 +184,27 @@ def _array(value: int) -> object:
     import numpy as np
 
     return np.array(value, np.int64)
+
+
+def test_orders_with_one_last_writer_differ_by_what_its_value_comes_from() -> None:
+    """A constraint after a gradient's step: a step in between is in the result, or it is not."""
+    operations = (
+        Operation("h0", "VarHandleOp", stateful=True),
+        Operation("n0", "AssignSubVariableOp", (("h0", 0), ("one", 0)), stateful=True),
+        Operation("one", "Const", constant=b"1"),
+        Operation("n1", "ReadVariableOp", (("h0", 0),), ("n0",), stateful=True),
+        Operation("p1", "Pure", (("n1", 0),)),
+        Operation("n2", "AssignVariableOp", (("h0", 0), ("p1", 0)), stateful=True),
+    )
+    function = Function("f", (operations[2], *operations[:2], *operations[3:]))
+    program = Program("p", function, {}, (Entry("f", "", fetches_of(function)),))
+    report, _ = check(program, [("f", "f")])
+    (anomaly,) = report.anomalies
+    assert anomaly.kind == "lost update"
+    assert [each.operation for each in anomaly.accesses] == ["n1", "n0", "n2"]
+    first, second = anomaly.outcomes
+    assert first["h0 ends as"] == "another value, which comes from 3"
+    assert second["h0 ends as"] == "another value, which comes from 2 and 3"
 
 
 def test_an_executable_skeleton_has_no_opaque_op_and_at_most_as_many_outcomes() -> None:
