@@ -11,7 +11,8 @@ letter, registers with a small one. A register belongs to its chain; its value i
 ``r1=r0*2``                    pure; observed too
 ``r0=X[0,2]``                  ResourceGather of rows 0 and 2
 ``X[0,2]=1``, ``X[0]+=1``      ResourceScatterUpdate, ...Add; ``-=`` and ``*=``
-                               give Sub and Mul, ``min=`` and ``max=`` Min, Max
+                               give Sub and Mul, ``min=`` and ``max=`` Min, Max,
+                               ``/=`` Div, where 0 of an integer fails
 ``r1=X[r0]``, ``X[r0]+=1``     the same ops, on the rows that a register names
 ``Q!1``, ``r0=Q?``             QueueEnqueueV2, QueueDequeueV2
 ``Q!1,2``, ``r0=Q?2``          ...ManyV2: two elements
@@ -70,7 +71,14 @@ from litmusfuzz.corpus.model import (
     Run,
     Variable,
 )
-from litmusfuzz.corpus.ops import Attrs, ConstAttrs, CountAttrs, RowsAttrs, SectionAttrs
+from litmusfuzz.corpus.ops import (
+    DEFINED_OPS,
+    Attrs,
+    ConstAttrs,
+    CountAttrs,
+    RowsAttrs,
+    SectionAttrs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -82,7 +90,7 @@ MAX_NOTATION: Final = 1 << 16
 """Characters of a test in the notation, at most. Larger tests are files."""
 _ROWS = r"[\d,\s]+|\s*[a-z]\w*\s*"
 _STATEMENT = re.compile(
-    rf"(?P<target>[A-Za-z]\w*)(\[(?P<rows>{_ROWS})\])?\s*(?P<how>\+|-|\*|min|max)?=\s*(?P<value>.+)",
+    rf"(?P<target>[A-Za-z]\w*)(\[(?P<rows>{_ROWS})\])?\s*(?P<how>\+|-|\*|/|min|max)?=\s*(?P<value>.+)",
     re.ASCII,
 )
 _TERM = re.compile(rf"-?\d+|[A-Za-z]\w*(\[({_ROWS})\])?", re.ASCII)
@@ -94,7 +102,15 @@ _LOOP = re.compile(
     r"(\s+(?P<free>free))?(\s+while\s+(?P<test>.+?))?\s*",
     re.ASCII,
 )
-_SCATTERS = {None: "Update", "+": "Add", "-": "Sub", "*": "Mul", "min": "Min", "max": "Max"}
+_SCATTERS = {
+    None: "Update",
+    "+": "Add",
+    "-": "Sub",
+    "*": "Mul",
+    "/": "Div",
+    "min": "Min",
+    "max": "Max",
+}
 _OPERATORS = {"+": "AddV2", "-": "Sub", "*": "Mul"}
 _TESTS = {"==": "Equal", "<": "Less"}
 
@@ -552,7 +568,16 @@ class _Builder:
         elif rows is not None:
             op = f"ResourceScatter{_SCATTERS[how]}"
             shape = (len(rows), *self.shape[1:])
-            attrs = RowsAttrs(rows)
+            if op in DEFINED_OPS:  # its places are operands
+                places = Node(
+                    self.names.numbered("i"),
+                    "Const",
+                    attrs=ConstAttrs("int32", (len(rows),), rows),
+                )
+                self.add(places)
+                indices = (places.name,)
+            else:
+                attrs = RowsAttrs(rows)
         elif how in ("+", "-"):
             op = "AssignAddVariableOp" if how == "+" else "AssignSubVariableOp"
         elif how:

@@ -397,6 +397,19 @@ def _table() -> dict[str, OpDef]:
             )
             for n in names
         ),
+        *(
+            OpDef(
+                row.name,
+                update,
+                row.operands[1:],
+                var,
+                kernel="ResourceScatter",
+                scatter=True,
+                meaning=row,
+            )
+            for row in RESOURCE_ROWS
+            if row.name == "ResourceScatterDiv"
+        ),
         OpDef("ResourceStridedSliceAssign", update, ("value",), var, SliceAttrs, copies=True),
         *(
             OpDef(
@@ -473,13 +486,15 @@ COMPUTED: Final = MappingProxyType(
 )
 """The rows of ops on variables whose indices, or slices, are operands, not attributes."""
 DEFINED_OPS: Final = frozenset(name for name, op in OPS.items() if op.meaning is not None)
-"""Pure ops that one function defines for all oracles."""
+"""Ops that one function defines for all oracles, whatever their attributes."""
 ABSTRACT_OPS: Final = frozenset((opaque.ROW.name,))
 """Ops that no framework has, and hence no executor: they stand for parts of a program."""
 CLUSTER: Final = OpDef("Cluster", Kind.CLUSTER)
 """Stands for a cluster among an oracle's events; a test's nodes have ops of `OPS` only."""
-EFFECT_OPS: Final = tuple(name for name, op in OPS.items() if op.on_variables)
-"""The ops on variables."""
+EFFECT_OPS: Final = tuple(
+    name for name, op in OPS.items() if op.on_variables and name not in DEFINED_OPS
+)
+"""The ops on variables, but for those whose places are operands always."""
 
 
 def definition_of(name: str, attrs: object) -> OpDef:

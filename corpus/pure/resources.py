@@ -2,7 +2,8 @@
 
 The first operand of each row is the variable's value, as the op reads it; a read returns the
 result, an update stores it. Where the places are constants in the test, the oracles have
-arithmetic of their own instead (`litmusfuzz.corpus.ops.RowsAttrs`).
+arithmetic of their own instead (`litmusfuzz.corpus.ops.RowsAttrs`), but for ResourceScatterDiv,
+whose places are operands always.
 
 References
 ----------
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.pure.arrays import np
 from litmusfuzz.corpus.pure.definition import (
     Call,
+    Fails,
+    Inexact,
     PureOp,
     expect,
     largest_of,
@@ -34,6 +37,7 @@ from litmusfuzz.corpus.pure.gathers import (
     sum_bound,
 )
 from litmusfuzz.corpus.pure.shapes import MASK_FIELDS, strided_update
+from litmusfuzz.corpus.tensors import FLOATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,6 +80,27 @@ def _scatter(kind: str) -> Callable[..., Any]:
         return out
 
     return compute
+
+
+def _divide(call: Call, value: Array, indices: Array, updates: Array) -> Any:
+    """Rows divided, one index after another; integers are cut off towards 0."""
+    expect(value.ndim > 0, "takes no scalar", VARIABLE)
+    wanted = (*indices.shape, *value.shape[1:])
+    fits = updates.shape in ((), wanted)
+    expect(fits, f"has shape {list(wanted)} or [], got {list(updates.shape)}", "updates")
+    check_inside(indices, value.shape[0])
+    floats = call.inputs[0].dtype in FLOATS
+    if (updates == 0).any():
+        if floats:
+            raise Inexact("divides a float by zero", "updates")
+        raise Fails("divides by zero", "updates")
+    out = value.copy()
+    rows = np.broadcast_to(updates, wanted).reshape(indices.size, *value.shape[1:])
+    for place, row in zip(indices.ravel().tolist(), rows, strict=True):
+        if floats and (out[place] % row).any():
+            raise Inexact("leaves a quotient that is no integer", "updates")
+        out[place] = np.sign(out[place]) * np.sign(row) * (np.abs(out[place]) // np.abs(row))
+    return out
 
 
 def _scatter_nd(kind: str) -> Callable[..., Any]:
@@ -135,6 +160,16 @@ ROWS: Final = (
             shape=_same_shape,
         )
         for kind in ("Update", "Add", "Sub", "Mul", "Min", "Max")
+    ),
+    PureOp(
+        "ResourceScatterDiv",
+        f"{VARIABLE}:T indices:I updates:T -> T",
+        _divide,
+        largest_of(VARIABLE),
+        index=("indices",),
+        rank=ranks(VARIABLE),
+        shape=_same_shape,
+        divisors=("updates",),
     ),
     *(
         PureOp(

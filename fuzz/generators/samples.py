@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, DTYPES, OPS, PureAttrs, TensorType
+from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, DTYPES, FLOATS, OPS, PureAttrs, TensorType
 
 if TYPE_CHECKING:
     import random
@@ -848,6 +848,9 @@ def _coordinates(d: _Draw, role: str, shape: Shape, *, distinct: bool) -> Shape:
 
 def _rows(d: _Draw) -> None:
     """Rows of a variable that are gathered, or scattered to."""
+    if d.op.name.endswith("Div"):
+        _divided_rows(d)
+        return
     product, distinct = d.op.name.endswith("Mul"), d.op.name.endswith("Update")
     shape = d.data(d.op.operands[0], d.shape(1), *((-3, 3) if product else ()), free=not product)
     indices = tuple(d.number(1, 3) for _ in range(d.number(0, 2)))
@@ -859,6 +862,17 @@ def _rows(d: _Draw) -> None:
     if "updates" in d.op.operands:
         wanted = () if d.flip(0.3) else (*indices, *shape[1:])
         d.data("updates", wanted, *((-3, 3) if product else ()), free=not product)
+
+
+def _divided_rows(d: _Draw) -> None:
+    """Rows divided by what divides all numbers: in floats by 1 and -1."""
+    shape = d.data("resource", d.shape(1), -9, 9)
+    floats = d.operands[-1].type.dtype in FLOATS
+    indices = tuple(d.number(1, 3) for _ in range(d.number(0, 2)))
+    d.positions("indices", indices, shape[0])
+    wanted = () if d.flip(0.3) else (*indices, *shape[1:])
+    by = (-1, 1) if floats else (-4, -3, -2, -1, 1, 2, 3)
+    d.control("updates", [d.rng.choice(by) for _ in range(math.prod(wanted))], wanted)
 
 
 def _gathered_nd(d: _Draw) -> None:
@@ -1569,7 +1583,7 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     **dict.fromkeys(("Gather", "GatherV2"), _gathered),
     **dict.fromkeys(("GatherNd", "ResourceGatherNd"), _gathered_nd),
     "ResourceGather": _rows,
-    **{f"ResourceScatter{n}": _rows for n in ("Update", "Add", "Sub", "Mul", "Min", "Max")},
+    **{f"ResourceScatter{n}": _rows for n in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")},
     **{f"ResourceScatterNd{n}": _scattered for n in ("Update", "Add", "Sub")},
     **dict.fromkeys(
         (
@@ -1631,6 +1645,8 @@ _TABLE: Final[Mapping[str, Callable[[_Draw], None]]] = {
     "ShapeN": _shape_n,
 }
 PURE_OPS: Final = tuple(
-    op.meaning for op in OPS.values() if op.meaning is not None and op.name not in ABSTRACT_OPS
+    op.meaning
+    for op in OPS.values()
+    if op.meaning is not None and op.pure and op.name not in ABSTRACT_OPS
 )
 """Rows of all pure ops that one function defines."""

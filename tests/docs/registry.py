@@ -187,13 +187,14 @@ def text() -> str:
     import tensorflow
 
     ops, kernels = registry()
-    others = {name for name in OPS if name not in DEFINED_OPS and name in ops}
+    others = {name for name, op in OPS.items() if name in ops and not (op.pure and op.meaning)}
     left: dict[str, list[str]] = {}
     for name, op in ops.items():
         if name not in OPS and name not in _HELPERS:
             left.setdefault(reason(op, kernels.get(name, [])), []).append(name)
-    pure = len(DEFINED_OPS - ABSTRACT_OPS) + sum(OPS[name].kind is Kind.PURE for name in others)
-    have = len(others) + len(DEFINED_OPS - ABSTRACT_OPS)
+    defined = {name for name in DEFINED_OPS - ABSTRACT_OPS if OPS[name].pure}
+    pure = len(defined) + sum(OPS[name].kind is Kind.PURE for name in others)
+    have = len(others) + len(defined)
     version = ".".join(tensorflow.__version__.split(".")[:2])
     parts = [
         "# Ops",
@@ -245,9 +246,8 @@ def text() -> str:
             "Indices and slices of these may be operands, from what was read: " + _listed(COMPUTED)
         ),
         _paragraph(
-            "Tests do not have ResourceScatterDiv yet, for which each oracle and executor would "
-            "need arithmetic. On integers its kernel cuts the quotient off towards 0, and fails "
-            "where an update is 0; on floats the quotient may be no integer."
+            "Those of ResourceScatterDiv always are. On integers its kernel cuts the quotient off "
+            "towards 0, and fails where an update is 0. On floats a test has it where it divides."
         ),
         "## Ops that tests do not have",
         _paragraph("Each op is listed with the first reason that holds. Others may hold as well."),

@@ -698,7 +698,10 @@ def op_of(node: Node) -> str:
     return f"{node.op}, computed" if node.definition.computed else node.op
 
 
-ALL_OPS: Final = (*OPS, *(f"{name}, computed" for name in COMPUTED))
+ALL_OPS: Final = (
+    *(name for name, op in OPS.items() if not op.computed),
+    *(f"{name}, computed" for name in COMPUTED),
+)
 
 
 def _details(test: LitmusTest) -> Iterator[str]:
