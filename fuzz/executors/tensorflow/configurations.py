@@ -206,9 +206,10 @@ class Settings:
         """True if a total order can be forced with gates (`forced`).
 
         While one op waits at its gate, other ops need a thread; and each op of the test
-        must be executed as an op of its own.
+        must be executed as an op of its own. A graph with gates gets no model code.
         """
-        plain = self.front_end == "graph" and not self.compiled and not self.executor_type
+        plain = self.front_end == "graph" and not (self.compiled or self.model_code)
+        plain = plain and not self.executor_type
         return plain and not self.workers and self.pool in ("own", "global")
 
     @property
