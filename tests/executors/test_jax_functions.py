@@ -230,13 +230,21 @@ def test_elements_stacks_and_truth() -> None:
 # --- clusters ----------------------------------------------------------------------------
 
 
+BACK_ENDS = pytest.mark.parametrize("lowering", ["ssa", "references"])
+
+
 def check_clusters(
-    rng: random.Random, test: LitmusTest, lanes: int, compiler: Compiler, states: int = 2
+    rng: random.Random,
+    test: LitmusTest,
+    lanes: int,
+    compiler: Compiler,
+    lowering: str,
+    states: int = 2,
 ) -> int:
     """How many executions were compared."""
     compared = 0
     for cluster in test.clusters:
-        function, call = compiler.cluster_call(test, cluster, lanes)
+        function, call = compiler.cluster_call(test, cluster, lanes, lowering=lowering)
         assert function == convert(test, cluster)
         for _ in range(states):
             memory, arguments = random_state(rng, test, function)
@@ -259,23 +267,32 @@ def check_clusters(
     return compared
 
 
-def test_random_clusters_equal_their_members_in_order(compiler: Compiler) -> None:
+@BACK_ENDS
+def test_random_clusters_equal_their_members_in_order(compiler: Compiler, lowering: str) -> None:
     rng = random.Random(3)
     compared = [
-        check_clusters(rng, generate("clusters", 11, index), rng.choice((1, 8)), compiler)
+        check_clusters(
+            rng,
+            generate("clusters", 11, index),
+            rng.choice((1, 8)),
+            compiler,
+            lowering,
+        )
         for index in range(110)
     ]
     assert sum(compared) > 150
 
 
+@BACK_ENDS
 @for_each("test", CLUSTERED)
 def test_clusters_of_the_corpus_equal_their_members_in_order(
-    test: LitmusTest, default: Compiler
+    test: LitmusTest, default: Compiler, lowering: str
 ) -> None:
-    check_clusters(random.Random(4), test, 8, default)
+    check_clusters(random.Random(4), test, 8, default, lowering)
 
 
-def test_a_condition_may_write(compiler: Compiler) -> None:
+@BACK_ENDS
+def test_a_condition_may_write(compiler: Compiler, lowering: str) -> None:
     """The condition of a litmus test may write, unlike that of XLA's loop."""
     test = litmus("cluster { loop 3 while X==0 { Y+=1 } }")
     (loop,) = (node for node in test.graph.nodes if node.op == "While")
@@ -286,7 +303,7 @@ def test_a_condition_may_write(compiler: Compiler) -> None:
     changed = replace(loop, attrs=replace(attrs, condition=condition))
     nodes = tuple(changed if node is loop else node for node in test.graph.nodes)
     asked = replace(test, graphs=(replace(test.graph, nodes=nodes),))
-    assert check_clusters(random.Random(5), asked, 8, compiler, states=5) == 5
+    assert check_clusters(random.Random(5), asked, 8, compiler, lowering, states=5) == 5
 
 
 def test_a_cluster_without_values_returns_nothing(compiler: Compiler) -> None:
@@ -304,11 +321,12 @@ def test_a_cluster_without_values_returns_nothing(compiler: Compiler) -> None:
 COUNT = "cluster { r0=X; r1=r0+1; Y=r1 } || r2=Y"
 
 
-def test_a_structure_excludes_names_and_constants() -> None:
+@BACK_ENDS
+def test_a_structure_excludes_names_and_constants(lowering: str) -> None:
     compiler = Compiler(options=QUICK)
     for text in (COUNT, "r5=V || cluster { r3=U; r4=r3+7; V=r4 }"):
         test = litmus(text)
-        function, _ = compiler.cluster_call(test, test.clusters[0], 8)
+        function, _ = compiler.cluster_call(test, test.clusters[0], 8, lowering=lowering)
         assert function.outputs == (("r0", "r1") if text == COUNT else ("r3", "r4"))
     assert (compiler.statistics.compiled, compiler.statistics.found) == (1, 1)
     assert compiler.statistics.seconds > 0
@@ -341,11 +359,12 @@ def test_structures_that_differ_are_compiled_anew(text: str, options: dict[str, 
     assert compiler.statistics.compiled == 2
 
 
-def test_the_bodies_of_a_loop_are_part_of_its_structure() -> None:
+@BACK_ENDS
+def test_the_bodies_of_a_loop_are_part_of_its_structure(lowering: str) -> None:
     compiler = Compiler(options=QUICK)
     for text in ("cluster { loop 2 { X+=1 } }", "cluster { loop 2 { X-=1 } }"):
         test = litmus(text)
-        compiler.cluster_call(test, test.clusters[0], 8)
+        compiler.cluster_call(test, test.clusters[0], 8, lowering=lowering)
     assert compiler.statistics.compiled == 2
 
 

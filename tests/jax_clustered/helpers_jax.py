@@ -21,7 +21,11 @@ COMPILER: Final = Compiler()
 """Compiler for all tests of a process, so that each structure is compiled once."""
 
 
-def prepared(test: LitmusTest) -> Iterator[PreparedJaxTest]:
+CONTROLLED: Final = ("controlled", "references_controlled")
+"""Configurations of the controlled engine, one for each back end of the clusters."""
+
+
+def prepared(test: LitmusTest, config: str = "controlled") -> Iterator[PreparedJaxTest]:
     """Under the controlled engine with each choice of strictness; the loosest first.
 
     It alone where nothing blocks.
@@ -33,13 +37,13 @@ def prepared(test: LitmusTest) -> Iterator[PreparedJaxTest]:
             name: Strictness(each.parallel, each.gathers, each.late)
             for name, each in chosen.items()
         }
-        yield PreparedJaxTest(test, CONFIGS["controlled"], COMPILER, strictness)
+        yield PreparedJaxTest(test, CONFIGS[config], COMPILER, strictness)
 
 
-def all_outcomes(test: LitmusTest, limit: int) -> set[Outcome] | None:
+def all_outcomes(test: LitmusTest, limit: int, config: str = "controlled") -> set[Outcome] | None:
     """What the executor can show; None if that takes more than `limit` executions."""
     outcomes: set[Outcome] = set()
-    for each in prepared(test):
+    for each in prepared(test, config):
         found = each.exhaust(limit)
         if not found.complete:
             return None

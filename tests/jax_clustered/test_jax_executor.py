@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS, corpus_entry, for_each
-from jax_clustered.helpers_jax import COMPILER, CONFIGS, all_outcomes, prepared
+from jax_clustered.helpers_jax import COMPILER, CONFIGS, CONTROLLED, all_outcomes, prepared
 from native.helpers_native import keys
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import Node
+from litmusfuzz.corpus.model import MalformedTest, Node
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused, Unavailable
+from litmusfuzz.fuzz.generators import generate
+from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
+from litmusfuzz.fuzz.passes.clustering import RegionRefused, cluster
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.translation import Soundness, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from litmusfuzz.corpus.model import LitmusTest
 
 TRACES = 10_000
 """No test of the corpus needs more."""
@@ -42,13 +55,43 @@ def test_a_test_beyond_the_support_is_refused_by_name(path) -> None:
 
 @for_each("path", TAKEN, every=3)
 def test_all_executions_show_exactly_the_allowed_set_of_the_clustered(path) -> None:
-    """With the test's own clusters, or else with clusters that the clusterer chooses."""
+    """With the test's own clusters, or else with clusters that the clusterer chooses.
+
+    In both back ends, where there are clusters.
+    """
     test = JaxClusteredExecutor.clustered(corpus_entry(path).test, CONFIGS["controlled"])
-    found = all_outcomes(test, TRACES)
-    assert found is not None, f"more than {TRACES} executions"
     allowed = explorer.allowed_outcomes(test, RFC)
     assert allowed.complete
-    assert found == set(allowed.witnesses)
+    for config in CONTROLLED if test.clusters else ("controlled",):
+        found = all_outcomes(test, TRACES, config)
+        assert found is not None, f"more than {TRACES} executions"
+        assert found == set(allowed.witnesses), config
+
+
+def clusterings(test: LitmusTest, rng: Random) -> Iterator[LitmusTest]:
+    """The test as it is clustered by the rules, and by each clusterer that lacks one."""
+    yield cluster(test)
+    for mutant in CLUSTERING_MUTANTS.values():
+        with suppress(MalformedTest, RegionRefused):
+            yield mutant.cluster(test, rng)
+
+
+def test_what_is_unsound_in_one_back_end_is_so_in_the_other() -> None:
+    """Random tests: the two show the same, which is new exactly if validation says so."""
+    verdicts: Counter[Soundness] = Counter()
+    for index in range(20):
+        test = replace(generate("cycles", 9, index, SUPPORT), clusters=())
+        allowed = set(explorer.allowed_outcomes(test, RFC).witnesses)
+        for clustered in dict.fromkeys(clusterings(test, Random(index))):
+            if not clustered.clusters:
+                continue
+            one, other = (all_outcomes(clustered, TRACES, config) for config in CONTROLLED)
+            assert one is not None
+            assert one == other, index
+            verdict = validate(clustered).verdict
+            assert bool(one - allowed) == (verdict is Soundness.UNSOUND), index
+            verdicts[verdict] += 1
+    assert min(verdicts[Soundness.SOUND], verdicts[Soundness.UNSOUND]) > 9, verdicts
 
 
 @for_each("path", CLUSTERED)
@@ -81,7 +124,10 @@ def check_on_threads(config: str, paths) -> None:
 
 @pytest.mark.parametrize(
     ("config", "paths"),
-    [("plain", TAKEN), ("stealing", CLUSTERED), ("inline", CLUSTERED), ("two_devices", CLUSTERED)],
+    [
+        ("plain", TAKEN),
+        *((config, CLUSTERED) for config in ("stealing", "inline", "two_devices", "references")),
+    ],
 )
 def test_threads_show_only_allowed_outcomes(config: str, paths) -> None:
     check_on_threads(config, paths)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from jax_clustered.helpers_jax import CONFIGS
+from jax_clustered.helpers_jax import CONFIGS, CONTROLLED
 from kills.test_clustering_mutants import KILLS as CLUSTERERS
 from kills.test_clustering_mutants import graph
 
@@ -71,9 +71,9 @@ KILLS = [
 ]
 
 
-def forbidden(executor: type[JaxClusteredExecutor], test: LitmusTest) -> list[Outcome]:
+def forbidden(executor: type[JaxClusteredExecutor], test: LitmusTest, config: str) -> list[Outcome]:
     """What it shows that is not allowed."""
-    prepared = executor().prepare(test, CONFIGS["controlled"])
+    prepared = executor().prepare(test, CONFIGS[config])
     seen = prepared.run(COUNT, Noise(), seed=1)
     prepared.close()
     judge = Explorer(test, RFC)
@@ -82,24 +82,27 @@ def forbidden(executor: type[JaxClusteredExecutor], test: LitmusTest) -> list[Ou
     return [outcome for outcome, verdict in verdicts.items() if verdict is Verdict.FORBIDDEN]
 
 
+@pytest.mark.parametrize("config", CONTROLLED)
 @pytest.mark.parametrize("kill", KILLS, ids=str)
-def test_its_shape_kills_it(kill: Kill) -> None:
-    assert forbidden(kill.mutant, kill.killed_by)
+def test_its_shape_kills_it(kill: Kill, config: str) -> None:
+    """Whichever back end compiles the clusters."""
+    assert forbidden(kill.mutant, kill.killed_by, config)
 
 
+@pytest.mark.parametrize("config", CONTROLLED)
 @pytest.mark.parametrize("kill", KILLS, ids=str)
-def test_it_survives_another(kill: Kill) -> None:
-    assert not forbidden(kill.mutant, kill.survived_by)
+def test_it_survives_another(kill: Kill, config: str) -> None:
+    assert not forbidden(kill.mutant, kill.survived_by, config)
 
 
+@pytest.mark.parametrize("config", CONTROLLED)
 @pytest.mark.parametrize("kill", KILLS, ids=str)
-def test_the_executor_survives_both(kill: Kill) -> None:
+def test_the_executor_survives_both(kill: Kill, config: str) -> None:
     """The executor itself, and the mutant's control."""
     sound = executor_class(kill.mutant.name.replace("mutant/", "control/"))
-    assert not forbidden(JaxClusteredExecutor, kill.killed_by)
-    assert not forbidden(JaxClusteredExecutor, kill.survived_by)
-    assert not forbidden(sound, kill.killed_by)
-    assert not forbidden(sound, kill.survived_by)
+    for executor in (JaxClusteredExecutor, sound):
+        assert not forbidden(executor, kill.killed_by, config)
+        assert not forbidden(executor, kill.survived_by, config)
 
 
 def test_every_mutant_has_a_kill() -> None:

@@ -3,8 +3,6 @@
 An array has the shape of its type; a type without lanes may get one more axis for added
 lanes. Every array is *committed* to its device: a function then runs on the device of
 its operands, and is compiled for that kind of device only.
-
-Importing this module configures JAX, which must happen before the first array.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+import litmusfuzz.fuzz.executors.jax_configured  # noqa: F401
 from litmusfuzz.fuzz.executors.native.lowering import lanes_added
 
 if TYPE_CHECKING:
@@ -25,13 +24,6 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.ops import TensorType
-
-# int64 and float64 are dtypes of the model.
-jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
-# Virtual CPU devices, for tests on several devices.
-jax.config.update("jax_num_cpu_devices", val=4)  # type: ignore[no-untyped-call]
-# A call must end when it returns, so that the engine alone controls the schedule.
-jax.config.update("jax_cpu_enable_async_dispatch", val=False)  # type: ignore[no-untyped-call]
 
 
 def default_device() -> jax.Device:

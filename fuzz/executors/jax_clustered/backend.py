@@ -68,12 +68,15 @@ class Computing:
         Its constants and initial contents become JAX arrays, and each node gets the
         number of its call.
     compiler : Compiler
+    lowering : str
+        What clusters are compiled from (`Compiler.cluster_call`).
     """
 
-    def __init__(self, program: Program, compiler: Compiler) -> None:
+    def __init__(self, program: Program, compiler: Compiler, lowering: str = "ssa") -> None:
         self.devices = jax_devices(program.device_names)
         self.calls: list[_Call] = []
         self._compiler = compiler
+        self._lowering = lowering
         self._test = program.test
         self._lanes = program.lanes
         graphs = program.test.graphs
@@ -89,7 +92,9 @@ class Computing:
         device = self.devices[node.device]
         if node.kind == "cluster":
             cluster = self._clusters[node.name]
-            function, call = self._compiler.cluster_call(self._test, cluster, self._lanes, device)
+            function, call = self._compiler.cluster_call(
+                self._test, cluster, self._lanes, device, lowering=self._lowering
+            )
             flagged = (i for i, final in enumerate(function.finals) if final.written)
             self._add(node, call, tuple(flagged))
         elif node.op == "Const":

@@ -46,8 +46,12 @@ _CLUSTERS: Final = "clusters"
 """Setting: how a test without clusters is clustered, `greedy` or `none`."""
 
 
-def _config(made: Config, clusters: str = "greedy") -> Config:
-    return replace(made, settings=(*made.settings, (_CLUSTERS, clusters)))
+_LOWERING: Final = "lowering"
+"""Setting: what clusters are compiled from, their `ssa` form or functions over `references`."""
+
+
+def _config(made: Config, clusters: str = "greedy", lowering: str = "ssa") -> Config:
+    return replace(made, settings=(*made.settings, (_CLUSTERS, clusters), (_LOWERING, lowering)))
 
 
 def _configurations() -> Iterator[Config]:
@@ -69,10 +73,13 @@ def _configurations() -> Iterator[Config]:
     yield _config(on_devices(pool, "gpu", devices=("gpu:0",)))
     yield _config(on_devices(pool, "cpu_and_gpu", devices=("cpu:0", "gpu:0")))
     yield _config(replace(pool, name="unclustered"), "none")
+    yield _config(replace(pool, name="references"), lowering="references")
+    controlled = controlled_config("references_controlled", "random", 0, split_updates=True)
+    yield _config(controlled, lowering="references")
 
 
 _CONFIGURATIONS: Final = tuple(_configurations())
-_CLUSTERERS: Final = OneOf(("greedy", "none"))
+_TYPES: Final = {_CLUSTERS: OneOf(("greedy", "none")), _LOWERING: OneOf(("ssa", "references"))}
 
 
 class JaxClusteredExecutor:
@@ -91,12 +98,13 @@ class JaxClusteredExecutor:
             "litmusfuzz.fuzz.executors.jax_clustered.backend",
             "litmusfuzz.fuzz.executors.jax_clustered.executor",
             "litmusfuzz.fuzz.executors.jax_clustered.functions",
+            "litmusfuzz.fuzz.executors.jax_clustered.references",
         ),
         # JAX reads its options when it is imported; XLA_FLAGS is read with the first array.
         ("JAX_*", "TF_CPP_*"),
     )
     setting_types: ClassVar[Mapping[str, SettingType]] = MappingProxyType(
-        {**SETTING_TYPES, _CLUSTERS: _CLUSTERERS}
+        {**SETTING_TYPES, **_TYPES}
     )
 
     @classmethod
@@ -104,9 +112,11 @@ class JaxClusteredExecutor:
         """Configurations with the engines and schedulers of `native`; all guarantee `rfc`.
 
         A test's own clusters are compiled as they are. A test without clusters is
-        clustered by `fuzz.passes.clustering`, except in `unclustered`. Resources and
-        nodes without a device are placed on two CPU devices in `two_devices`, on the
-        first GPU in `gpu`, and round-robin on the first CPU and GPU in `cpu_and_gpu`.
+        clustered by `fuzz.passes.clustering`, except in `unclustered`. Clusters are compiled
+        from their SSA form; in `references` and `references_controlled` from functions over
+        JAX's references, which JAX itself turns into pure ones. Resources and nodes without
+        a device are placed on two CPU devices in `two_devices`, on the first GPU in `gpu`,
+        and round-robin on the first CPU and GPU in `cpu_and_gpu`.
         """
         return _CONFIGURATIONS
 
@@ -207,6 +217,7 @@ class PreparedJaxTest(PreparedTest):
         strictness: Mapping[str, Strictness] | None = None,
     ) -> None:
         self._compiler = compiler
+        self._lowering = str(dict(config.settings)[_LOWERING])
         super().__init__(test, config, strictness)
 
     def lowered(self, lanes: int) -> Program:
@@ -234,7 +245,7 @@ class PreparedJaxTest(PreparedTest):
         """Load the lowered test into the core."""
         from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
 
-        computing = Computing(program, self._compiler)
+        computing = Computing(program, self._compiler, self._lowering)
         backend = self.module.PythonBackend(computing.calls, computing)
         return self.load_with(computing.program, [backend] * len(program.device_names))
 

@@ -4,6 +4,9 @@ The *structure* of a function consists of its ops, their connections, and the dt
 shapes of its arguments, without names and numbers. Constants, and the rows that a sparse
 op uses, are additional arguments that are *bound* to each call. Tests that differ only
 in names and numbers thus share one compiled function.
+
+A cluster is compiled from its SSA form, or from a function over JAX's references
+(`references`), whose structure is what JAX makes of it: the text of the lowered function.
 """
 
 from __future__ import annotations
@@ -21,18 +24,20 @@ import numpy as np
 from jax import lax
 from jax.sharding import SingleDeviceSharding
 
-from litmusfuzz.corpus.model import LoopAttrs
+from litmusfuzz.corpus.model import LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, Kind, MomentumAttrs, TensorType
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import constant, default_device, shape_of
 from litmusfuzz.fuzz.executors.jax_clustered.ops import apply, indices_of
+from litmusfuzz.fuzz.executors.jax_clustered.references import over_references
 from litmusfuzz.fuzz.passes.ssa import NO, YES, Block, Function, Statement, convert, single
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from litmusfuzz.corpus.model import Cluster, LitmusTest, Node
 
 _Shape: Any = jax.ShapeDtypeStruct  # its annotations are incomplete
+_Values = dict[str, jax.Array]
 LIMIT: Final = 2048
 """Largest number of cached structures."""
 QUICK: Final[Mapping[str, str | bool | int]] = MappingProxyType(
@@ -94,7 +99,7 @@ class Compiler:
         kind = node.definition.kind
         block = single(test, node)
         if kind is Kind.PURE and isinstance(node.attrs, ConstAttrs):
-            return Call(_same, tuple(_bound(test, block, lanes, device).values()))
+            return Call(_same, tuple(_bound(test, [(node.name, node)], lanes, device).values()))
         if node.op in ("Identity", "ReadVariableOp"):
             return Call(_same)  # arrays are immutable and may be shared
         contents = () if kind is Kind.WRITE else node.resources
@@ -102,16 +107,40 @@ class Compiler:
         return self._call(test, block, given, lanes, device, alone=not kind.writes)
 
     def cluster_call(
-        self, test: LitmusTest, cluster: Cluster, lanes: int, device: jax.Device | None = None
+        self,
+        test: LitmusTest,
+        cluster: Cluster,
+        lanes: int,
+        device: jax.Device | None = None,
+        *,
+        lowering: str = "ssa",
     ) -> tuple[Function, Call]:
         """The call of a cluster.
 
         It takes the contents of `Function.initial`, then `Function.arguments`, and returns
         the results of `Function.block` as a tuple.
+
+        Parameters
+        ----------
+        lowering : str
+            What it is compiled from: ``ssa``, its SSA form, or ``references``, a function over
+            references.
         """
         function = convert(test, cluster)
         given = [_type(test, name) for name in (*function.initial, *function.arguments)]
-        return function, self._call(test, function.block, given, lanes, device, alone=False)
+        if lowering == "ssa":
+            return function, self._call(test, function.block, given, lanes, device, alone=False)
+        device = device or default_device()
+        members = [node for node in test.nodes if node.name in cluster.members]
+        named = ((node.name, node) for node in all_nodes(members))
+        bound = _bound(test, named, lanes, device)
+        made = over_references(test, cluster, function, lanes, tuple(bound))
+        start = time.perf_counter()
+        shapes = _shapes(test, given, bound, lanes, device)
+        lowered = jax.jit(made).lower(*shapes)
+        # The text lacks arguments that nothing uses.
+        key = (device, _types(shapes), lowered.as_text())
+        return function, self._cached(key, lambda: lowered, bound, start)
 
     def _call(
         self,
@@ -124,19 +153,25 @@ class Compiler:
         alone: bool,
     ) -> Call:
         device = device or default_device()
-        bound = _bound(test, block, lanes, device)
-        arguments = [(each.dtype, shape_of(test, each, lanes)) for each in given]
-        arguments += [(str(each.dtype), each.shape) for each in bound.values()]
-        key = (device, alone, tuple(arguments), structure(block))
+        named = ((each.results[0], each.node) for each in _all_statements(block))
+        bound = _bound(test, named, lanes, device)
+        shapes = _shapes(test, given, bound, lanes, device)
+        return self._cached(
+            (device, alone, _types(shapes), structure(block)),
+            lambda: _jitted(block, tuple(bound), alone=alone).lower(*shapes),
+            bound,
+            time.perf_counter(),
+        )
+
+    def _cached(
+        self, key: Hashable, lower: Callable[[], Any], bound: _Values, start: float
+    ) -> Call:
+        """The function of a structure, compiled if it is new; it took JAX since `start`."""
         function = self._functions.get(key)
         if function is None:
-            start = time.perf_counter()
-            place = SingleDeviceSharding(device)
-            shapes = [_Shape(s, d, sharding=place) for d, s in arguments]
             # Ahead-of-time compilation: `jit` saves half a microsecond a call, but keeps
             # intermediate forms, which take seven times the memory.
-            lowered = _jitted(block, tuple(bound), alone=alone).lower(*shapes)
-            function = lowered.compile(self.options)
+            function = lower().compile(self.options)
             self._functions[key] = function
             if len(self._functions) > self.limit:
                 self._functions.popitem(last=False)
@@ -146,6 +181,24 @@ class Compiler:
             self._functions.move_to_end(key)
             self.statistics.found += 1
         return Call(function, tuple(bound.values()))
+
+
+def _shapes(
+    test: LitmusTest,
+    given: Iterable[TensorType],
+    bound: _Values,
+    lanes: int,
+    device: jax.Device,
+) -> list[Any]:
+    """The arguments of a function, for JAX: operands of these types, and what is bound."""
+    place = SingleDeviceSharding(device)
+    arguments = [(each.dtype, shape_of(test, each, lanes)) for each in given]
+    arguments += [(str(each.dtype), each.shape) for each in bound.values()]
+    return [_Shape(shape, dtype, sharding=place) for dtype, shape in arguments]
+
+
+def _types(shapes: Iterable[Any]) -> Hashable:
+    return tuple((str(each.dtype), each.shape) for each in shapes)
 
 
 def _type(test: LitmusTest, name: str) -> TensorType:
@@ -190,24 +243,18 @@ def _all_statements(block: Block) -> Iterator[Statement]:
 
 
 def _bound(
-    test: LitmusTest, block: Block, lanes: int, device: jax.Device | None
-) -> dict[str, jax.Array]:
-    """Bound constants and rows, by the first result of their statement."""
-    found: dict[str, jax.Array] = {}
-    for statement in _all_statements(block):
-        node = statement.node
+    test: LitmusTest, named: Iterable[tuple[str, Node]], lanes: int, device: jax.Device | None
+) -> _Values:
+    """Bound constants and rows, by the names that come with their nodes."""
+    found: _Values = {}
+    for name, node in named:
         rows = indices_of(node)
         if isinstance(node.attrs, ConstAttrs):
             given = TensorType(node.attrs.dtype, node.attrs.shape)
-            found[statement.results[0]] = constant(test, test.constant(node), given, lanes, device)
+            found[name] = constant(test, test.constant(node), given, lanes, device)
         elif rows is not None:
-            found[statement.results[0]] = jax.device_put(
-                np.array(rows, np.int32), device or default_device()
-            )
+            found[name] = jax.device_put(np.array(rows, np.int32), device or default_device())
     return found
-
-
-_Values = dict[str, jax.Array]
 
 
 def _jitted(block: Block, bound: tuple[str, ...], *, alone: bool) -> Any:

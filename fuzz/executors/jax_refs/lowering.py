@@ -3,8 +3,6 @@
 Values of the model are JAX arrays, variables are references, bodies are Python functions. Integers
 wrap around; floats hold integers below 2**24, so that the order of additions does not matter.
 
-Importing this module configures JAX, which must happen before the first array.
-
 References
 ----------
 docs/jax-references.md; semantics.md, section 2.
@@ -19,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+import litmusfuzz.fuzz.executors.jax_configured  # noqa: F401
 from litmusfuzz.corpus.ops import MomentumAttrs
 from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES
 from litmusfuzz.fuzz.executors.traced.inputs import distinct, rows_of, slice_of
@@ -30,15 +29,6 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Node
     from litmusfuzz.fuzz.executors.jax_refs.space import Settings
     from litmusfuzz.fuzz.executors.traced.walk import BodyCode, LoopCode
-
-# int64 and float64 are dtypes of the model.
-jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
-# Virtual CPU devices, for programs on several.
-jax.config.update("jax_num_cpu_devices", val=4)  # type: ignore[no-untyped-call]
-# As the executor jax has it: a process may have one only.
-jax.config.update("jax_cpu_enable_async_dispatch", val=False)  # type: ignore[no-untyped-call]
-# Failures are grouped by the place in JAX that raised them.
-jax.config.update("jax_traceback_filtering", val="off")  # type: ignore[no-untyped-call]
 
 Array = Any
 Ref = Any

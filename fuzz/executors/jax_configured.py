@@ -1,0 +1,14 @@
+"""Configures JAX for the executors that run it; import it before the first array."""
+
+from __future__ import annotations
+
+import jax
+
+# int64 and float64 are dtypes of the model.
+jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
+# Virtual CPU devices, for tests on several devices.
+jax.config.update("jax_num_cpu_devices", val=4)  # type: ignore[no-untyped-call]
+# A call must end when it returns, so that the engine alone controls the schedule.
+jax.config.update("jax_cpu_enable_async_dispatch", val=False)  # type: ignore[no-untyped-call]
+# Failures are grouped by the place in JAX that raised them.
+jax.config.update("jax_traceback_filtering", val="off")  # type: ignore[no-untyped-call]
