@@ -16,7 +16,7 @@ Derivatives", SIAM 2008, chapter 3: forward mode.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs
 from litmusfuzz.corpus.ops import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 EXPRESSIBLE: Final = frozenset(
     {
         *("several runs", "conditionals", "loops", "calls", "handles"),
-        *("fetches", "placeholders", "uninitialized variables", "gradients"),
+        *("fetches", "placeholders", "uninitialized variables", "gradients", "computed indices"),
     }
 )
 """Features of the tests that a program of one thread can express."""
@@ -178,6 +178,10 @@ class _Interpreter(Generic[Value]):
         """What a write or an update stores in its variables."""
         raise NotImplementedError
 
+    def at_places(self, node: Node, seen: Value, given: Sequence[Value], size: int) -> Value:
+        """What an op whose indices are operands reads, or stores in its variable."""
+        raise NotImplementedError
+
     # --- execution --------------------------------------------------------------------------
 
     def execute(self) -> dict[str, Value]:
@@ -235,10 +239,16 @@ class _Interpreter(Generic[Value]):
         if kind is not Kind.WRITE and () in seen:
             raise OpFails(f"{node.name} ({node.op}): a variable has no value")
         size = self.test.size_of(self.test.type_of(names[0]).shape[1:]) if self.test.whole else 1
+        given = [values[name] for name in node.inputs]
+        if node.definition.computed:
+            made = self.at_places(node, seen[0], given, size)
+            if kind is Kind.READ:
+                return {node.name: made}
+            self.contents[names[0]] = made
+            return {}
         if kind is Kind.READ:
             read: Any = gathered(node, seen[0], size)
             return {node.name: read}
-        given = [values[name] for name in node.inputs]
         self.contents |= zip(names, self.stored(node, seen, given, size), strict=True)
         return {}
 
@@ -295,6 +305,9 @@ class _Machine(_Interpreter["Ints"]):
         self, node: Node, seen: Sequence[Ints], given: Sequence[Ints], size: int
     ) -> list[Ints]:
         return written(node, seen, given, size)
+
+    def at_places(self, node: Node, seen: Ints, given: Sequence[Ints], size: int) -> Ints:
+        return evaluated(self.test, node, (seen, *given))
 
 
 # --- dual integers -----------------------------------------------------------------------
@@ -469,6 +482,18 @@ class _DualMachine(_Interpreter["Duals"]):
         if node.op == "ResourceApplyGradientDescent":
             step = _each(_Dual.__mul__, given[0], given[1])
         return [_each(_Dual.__sub__, seen[0], step)]
+
+    def at_places(self, node: Node, seen: Duals, given: Sequence[Duals], size: int) -> Duals:
+        """As the op of the same name whose rows are in the file."""
+        shape = self.test.type_of(node.inputs[0]).shape
+        if node.op == "ResourceStridedSliceAssign" or (node.definition.nd and shape[-1:] != (1,)):
+            raise NoGradient(f"{node.name} ({node.op}) has no rule for its gradient")
+        rows = RowsAttrs(tuple(each.value for each in given[0]))
+        fixed = replace(node, inputs=node.inputs[1:], attrs=rows)
+        if node.definition.kind is Kind.READ:
+            read: Any = gathered(fixed, seen, size)  # type: ignore[arg-type]
+            return cast("Duals", read)
+        return self._scattered(fixed, seen, given[1], size)
 
     def _scattered(self, node: Node, seen: Duals, updates: Duals, size: int) -> Duals:
         contents = list(seen)

@@ -8,7 +8,7 @@ outcome under every model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -20,7 +20,7 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     Variable,
 )
-from litmusfuzz.corpus.ops import BOOL, DTYPES, EFFECT_OPS, OPS, Kind, TensorType
+from litmusfuzz.corpus.ops import BOOL, DTYPES, EFFECT_OPS, OPS, Kind, RowsAttrs, TensorType
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
 from litmusfuzz.oracles.bounds import has_small_values
 
@@ -154,7 +154,28 @@ class _Program(BodyGenerator):
         op = self.rng.choice(possible)
         among = (variable,) if len(op.roles) == 1 else self.like(variable)
         self.budget.left -= self.times
-        return self.ordered(self.effect_on(op, among, self.last))
+        name = self.effect_on(op, among, self.last)
+        if isinstance(self.nodes[-1].attrs, RowsAttrs) and self.rng.random() < 0.3:
+            self.compute_rows(variable)
+        return self.ordered(name)
+
+    def compute_rows(self, variable: Variable) -> None:
+        """Let what was read choose the rows of the last op, if the support has such ops."""
+        support, rng = self.context.support, self.rng
+        node = self.nodes[-1]
+        rows = node.attrs.indices if isinstance(node.attrs, RowsAttrs) else ()
+        kind = TensorType("int32", (len(rows), 1) if node.definition.nd else (len(rows),))
+        possible = "computed indices" in support.features and "Select" in support.ops
+        if not possible or "int32" not in support.dtypes or not support.takes_shape(kind.shape):
+            return
+        self.nodes.pop()
+        every = range(variable.shape[0])
+        distinct = node.definition.distinct
+        others = rng.sample(every, len(rows)) if distinct else rng.choices(every, k=len(rows))
+        flag = self.predicate()
+        one, other = (self.constant(kind, each) for each in (rows, tuple(others)))
+        index = self.pure("Select", (flag, one, other), kind)
+        self.nodes.append(replace(node, inputs=(index, *node.inputs), after=self.last, attrs=None))
 
     def fits(self, op: OpDef, variable: Variable) -> bool:
         """True if an op on variables is supported, and can work on this one."""

@@ -227,7 +227,9 @@ class NegativeTakesFirst(WrongReferences):
         from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
 
         class Wrong(Lowering):
-            def index(self, numbers: Sequence[int], rows: Array, size: int, *, read: bool) -> Any:
+            def index(
+                self, numbers: Sequence[int] | None, rows: Array, size: int, *, read: bool
+            ) -> Any:
                 found = super().index(numbers, rows, size, read=read)
                 return 0 * found if self.settings.indices == "negative" else found
 

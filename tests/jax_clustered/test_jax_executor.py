@@ -79,7 +79,7 @@ def clusterings(test: LitmusTest, rng: Random) -> Iterator[LitmusTest]:
 def test_what_is_unsound_in_one_back_end_is_so_in_the_other() -> None:
     """Random tests: the two show the same, which is new exactly if validation says so."""
     verdicts: Counter[Soundness] = Counter()
-    for index in range(20):
+    for index in range(30):
         test = replace(generate("cycles", 9, index, SUPPORT), clusters=())
         allowed = set(explorer.allowed_outcomes(test, RFC).witnesses)
         for clustered in dict.fromkeys(clusterings(test, Random(index))):

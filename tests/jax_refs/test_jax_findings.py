@@ -38,6 +38,7 @@ SHOWN = {
         "ValueError: but mutable array references cannot be returned",
     ),
     "linearize-of-while-in-cond": ("2.0", "KeyError"),
+    "dropped-write-in-reverse-mode": ("[10.0, 0.0]", "[10.0, 20.0]"),
     "impure-checkpoint": ("3.0, or a refusal", "4.0"),
 }
 MAX_LINES = 25

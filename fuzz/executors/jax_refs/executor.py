@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.executors.jax_refs.space import Settings
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused
 from litmusfuzz.fuzz.executors.setting_types import Flag, Number, OneOf
 from litmusfuzz.fuzz.executors.traced.failures import Refusal, sorted_failures
+from litmusfuzz.fuzz.executors.traced.indices import check_indices
 from litmusfuzz.fuzz.executors.traced.prepared import PreparedProgram
 from litmusfuzz.fuzz.executors.traced.walk import FEATURES
 from litmusfuzz.fuzz.support import Support
@@ -55,7 +56,7 @@ class JaxRefsExecutor:
             for name, op in OPS.items()
             if name not in DEFINED_OPS and op.kind not in _NO_PROGRAM
         ),
-        features=FEATURES - {"computed indices"},
+        features=FEATURES,
     )
     fork_after: ClassVar[ForkAfter] = ForkAfter(
         (
@@ -118,6 +119,7 @@ class JaxRefsExecutor:
         """
         if lacking := self.support.lacking(test):
             raise Refused(", ".join(lacking))
+        check_indices(test)
         settings = Settings.of(config)
         if not settings.x64:
             wide = {v.dtype for v in test.variables} | {k.dtype for k in test.types.values() if k}

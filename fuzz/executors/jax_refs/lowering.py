@@ -75,6 +75,8 @@ class Lowering:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.differentiated = False
+        """True in a program with gradients: those of a read past the end are left open."""
 
     # --- ops -----------------------------------------------------------------------------
 
@@ -97,22 +99,21 @@ class Lowering:
 
     def rows(self, node: Node, reference: Ref, rows: Array) -> Array:
         """Rows of a reference, as the settings name them."""
-        numbers = rows_of(node)
-        assert numbers is not None
+        numbers, rows = rows_of(node), rows.reshape(-1)
         how = self.settings.indices
         if how == "scalar":
-            return jnp.stack([reference[rows[i]] for i in range(len(numbers))])
-        if how == "slice" and (found := slice_of(numbers)):
+            return jnp.stack([reference[rows[i]] for i in range(len(rows))])
+        if how == "slice" and numbers and (found := slice_of(numbers)):
             return reference[found]
         return reference[self.index(numbers, rows, reference.shape[0], read=True)]
 
-    def index(self, numbers: Sequence[int], rows: Array, size: int, *, read: bool) -> Any:
+    def index(self, numbers: Sequence[int] | None, rows: Array, size: int, *, read: bool) -> Any:
         """An index for rows: an array of the traced values, or one that JAX knows.
 
         Parameters
         ----------
         numbers : sequence of int
-            The rows, as the file has them.
+            The rows, as the file has them; None if they are computed.
         rows : (n,) int32 array
             The same, as a value.
         size : int
@@ -120,11 +121,11 @@ class Lowering:
         read : bool
         """
         how = self.settings.indices
-        if how == "static":
+        if how == "static" and numbers:
             return np.array(numbers, np.int32)
         if how == "negative":
             return rows - size
-        if how == "beyond" and read:
+        if how == "beyond" and read and not self.differentiated:
             # A read takes the last row for those beyond it.
             return jnp.where(rows == size - 1, rows + 2, rows)
         return rows
@@ -181,23 +182,24 @@ class Lowering:
         """Update rows of a reference, one after another where a row repeats.
 
         Which of two values for one row stays, and whether two additions to one row in one op both
-        count, the page does not say.
+        count, the page does not say. Of computed rows any may repeat.
         """
-        numbers = rows_of(node)
-        assert numbers is not None
+        numbers, rows = rows_of(node), rows.reshape(-1)
         size = reference.shape[0]
         one_by_one = self.settings.indices == "scalar"
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
-        for which in distinct(numbers, one_by_one=one_by_one):
+        apart = one_by_one or numbers is None
+        for which in distinct(numbers or range(len(rows)), one_by_one=apart):
             part: Any = slice(which.start, which.stop)
+            known = numbers and numbers[part]
             given = updates[part] if updates.ndim else updates
             if one_by_one:
                 index: Any = rows[which.start]
                 given = given[0] if updates.ndim else given
-            elif self.settings.indices == "slice" and (found := slice_of(numbers[part])):
+            elif self.settings.indices == "slice" and known and (found := slice_of(known)):
                 index = found
             else:
-                index = self.index(numbers[part], rows[part], size, read=False)
+                index = self.index(known, rows[part], size, read=False)
                 if self.settings.indices == "beyond":
                     # A write beyond the end is dropped.
                     shape = (len(which), *reference.shape[1:])

@@ -61,6 +61,7 @@ class Program:
         self.given: dict[str, Arrays] = {run.name: dict(fed_to(test, run)) for run in test.runs}
         self.given[""] = dict(constants_of(test))
         self._by = [v.name for v in test.variables if v.gradient]
+        self.lowering.differentiated = bool(self._by)
         self._jitted: dict[str, Callable[..., Any]] = {}
         self._refs: Refs = {}
 

@@ -170,23 +170,29 @@ class _System(_Lines):
         return self.let(node.name, text, self.shape_of(node.name))
 
     def rows(self, node: Node, reference: str, rows: str) -> str:
-        numbers = rows_of(node)
-        assert numbers is not None
+        numbers, (rows, count) = rows_of(node), self.vector(node, rows)
         how = self.settings.indices
         if how == "scalar":
-            return f"jnp.stack([{reference}[{rows}[i]] for i in range({len(numbers)})])"
-        if how == "slice" and (found := slice_of(numbers)):
+            return f"jnp.stack([{reference}[{rows}[i]] for i in range({count})])"
+        if how == "slice" and numbers and (found := slice_of(numbers)):
             return f"{reference}[{_colons(found)}]"
         index = self.index(numbers, rows, self.shape(reference)[0], read=True)
         return f"{reference}[{index}]"
 
-    def index(self, numbers: Sequence[int], rows: str, size: int, *, read: bool) -> str:
+    def vector(self, node: Node, rows: str) -> tuple[str, int]:
+        """The rows of a sparse op as a vector, and how many there are."""
+        if (numbers := rows_of(node)) is not None:
+            return rows, len(numbers)
+        shape = self.shape(rows)
+        return (f"{rows}.reshape(-1)" if len(shape) > 1 else rows), shape[0]
+
+    def index(self, numbers: Sequence[int] | None, rows: str, size: int, *, read: bool) -> str:
         how = self.settings.indices
-        if how == "static":
+        if how == "static" and numbers:
             return f"np.array({list(numbers)}, np.int32)"
         if how == "negative":
             return f"{rows} - {size}"
-        if how == "beyond" and read:
+        if how == "beyond" and read and "gradients" not in self.test.features:
             return f"jnp.where({rows} == {size - 1}, {rows} + 2, {rows})"
         return rows
 
@@ -258,14 +264,15 @@ class _System(_Lines):
             self.line(f"{reference}[{index}] = {reference}[{index}] + {value}")
 
     def scatter(self, node: Node, reference: str, updates: str, rows: str) -> None:
-        numbers = rows_of(node)
-        assert numbers is not None
+        numbers, (rows, count) = rows_of(node), self.vector(node, rows)
         size, *lanes = self.shape(reference)
         shape = self.shape(updates)
         how = self.settings.indices
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
-        for which in distinct(numbers, one_by_one=how == "scalar"):
-            whole = len(which) == len(numbers)
+        apart = how == "scalar" or numbers is None
+        for which in distinct(numbers or range(count), one_by_one=apart):
+            whole = len(which) == count
+            few = numbers and numbers[which.start : which.stop]
             bounds = "" if whole else f"[{which.start}:{which.stop}]"
             given, known = (
                 (f"{updates}{bounds}", (len(which), *shape[1:]))
@@ -280,10 +287,9 @@ class _System(_Lines):
                 index = f"{rows}[{which.start}]"
                 given, known = (f"{given}[0]", known[1:]) if shape else (given, known)
                 part = tuple(lanes)
-            elif how == "slice" and (found := slice_of(numbers[which.start : which.stop])):
+            elif how == "slice" and few and (found := slice_of(few)):
                 index = _colons(found)
             else:
-                few = numbers[which.start : which.stop]
                 index = self.index(few, f"{rows}{bounds}", size, read=False)
                 if how == "beyond":
                     given = self.let("w", _broadcast(given, known, part), part)

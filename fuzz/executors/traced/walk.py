@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FEATURES: Final = frozenset(
     {
         *("several runs", "conditionals", "loops", "calls", "handles"),
-        *("fetches", "placeholders", "gradients"),
+        *("fetches", "placeholders", "gradients", "computed indices"),
     }
 )
 """Features of the tests that are programs over references. A reference always has a value."""
@@ -100,7 +100,14 @@ class System(Protocol):
         """The result of a pure op with operands."""
 
     def read(self, node: Node, reference: Reference, rows: Value | None) -> Value:
-        """Read a reference: whole, or rows of it."""
+        """Read a reference: whole, or rows of it.
+
+        Parameters
+        ----------
+        rows : value
+            Of an op whose rows are in the file, shape ``(n,)``; of one whose indices are an
+            operand, this (`indices.check_indices` says which).
+        """
 
     def write(self, node: Node, reference: Reference, value: Value) -> None:
         """Write the whole of a reference."""
@@ -189,6 +196,8 @@ class Walk:
     def _on_variables(self, node: Node, given: Sequence[Value], references: References) -> Values:
         on = [references[name] for name in self.variables(node)]
         rows = self.constants.get(node.name)
+        if node.definition.computed:
+            rows, *given = given
         kind = node.definition.kind
         if kind is Kind.READ:
             return {node.name: self.system.read(node, on[0], rows)}
