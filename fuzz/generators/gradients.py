@@ -52,14 +52,35 @@ def differentiated(test: LitmusTest, by: Collection[str]) -> LitmusTest | None:
 
 
 def in_floats(test: LitmusTest) -> LitmusTest:
-    """The test with floats in place of integers of as many bits."""
+    """The test with floats in place of integers of as many bits, but for indices.
+
+    A test stays as it is if its indices are made of what was read.
+    """
+    rows = _choices(test)
 
     def edit(node: Node) -> Node:
-        if not isinstance(node.attrs, (ConstAttrs, PlaceholderAttrs)):
+        if node.name in rows or not isinstance(node.attrs, (ConstAttrs, PlaceholderAttrs)):
             return node
         dtype = _FLOAT.get(node.attrs.dtype, node.attrs.dtype)
         return replace(node, attrs=replace(node.attrs, dtype=dtype))
 
     rewriter = Rewriter.of(test).each_node(edit)
     variables = (replace(v, dtype=_FLOAT.get(v.dtype, v.dtype)) for v in test.variables)
-    return replace(rewriter, variables=tuple(variables)).build()
+    try:
+        return replace(rewriter, variables=tuple(variables)).build()
+    except MalformedTest:
+        return test
+
+
+def _choices(test: LitmusTest) -> set[str]:
+    """The nodes that indices are chosen from, and those that choose."""
+    nodes = {node.name: node for node in test.nodes}
+    found: set[str] = set()
+    waiting = [node.inputs[0] for node in test.nodes if node.definition.computed]
+    while waiting:
+        node = nodes.get(waiting.pop())
+        if node is not None and node.name not in found:
+            found.add(node.name)
+            if node.op in ("Select", "Identity"):
+                waiting += node.inputs[1:] if node.op == "Select" else node.inputs
+    return found

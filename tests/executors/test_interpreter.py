@@ -56,6 +56,20 @@ def test_an_executor_runs_in_another_environment(litmusfuzz_here, other: Path) -
     assert (native["forbidden"], canary["forbidden"]) == (0, canary["executions"])
 
 
+def test_jax_refs_runs_in_another_environment(litmusfuzz_here, other: Path) -> None:
+    """What is found is of the JAX there: the stale condition of a compiled loop."""
+    tests = [str(path) for path in LITMUS if path.stem in ("MP", "h-condition-sees-its-own-body")]
+    done = litmusfuzz_here(
+        *("replay", *tests, "--executors", "jax_refs:eager,jax_refs:jit", "--count", "1"),
+        *("--python", python(other), "--json"),
+    )
+    assert done.returncode == 1, done.stderr
+    replays = [each for report in json.loads(done.stdout) for each in report["replays"]]
+    assert len(replays) == 4
+    shown = [(each["test"], each["configuration"]) for each in replays if each["forbidden"]]
+    assert shown == [("h-condition-sees-its-own-body", "jit")]
+
+
 def test_a_relative_path_and_a_campaign(litmusfuzz_here, other: Path, tmp_path: Path) -> None:
     """Findings say how to replay them there, and what was installed there."""
     there = os.path.relpath(python(other), tmp_path)

@@ -17,6 +17,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 from litmusfuzz.fuzz.executors.traced.indices import check_indices
 from litmusfuzz.fuzz.generators import generate
+from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import sequential
 
 EXECUTOR = JaxRefsExecutor()
@@ -83,6 +84,14 @@ def test_programs_have_rows_that_a_read_chose() -> None:
         assert set(found) == {sequential.outcome(test)}, index
         shown += 1
     assert shown > 5
+
+
+def test_indices_stay_integers_where_a_test_gets_floats() -> None:
+    fixed = litmus(SPARSE, shape=(3,))
+    assert in_floats(with_operands(fixed)) == with_operands(in_floats(fixed))
+    for index in range(30):
+        test = generate("programs", 4, index, EXECUTOR.support)
+        assert all(variable.dtype.startswith("float") for variable in in_floats(test).variables)
 
 
 def test_an_index_that_is_no_vector_is_refused() -> None:
