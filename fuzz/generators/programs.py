@@ -22,7 +22,8 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import BOOL, DTYPES, EFFECT_OPS, OPS, Kind, RowsAttrs, TensorType
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
-from litmusfuzz.oracles.bounds import has_small_values
+from litmusfuzz.oracles import sequential
+from litmusfuzz.oracles.errors import ValueTooLarge
 
 if TYPE_CHECKING:
     import random
@@ -43,10 +44,19 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
     for attempt in range(_TRIES):
         test = _attempt(rng, support, round(_MOST * (1 - attempt / _TRIES)), arithmetic=True)
-        if has_small_values(test):
+        if _has_small_values(test):
             return test
-    # The values were products in loops; without arithmetic the bound is small.
+    # The values were products in loops; without arithmetic they are small.
     return _attempt(rng, support, _MOST // 4, arithmetic=False)
+
+
+def _has_small_values(test: LitmusTest) -> bool:
+    """True if all values stay below 2**24: those of the single outcome."""
+    try:
+        sequential.outcome(test)
+    except ValueTooLarge:
+        return False
+    return True
 
 
 def _attempt(rng: random.Random, support: Support, most: int, *, arithmetic: bool) -> LitmusTest:
@@ -155,7 +165,7 @@ class _Program(BodyGenerator):
         among = (variable,) if len(op.roles) == 1 else self.like(variable)
         self.budget.left -= self.times
         name = self.effect_on(op, among, self.last)
-        if isinstance(self.nodes[-1].attrs, RowsAttrs) and self.rng.random() < 0.3:
+        if isinstance(self.nodes[-1].attrs, RowsAttrs) and self.rng.random() < 0.15:
             self.compute_rows(variable)
         return self.ordered(name)
 

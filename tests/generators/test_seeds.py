@@ -40,7 +40,7 @@ DIGESTS = {
     "uninitialized": "6ba92aabcd1fcdc5b51d22d769ed00cbd65d9fa5ee7bc0cbc48384db2b173956",
     "computed": "91b160300c715378d93852c6f0f273dbc90276dbe429b59ee77c8f1f64ecb0b8",
     "accumulators": "97e260c2f05b974f599537f35f1d76a0a567a8593ea139ff2888864caa2ae1ae",
-    "programs": "39465161d6468a31b71ea9a7b2192bb8d37252a73b5d7cf2d3488022ced9dd67",
+    "programs": "707ee790be25f859e076d9aae50eabd8ff242ed26b51ef4c67b68bd3c7af1cb9",
     "training": "91bc44919a29817f511a2430960a8f2706a2d96f83b965436955763bab4ee4b2",
 }
 
