@@ -33,6 +33,8 @@ CANDIDATES: Final = 8
 PLAIN_SHARE: Final = 0.5
 """Where values cover equally many pairs, how often the plain one is chosen: a configuration with
 every setting at random refuses most tests, and one defect hides another."""
+SELDOM_SHARE: Final = 0.1
+"""Configurations that have another value than the plain one of a setting that few have."""
 
 
 def points(space: ConfigurationSpace, seed: str, before: Iterable[Point] = ()) -> Iterator[Point]:
@@ -95,7 +97,16 @@ def _candidate(
 
     one, other = rng.choice(tuple(missing))
     order = rng.sample(tuple(space.values), len(space.values))
-    found = space.completed(dict((one, other)), prefer, order)
+    pair = dict((one, other))
+    seldom = {
+        setting: rng.choice(space.values[setting][1:])
+        for setting in space.seldom
+        if rng.random() < SELDOM_SHARE
+    }
+    plain = {setting: space.plain[setting] for setting in space.seldom}
+    found = space.completed({**pair, **plain, **seldom}, prefer, order)
+    if found is None:
+        found = space.completed({**pair, **plain}, prefer, order)
     assert found is not None, (one, other)  # the pair is possible
     return found
 

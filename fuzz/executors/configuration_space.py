@@ -75,6 +75,7 @@ class ConfigurationSpace:
     words: Mapping[Value, str] = field(default_factory=dict)
     plain_words: str = "in the plain configuration"
     weaker: Mapping[Value, tuple[Mapping[str, Setting], ...]] = field(default_factory=dict)
+    seldom: tuple[str, ...] = ()
 
     @cached_property
     def plain(self) -> Point:
@@ -167,7 +168,8 @@ class ConfigurationSpace:
         reached: set[Pair] = set()
         possible: list[Pair] = []
         impossible: list[Pair] = []
-        for (first, these), (second, those) in combinations(self.values.items(), 2):
+        paired = [each for each in self.values.items() if each[0] not in self.seldom]
+        for (first, these), (second, those) in combinations(paired, 2):
             for pair in product(((first, v) for v in these), ((second, v) for v in those)):
                 if pair not in reached:
                     found = self.completed(dict(pair), lambda _, values, __: values)

@@ -5,6 +5,8 @@ Each is plain JAX; the page's rule is in the name.
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import jax
@@ -14,8 +16,9 @@ from helpers import differentiated
 from jax import lax
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
-from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES, FORBIDDEN
+from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES, FORBIDDEN, SPACE
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles import sequential
@@ -140,6 +143,16 @@ def test_a_configuration_does_what_is_forbidden(kind: str) -> None:
     plain = litmus("X=1; X+=2; r0=X")
     found = JaxRefsExecutor().prepare(plain, config).run(2, Noise(), 0)
     assert set(found) == {sequential.outcome(plain)}
+
+
+def test_few_generated_configurations_do_what_is_forbidden() -> None:
+    """About one in ten, each of the four kinds among them; pairs of values do not count them."""
+    made = list(islice(points(SPACE, "seed"), 400))
+    found = Counter(str(point["forbidden"]) for point in made)
+    assert set(found) == {"", *FORBIDDEN}
+    assert 20 < 400 - found[""] < 60
+    assert not any("forbidden" in dict(pair) for pair in SPACE.pairs)
+    assert not any(map(SPACE.problem, made))
 
 
 def test_a_checkpoint_of_an_impure_function_has_a_wrong_gradient() -> None:

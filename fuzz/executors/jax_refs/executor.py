@@ -70,10 +70,7 @@ class JaxRefsExecutor:
         ("JAX_*", "TF_CPP_*"),
     )
     setting_types: ClassVar[Mapping[str, SettingType]] = MappingProxyType(
-        {
-            **{setting: _type_of(values) for setting, values in space.SPACE.values.items()},
-            "forbidden": OneOf(("", *space.FORBIDDEN)),
-        }
+        {setting: _type_of(values) for setting, values in space.SPACE.values.items()}
     )
     space: ClassVar[ConfigurationSpace] = space.SPACE
 

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.configuration_space import Point
 
+FORBIDDEN: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "twice": "one reference is passed as two arguments",
+        "closure": "one reference is an argument, and closed over too",
+        "freeze": "a reference is read after it was frozen",
+        "checkpoint": "jax.checkpoint of a function that is impure",
+    }
+)
+"""What JAX's page on references forbids, by its name as a value of the setting."""
 _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
     {
         "compiled": ("", "jit", "aot", "export"),
@@ -41,6 +50,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "donate": (False, True),
         "devices": (1, 2),
         "x64": (True, False),
+        "forbidden": ("", *FORBIDDEN),
     }
 )
 
@@ -48,15 +58,6 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
 GUARANTEES: Final = "sequential"
 """The memory model of all configurations."""
 
-FORBIDDEN: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "twice": "one reference is passed as two arguments",
-        "closure": "one reference is an argument, and closed over too",
-        "freeze": "a reference is read after it was frozen",
-        "checkpoint": "jax.checkpoint of a function that is impure",
-    }
-)
-"""What JAX's page on references forbids, by the name of it in `Settings.forbidden`."""
 ALIASES: Final = ("twice", "closure")
 """Those in which the bodies of conditionals and calls have each reference in two ways."""
 PIECE: Final = 3
@@ -119,7 +120,7 @@ class Settings:
     x64 : bool
         `jax_enable_x64`.
     forbidden : str
-        What of `FORBIDDEN` the program does, or "". It is no setting of the space.
+        What of `FORBIDDEN` the program does, or "".
     """
 
     compiled: str = ""
@@ -177,6 +178,12 @@ def _exclusions() -> Iterator[Exclusion]:
     sharded = ("devices", (2,))
     yield Exclusion(mapped, sharded, "it has devices of its own")
     yield Exclusion(sharded, ("compiled", ("", "export")), "a `jit` keeps to the devices")
+    impure = ("forbidden", ("checkpoint",))
+    yield Exclusion(impure, _other("calls", "checkpoint"), "it is about calls")
+    aliased = ("forbidden", ALIASES)
+    yield Exclusion(aliased, ("bodies", ("argument",)), "bodies get references in both ways")
+    frozen = ("forbidden", ("freeze",))
+    yield Exclusion(frozen, ("final", ("freeze",)), "a read follows it")
 
 
 SPACE: Final = ConfigurationSpace(
@@ -197,8 +204,9 @@ SPACE: Final = ConfigurationSpace(
         }
     ),
     plain_words="in eager JAX",
+    seldom=("forbidden",),
 )
-assert {**SPACE.plain, "forbidden": ""} == asdict(Settings()), "the defaults are plain"
+assert SPACE.plain == asdict(Settings()), "the defaults are plain"
 
 _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
     {
