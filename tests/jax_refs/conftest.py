@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-import litmusfuzz.fuzz.executors.jax_configured  # noqa: F401
+import litmusfuzz.fuzz.executors.jax_refs.configured  # noqa: F401

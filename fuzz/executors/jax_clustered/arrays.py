@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-import litmusfuzz.fuzz.executors.jax_configured  # noqa: F401
+import litmusfuzz.fuzz.executors.jax_refs.configured  # noqa: F401
 from litmusfuzz.fuzz.executors.native.lowering import lanes_added
 
 if TYPE_CHECKING:

@@ -114,7 +114,7 @@ class JaxClusteredExecutor:
         A test's own clusters are compiled as they are. A test without clusters is
         clustered by `fuzz.passes.clustering`, except in `unclustered`. Clusters are compiled
         from their SSA form; in `references` and `references_controlled` from functions over
-        JAX's references, which JAX itself turns into pure ones. Resources and nodes without
+        JAX's references, of which JAX makes pure ones. Resources and nodes without
         a device are placed on two CPU devices in `two_devices`, on the first GPU in `gpu`,
         and round-robin on the first CPU and GPU in `cpu_and_gpu`.
         """

@@ -1,4 +1,4 @@
-"""A cluster as a function over JAX's references, which JAX turns into a pure one.
+"""A cluster as a function over JAX's references, of which JAX makes a pure one.
 
 The members work on references, in the order of the cluster; a reference beside each records
 whether its variable was written. Our own SSA conversion (`litmusfuzz.fuzz.passes.ssa`) has no

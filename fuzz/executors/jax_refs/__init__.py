@@ -6,6 +6,7 @@ transformation that the documentation allows.
 
 - `executor`: the executor protocol. Begin here.
 - `space`: the configuration space: how a program is written, and how JAX transforms it.
+- `configured`: configures JAX.
 - `lowering`: one litmus op, loop, conditional or call as JAX code over references.
 - `program`: the functions that are transformed: all runs of a test over its references.
 - `refusals`: the reviewed messages with which JAX refuses a program.

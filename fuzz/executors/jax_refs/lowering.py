@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-import litmusfuzz.fuzz.executors.jax_configured  # noqa: F401
+import litmusfuzz.fuzz.executors.jax_refs.configured  # noqa: F401
 from litmusfuzz.corpus.ops import MomentumAttrs
 from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES
 from litmusfuzz.fuzz.executors.traced.inputs import distinct, rows_of, slice_of

@@ -19,7 +19,13 @@ from litmusfuzz.corpus.ops import MomentumAttrs
 from litmusfuzz.corpus.outcome import TORN
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES, COPIES, PIECE
-from litmusfuzz.fuzz.executors.jax_refs.written import AROUND, COMBINE, PURE, derivative
+from litmusfuzz.fuzz.executors.jax_refs.written import (
+    AROUND,
+    COMBINE,
+    FORWARD,
+    PURE,
+    derivative,
+)
 from litmusfuzz.fuzz.executors.traced.inputs import (
     array_of,
     constants_of,
@@ -647,14 +653,18 @@ class _Script(_System):
         if not self.settings.parts:
             made = Walk(test, self, self.constants()).nodes(nodes, dict(fed), dict(self.refs))
             return {key_of(test, run, name): made[name] for name in observed}
-        values = self.let("v", _dict(fed), ())
         length = PIECE if self.settings.parts == "pieces" else max(1, len(nodes))
+        refs = self.packed(list(self.refs.values()), _dict(self.refs))
+        if 0 < len(nodes) <= length:
+            name = self.part(nodes, [key for n in nodes for key in n.keys if key in observed])
+            values = self.let("v", f"{name}({refs}c, {_dict(fed)})", ())
+            return {key_of(test, run, name): f"{values}[{name!r}]" for name in observed}
+        values = self.let("v", _dict(fed), ())
         for start in range(0, len(nodes), length):
             piece = nodes[start : start + length]
             later = {name for each in nodes[start + length :] for name in each.references}
             wanted = [key for n in piece for key in n.keys if key in later or key in observed]
             name = self.part(piece, wanted)
-            refs = self.packed(list(self.refs.values()), _dict(self.refs))
             self.line(f"{values} |= {name}({refs}c, {values})")
         return {key_of(test, run, name): f"{values}[{name!r}]" for name in observed}
 
@@ -683,12 +693,13 @@ class _Script(_System):
     def differentiated(self) -> None:
         """A function `g` of the values of `f`, and of the gradients of its weighted floats."""
         test = self.test
-        # What a trace makes of NumPy's arrays is not what it makes of JAX's.
+        settings = self.settings
         weights = {}
         for key, each in test.weights.items():
             array = array_of(each, test.type_of(key))
-            weights[key] = f"np.array({_as_ints(array.tolist())}, np.{array.dtype.name})"
-        settings = self.settings
+            # In reverse mode, a trace makes something else of NumPy's arrays than of JAX's.
+            numpy = f"np.array({_as_ints(array.tolist())}, np.{array.dtype.name})"
+            weights[key] = _literal(array) if settings.derivative in FORWARD else numpy
         function = "f"
         if settings.checkpoint:
             policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
@@ -696,19 +707,21 @@ class _Script(_System):
         c = "" if self.literal else ", c"
         some = len(self.by) < len(test.variables)
         with self.block(f"def g(a{c}):"):
-            self.line(f"weights = {_dict(weights)}")
-            with self.block("def floats(by):"):
-                self.line(f"values = {function}({'a | by' if some else 'by'}{c})")
-                # Integers have no gradients.
-                floats = "{k: values[k] for k in weights}" if self.others else "values"
-                self.line(f"return {floats}, values")
+            one = len(self.by) == 1 and not self.shape(self.refs[self.by[0]])
+            if self.others or len(weights) > 1 or not (one and settings.derivative in FORWARD):
+                self.line(f"weights = {_dict(weights)}")
+            called = f"{function}({'a | by' if some else 'by'}{c})"
+            if self.others:  # integers have no gradients
+                with self.block("def floats(by):"):
+                    self.line(f"values = {called}")
+                    self.line("return {k: values[k] for k in weights}, values")
+            else:
+                self.line(f"floats = lambda by: ({called},) * 2")
             if some:
                 self.line("by = " + _dict({k: f"a[{k!r}]" for k in self.by}))
             by = "by" if some else "a"
-            one = len(self.by) == 1 and not self.shape(self.refs[self.by[0]])
-            for line in derivative(settings.derivative, by, self.by[0] if one else ""):
+            for line in derivative(settings.derivative, by, self.by[0] if one else "", weights):
                 self.line(line)
-            self.line("return values | {f'grad({k})': x for k, x in gradients.items()}")
 
     def devices(self) -> None:
         """The devices of a program on several, and what puts arrays there."""
@@ -755,8 +768,7 @@ class _Script(_System):
 
     def observing(self, expected: Mapping[str, object], *, dtypes: bool) -> None:
         """Executions of the program, and what they show."""
-        self.line(f"expected = {expected}")
-        self.line("print('expected', expected)")
+        self.line(f"print('expected', expected := {expected})")
         run = self.transformed()
         if run not in ("f", "g"):
             run = self.let("run", run, ())
@@ -771,7 +783,7 @@ class _Script(_System):
             self.execution(run, arrays, str(self.place), dtypes=dtypes, again=False)
         else:
             self.several(run, dtypes=dtypes)
-        self.line("print('observed', observed)")
+            self.line("print('observed', observed)")
         self.line("raise SystemExit(observed != expected)")
 
     def several(self, run: str, *, dtypes: bool) -> None:
@@ -847,7 +859,10 @@ class _Script(_System):
         shown = f"{value}.tolist()"
         if dtypes:
             shown = f"f'{{{value}.dtype}} {{{shown}}}'"
-        self.line(f"observed = {{k: {shown} for k in expected}}")
+        observed = f"{{k: {shown} for k in expected}}"
+        self.line(
+            f"observed = {observed}" if again else f"print('observed', observed := {observed})"
+        )
 
     def copied(self, array: npt.NDArray[np.generic], place: int | None = None) -> str:
         """An array for all copies: other contents but at that place, or the same for all."""

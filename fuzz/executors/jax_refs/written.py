@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PURE: Final = {
     "Neg": "-{0}",
@@ -40,6 +40,8 @@ AROUND: Final = {
 """Ways to call a function, by its name and that of the function with something around it."""
 
 _WEIGHTED: Final = "sum(jnp.sum({0}[k] * w) for k, w in weights.items())"
+FORWARD: Final = ("jvp", "linearize")
+"""Ways that give a derivative along a direction."""
 _ALL_UNITS: Final = (
     "zeros = jax.tree.map(jnp.zeros_like, {by})",
     "def along_unit(k, unit):",
@@ -53,7 +55,10 @@ _ALL_UNITS: Final = (
 _ONE_UNIT: Final = (
     "tangents = along({{{one!r}: jnp.ones((), {by}[{one!r}].dtype)}})",
     f"total = {_WEIGHTED.format('tangents')}",
-    "gradients = {{{one!r}: total.astype({by}[{one!r}].dtype)}}",
+)
+_ONE_OF_ONE: Final = (
+    "tangents = along({{{one!r}: jnp.ones((), {by}[{one!r}].dtype)}})",
+    "total = jnp.sum(tangents[{key!r}] * {weight})",
 )
 _WAYS: Final = {
     "vjp": (
@@ -83,8 +88,8 @@ _WAYS: Final = {
 }
 
 
-def derivative(way: str, by: str, one: str) -> Iterator[str]:
-    """Lines that compute `gradients` and `values`, of a function `floats`.
+def derivative(way: str, by: str, one: str, weights: Mapping[str, str]) -> Iterator[str]:
+    """Lines that compute the gradients and `values`, of a function `floats`, and return them.
 
     Parameters
     ----------
@@ -94,7 +99,16 @@ def derivative(way: str, by: str, one: str) -> Iterator[str]:
         The dictionary of the arrays to differentiate by.
     one : str
         Its only key, if it has a single number, or "".
+    weights : mapping of str to str
+        Expressions for the weights of the floats.
     """
-    units = () if way not in ("jvp", "linearize") else _ONE_UNIT if one else _ALL_UNITS
-    for line in (*_WAYS[way], *units):
-        yield line.format(by=by, one=one)
+    units: tuple[str, ...] = ()
+    shown = "{{f'grad({{k}})': x for k, x in gradients.items()}}"
+    if way in FORWARD:
+        units = _ALL_UNITS
+        if one:
+            units = _ONE_UNIT if len(weights) > 1 else _ONE_OF_ONE
+            shown = "{{'grad({one})': total.astype({by}[{one!r}].dtype)}}"
+    key, weight = next(iter(weights.items()))
+    for line in (*_WAYS[way], *units, f"return values | {shown}"):
+        yield line.format(by=by, one=one, key=key, weight=weight)
