@@ -486,7 +486,9 @@ class _DualMachine(_Interpreter["Duals"]):
     def at_places(self, node: Node, seen: Duals, given: Sequence[Duals], size: int) -> Duals:
         """As the op of the same name whose rows are in the file."""
         shape = self.test.type_of(node.inputs[0]).shape
-        if node.op == "ResourceStridedSliceAssign" or (node.definition.nd and shape[-1:] != (1,)):
+        how = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
+        known = node.definition.kind is Kind.READ or how in _SCATTER
+        if not known or (node.definition.nd and shape[-1:] != (1,)):
             raise NoGradient(f"{node.name} ({node.op}) has no rule for its gradient")
         rows = RowsAttrs(tuple(each.value for each in given[0]))
         fixed = replace(node, inputs=node.inputs[1:], attrs=rows)

@@ -42,6 +42,7 @@ NO_RUN = {
     "docs/engines.md": 3,  # need OpenCL
     "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_interpreter.py run them
     "docs/herd.md": 1,
+    "docs/jax-references.md": 1,  # tests/executors/test_interpreter.py runs it
     "docs/nightly.md": 1,
     "docs/several-machines.md": 2,
     "docs/tensorflow.md": 1,
