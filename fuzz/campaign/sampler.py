@@ -2,10 +2,9 @@
 
 An executor may have several configurations, and a test runs in some of them. Changing to another
 environment means another process. So the sampler keeps one environment for some seconds and
-alternates, test by test, between the configurations of that environment. Time goes in proportion to
-the square root of what a test costs: of all ways to divide it, that one makes the sum of 1 / (tests
-of a configuration) least, whereas with equal times a slow configuration had hardly any test, and
-with equal numbers the slow ones had all the time. Rounds do not count: which tests earn them is
+alternates, test by test, between the configurations of that environment. Time goes by the
+cost of a test to the power of `FAIRNESS`: with equal times a slow configuration had hardly any
+test, and with equal numbers the slow ones had nearly all the time. Rounds do not count: which tests earn them is
 decided elsewhere (`fuzz.campaign.depth`).
 
 Beside the configurations that are listed there may be *generated* ones, in endless number
@@ -15,7 +14,6 @@ the generated ones together get `GENERATED_SHARE` of the time, each for a short 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +39,10 @@ MAX_UNAVAILABLE: Final = 16
 MIN_COST_S: Final = 0.05
 """Cost of a test at least, generating it included: a configuration that refuses every test gets no
 more tests than the others."""
+FAIRNESS: Final = 3 / 4
+"""0 for equal times, 1 for equal numbers of tests. With k / (k + 1) the sum of 1 / n**k is least,
+where n is the number of tests of each configuration: no other way to divide the time helps the
+rarest configurations more without costing the others more."""
 MAX_COST_S: Final = 1.0
 """Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
 for that."""
@@ -97,7 +99,8 @@ class SampledConfiguration:
     @property
     def served(self) -> float:
         """Time that it has had, by the time that is its due: what is least is next."""
-        return self.committed / math.sqrt(min(self.cost, MAX_COST_S))
+        due: float = min(self.cost, MAX_COST_S) ** FAIRNESS
+        return self.committed / due
 
 
 class ConfigurationSampler:
