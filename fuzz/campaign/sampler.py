@@ -4,8 +4,8 @@ An executor may have several configurations, and a test runs in some of them. Ch
 environment means another process. So the sampler keeps one environment for some seconds and
 alternates, test by test, between the configurations of that environment. Time goes by the
 cost of a test to the power of `FAIRNESS`: with equal times a slow configuration had hardly any
-test, and with equal numbers the slow ones had nearly all the time. Rounds do not count: which tests earn them is
-decided elsewhere (`fuzz.campaign.depth`).
+test, and with equal numbers the slow ones had nearly all the time. Rounds do not count: which tests
+earn them is decided elsewhere (`fuzz.campaign.depth`).
 
 Beside the configurations that are listed there may be *generated* ones, in endless number
 (`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
