@@ -429,11 +429,25 @@ def inferred(
             f"{op.name} takes {', '.join(op.operands)}; got {len(inputs)}", ("inputs",)
         )
     _check_attrs(op, attrs)
+    return _inferred(op, attrs, inputs, tuple(known))
+
+
+# A test is typed when it is generated, when it is built, and whenever its nodes have other names.
+@lru_cache(maxsize=4096)
+def _inferred(
+    op: PureOp,
+    attrs: PureAttrs | None,
+    inputs: tuple[TensorType, ...],
+    known: tuple[Ints | None, ...],
+) -> TensorType:
+    """As `inferred`, for attributes that were checked: 1 and True are one key here."""
+    roles = op.roles(len(inputs))
+    assert roles is not None
     number, count = op.outputs(attrs, len(inputs))
     if not 0 <= number < count:
         raise MalformedTest(f"{op.name} has {max(count, 0)} results, from 0 on", ("result",))
     dtype = _dtype(op, attrs, inputs, roles)
-    call = Call(op, attrs, inputs, known=tuple(known))
+    call = Call(op, attrs, inputs, known=known)
     try:
         return TensorType(dtype, _shape(call, roles))
     except Undefined as error:
