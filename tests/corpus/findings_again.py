@@ -80,6 +80,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-optimizer-beside-scatter": OF_TWO,
     "cluster-optimizer-beside-scatter-nd": OF_TWO,
     "cluster-reads-beside-scatter": ASYNC,
+    "cluster-reads-beside-scatter-nd": ASYNC,
     "cluster-spans-read-and-write": CLUSTERS,
     "cluster-in-a-call-spans-two-sections": CLUSTERS,
     "cluster-spans-two-reads": CLUSTERS,
