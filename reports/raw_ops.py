@@ -59,6 +59,10 @@ _AXIS: Final = frozenset({"reduction_indices", "dim", "squeeze_dims", "split_dim
 _WITH_AXIS: Final = frozenset(
     {"Sum", "Prod", "Max", "Min", "All", "Any", "ExpandDims", "Squeeze", "Split", "SplitV"}
 )
+_OF_LISTS: Final = frozenset(
+    f"TensorList{name}" for name in ("ConcatLists", "Gather", "GetItem", "PopBack", "Stack")
+)
+"""Ops on lists that raw_ops ask for the dtype of an element."""
 MAX_LINE: Final = 88
 _RESERVED: Final = {
     *keyword.kwlist,
@@ -68,6 +72,11 @@ _RESERVED: Final = {
     *("COPIES", "STEPS", "SECONDS", "PADDING", "BLOCKED_S", "NAMES", "ALLOWED", "FORBIDDEN"),
     *("VARIABLES", "QUEUES", "DEVICES", "GRAPHS", "RUNS", "OBSERVED", "OPTIONS", "COMPILED"),
     *("BACK", "Copy", "ThreadPoolExecutor", "closing", "h0", "h1"),
+    *("CALLED", "FED", "Given", "Fresh", "JIT_COMPILE", "KNOWN", "LOWERED", "MAY_FAIL", "Node"),
+    *("ONE_HANDLE", "PROGRAMS", "RENAMED", "SHAPES", "SHOWN", "TRACES", "UNEVEN", "Values"),
+    *("Variables", "WAITS", "ACCUMULATORS", "call", "function_of", "keep", "lane", "listed"),
+    *("named", "namedtuple", "nullcontext", "outcomes", "partial", "program", "run", "threading"),
+    *("trace", "turn", "typed", "v", "variables", "write", "text", "handle_data_util"),
 }
 """Names that mean something else in a script."""
 
@@ -140,15 +149,15 @@ def written(test: LitmusTest, part: Part, names: Names, *, clustered: bool) -> s
     """
     graph = part.graph
     executed = frozenset(node.name for node in test.graph_of(part.runs[0]).nodes)
-    writer = _Writer(test, names, executed, clustered=clustered)
+    writer = Writer(test, names, executed, clustered=clustered)
     lines, rest = writer.level(graph.nodes, ())
     if part.wanted:
         rest = writer.asked(part.wanted)
-    values = ", ".join(names.of(name) for name in _observed(test, part))
+    values = ", ".join(names.of(name) for name in observed(test, part))
     function = [
         f"def {names.graph(part.key)}(copy, begin):",
         f'    """Graph {graph.name} of a copy: what is observed, and what else is to be done."""',
-        *_indented(lines),
+        *indented(lines),
         f"    return [{values}], [{', '.join(rest)}]",
     ]
     return "\n\n\n".join([*writer.functions, "\n".join(function)])
@@ -157,15 +166,15 @@ def written(test: LitmusTest, part: Part, names: Names, *, clustered: bool) -> s
 def shown_by(test: LitmusTest) -> list[tuple[str, int]]:
     """For each key of `LitmusTest.observe`: the run, and which value of its graph."""
     keys = test.nodes_by_key()
-    observed = {run.name: _observed(test, part) for part in parts_of(test) for run in part.runs}
+    mine = {run.name: observed(test, part) for part in parts_of(test) for run in part.runs}
     places = []
     for key in test.observe:
         run = next(r for r in test.runs if len(test.runs) == 1 or key.startswith(f"{r.name}."))
-        places.append((run.name, observed[run.name].index(keys[key])))
+        places.append((run.name, mine[run.name].index(keys[key])))
     return places
 
 
-def _observed(test: LitmusTest, part: Part) -> list[str]:
+def observed(test: LitmusTest, part: Part) -> list[str]:
     """The observed values of a part of a graph, each once."""
     keys = test.nodes_by_key()
     mine = set(part.runs[0].fetches)
@@ -221,11 +230,12 @@ def compiles(test: LitmusTest, node: Node) -> bool:
     return not (isinstance(node.attrs, SliceAttrs) and node.attrs.strides != 1)
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
+def indented(lines: Iterable[str]) -> list[str]:
+    """Lines, indented once."""
     return [f"    {line}" if line else "" for line in lines]
 
 
-class _Writer:
+class Writer:
     """Writes the functions of one graph."""
 
     def __init__(
@@ -239,6 +249,7 @@ class _Writer:
         self.functions: list[str] = []
         self.dtypes = {v.name: v.dtype for v in test.variables}
         self.dtypes |= {q.name: q.dtype for q in test.queues}
+        self.dtypes |= {a.name: a.dtype for a in test.accumulators}
         self.nests = {n.name for n in test.nodes if bodies(n)}
         """Loops, conditionals and calls."""
         self.calls = {n.name for n in test.nodes if isinstance(n.attrs, CallAttrs)}
@@ -317,7 +328,7 @@ class _Writer:
         if node.name in self.nests:
             return self.nested(node, waits)
         lines: list[str] = []
-        arguments: list[str] = []
+        handles: list[str] = []
         name = self.names.of(node.name)
         if node.resources:
             late = [self.names.of(source) for source in node.inputs] + waits
@@ -329,33 +340,8 @@ class _Writer:
                 # Outside of what the op itself waits for: it may come early.
                 lines += [f"h{i} = {handle}" for i, handle in enumerate(handles)]
                 handles = [f"h{i}" for i in range(len(handles))]
-            keys = node.definition.roles
-            if keys == ("var",) and node.definition.kernel_class != "ResourceApply":
-                nd_scatter = node.definition.nd and node.definition.scatter
-                is_ref = nd_scatter or node.op == "ResourceStridedSliceAssign"
-                keys = ("ref" if is_ref else "resource",)
-            elif keys == ("queue",):
-                keys = ("handle",)
-            arguments += [f"{key}={handle}" for key, handle in zip(keys, handles, strict=True)]
         if isinstance(node.attrs, HandleAttrs):
             waits = ["begin", *waits]
-        arguments += self.attributes(node)
-        row = None if node.definition.computed else node.definition.meaning
-        own = zip(node.definition.operands, node.inputs, strict=True) if row is None else ()
-        if row is not None:
-            values = row.grouped([self.names.of(source) for source in node.inputs])
-            for operand, given in zip(node.definition.operands, values, strict=True):
-                listed = f"[{', '.join(given)}]" if isinstance(given, list) else given
-                arguments.append(f"{_argument_name(node.op, operand)}={listed}")
-        for operand, source in own:
-            value = self.names.of(source)
-            if operand in ("element", "elements"):
-                arguments.append(f"components=[{value}]")
-            else:
-                arguments.append(f"{_OPERANDS.get((node.op, operand), operand)}={value}")
-        arguments.append(f'name="{node.name}"')
-        op = "Identity" if node.definition.kind is Kind.TRANSFER else node.op
-        call = f"raw.{op}({', '.join(arguments)})"
         if isinstance(node.attrs, ConstAttrs):
             attrs = node.attrs
             value = literal(attrs.value, attrs.shape, attrs.dtype, whole=self.test.whole)
@@ -369,18 +355,57 @@ class _Writer:
                 call = f'copy.placeholder("{node.name}", {kind})'
         elif isinstance(node.attrs, HandleAttrs):
             call = f'copy.resource("{node.attrs.variable}")'
-        elif node.definition.takes:
-            call += "[0]"
-        elif row is not None and (row.results or row.count):
-            assert isinstance(node.attrs, PureAttrs)
-            call += f"[{row.outputs(node.attrs, len(node.inputs))[0]}]"
+        else:
+            call = self.call(node, handles, f'name="{node.name}"')
         scopes = [f'tf.device("/{node.device}")'] if node.device else []
         if waits:
             scopes.append(f"tf.control_dependencies([{', '.join(dict.fromkeys(waits))}])")
         if scopes:
-            inside = _indented(_wrapped(f"{name} = {call}"))
+            inside = indented(wrapped(f"{name} = {call}"))
             return [*lines, f"with {', '.join(scopes)}:", *inside]
-        return [*lines, *_wrapped(f"{name} = {call}")]
+        return [*lines, *wrapped(f"{name} = {call}")]
+
+    def value(self, name: str) -> str:
+        """A value of the test in the script."""
+        return self.names.of(name)
+
+    def call(self, node: Node, handles: Sequence[str], *last: str) -> str:
+        """The call of an op that makes its value, with these handles and last arguments."""
+        keys = node.definition.roles
+        if keys == ("var",) and node.definition.kernel_class != "ResourceApply":
+            nd_scatter = node.definition.nd and node.definition.scatter
+            is_ref = nd_scatter or node.op == "ResourceStridedSliceAssign"
+            keys = ("ref" if is_ref else "resource",)
+        elif keys in (("queue",), ("accumulator",)):
+            keys = ("handle",)
+        arguments = [f"{key}={handle}" for key, handle in zip(keys, handles, strict=True)]
+        arguments += self.attributes(node)
+        row = None if node.definition.computed else node.definition.meaning
+        own = zip(node.definition.operands, node.inputs, strict=True) if row is None else ()
+        if row is not None:
+            values = row.grouped([self.value(source) for source in node.inputs])
+            for operand, given in zip(node.definition.operands, values, strict=True):
+                listed = f"[{', '.join(given)}]" if isinstance(given, list) else given
+                arguments.append(f"{_argument_name(node.op, operand)}={listed}")
+        for operand, source in own:
+            value = self.value(source)
+            if operand in ("element", "elements"):
+                arguments.append(f"components=[{value}]")
+            else:
+                arguments.append(f"{_OPERANDS.get((node.op, operand), operand)}={value}")
+        if node.op in _OF_LISTS:
+            kinds = [self.test.types.get(name) for name in (*node.inputs, node.name)]
+            element = next(kind.stacked.dtype for kind in kinds if kind and kind.is_list)
+            arguments.append(f"element_dtype=tf.{element}")
+        arguments += last
+        op = "Identity" if node.definition.kind is Kind.TRANSFER else node.op
+        call = f"raw.{op}({', '.join(arguments)})"
+        if node.definition.takes:
+            call += "[0]"
+        elif row is not None and (row.results or row.count):
+            assert isinstance(node.attrs, PureAttrs)
+            call += f"[{row.outputs(node.attrs, len(node.inputs))[0]}]"
+        return call
 
     def attributes(self, node: Node) -> list[str]:
         """The arguments that are no operands."""
@@ -406,6 +431,8 @@ class _Writer:
             found.append(f"dtype=tf.{self.dtypes[node.resources[0]]}")
         elif node.definition.takes:
             found.append(f"component_types=[tf.{self.dtypes[node.resources[0]]}]")
+        elif node.definition.takes_sum:
+            found.append(f"dtype=tf.{self.dtypes[node.resources[0]]}")
         return found
 
     def nested(self, node: Node, waits: list[str]) -> list[str]:
@@ -444,7 +471,7 @@ class _Writer:
         text = [
             f"def {function}(copy, begin{given}):",
             "    with tf.control_dependencies([begin]):",
-            *_indented(_indented(lines)),
+            *indented(indented(lines)),
             f"        return [{results}], [{', '.join(rest)}]",
         ]
         self.functions.append("\n".join(text))
@@ -458,7 +485,7 @@ class _Writer:
         return f"tf.reshape({value}, [-1])[0]" if kind.shape else value
 
 
-def _wrapped(line: str) -> list[str]:
+def wrapped(line: str) -> list[str]:
     """An assignment of a call, its arguments on a line of their own if it is long."""
     if len(line) <= MAX_LINE:
         return [line]

@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.corpus.shapes import copies_of
+from litmusfuzz.corpus.takes import steady, uneven
 from litmusfuzz.reports import drawing
+from litmusfuzz.reports import python_text as python
 from litmusfuzz.reports import script_text as fixed
+from litmusfuzz.reports.python_code import program, shapes
 from litmusfuzz.reports.raw_ops import (
     Names,
     Part,
     compiles,
     fed_nodes,
     literal,
+    observed,
     parts_of,
     shown_by,
     written,
@@ -42,6 +46,8 @@ MAX_LISTED: Final = 100
 """Allowed outcomes that a script lists; where there are more, it knows the forbidden ones."""
 CLUSTERED_COPIES: Final = 8
 """Compiling a cluster takes some 10 ms."""
+_REWRITTEN: Final = 64
+"""Executions after which a program with functions is written anew."""
 LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions; allowed: 0")
 """How a script ends."""
 FIRST_SEEN: Final = "FORBIDDEN  "
@@ -88,6 +94,24 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     return _Script(entry, found, environment or {}, reason).text()
 
 
+_MODELS: Final = {
+    **dict.fromkeys(("function", "function_kernels"), ("acd", "rfc", "one_cluster")),
+    **dict.fromkeys(("python_v1", "python_v2"), ("executor", "rfc")),
+    "eager": ("program",),
+    "eager_functions": ("acd", "one_cluster"),
+}
+"""The front ends of Python, and the models that they guarantee."""
+_GUARANTEES: Final = {
+    "rfc": "",
+    "executor": _INDIVISIBLE,
+    "acd": _INDIVISIBLE + " In a tf.function, automatic control dependencies order ops on one"
+    " handle as the code has them, two reads excepted, and what a function, branch or iteration"
+    " returns comes after all its effects.",
+    "program": _INDIVISIBLE + " Eager execution is synchronous: the ops of a thread come one by"
+    " one, in the order of the code.",
+    "one_cluster": " With jit_compile, XLA reads all variables of a function at once, before it"
+    " computes, and writes them at once after that.",
+}
 _PLAIN: Final = (
     *(("front_end", "graph"), ("model_code", False), ("workers", 0), ("devices", 1)),
     ("compiled", ""),
@@ -99,12 +123,9 @@ def _missing(test: LitmusTest, found: Finding) -> str:
     """Part of a finding that a script cannot express; "" if there is none."""
     if test.clusters:
         return "clusters of the test's own"
-    if "uninitialized variables" in test.features:
-        return "variables without an initial value"
-    for feature in ("accumulators", "gradients"):
-        if feature in test.features:
-            return feature
-    if found.model not in ("rfc", "executor"):
+    if "gradients" in test.features:
+        return "gradients"
+    if found.model not in _MODELS.get(_front_end(found), ("rfc", "executor")):
         return f"the edges that the model {found.model} adds"  # without them it may be allowed
     put = {n.resources[0] for n in test.nodes if n.definition.puts}
     if test.mutexes and len(test.runs) > 1 and len(put) > 1:
@@ -112,13 +133,22 @@ def _missing(test: LitmusTest, found: Finding) -> str:
     return next((f"the device {name}" for name in _devices(test) if name.startswith("gpu")), "")
 
 
+def _front_end(found: Finding) -> str:
+    """The front end of Python that a script has; "" for a graph that is built edge by edge."""
+    front_end = str(found.settings.get("front_end", ""))
+    if front_end == "keras":  # the ops of its steps in place of Keras
+        return "eager_functions"
+    return front_end if front_end in _MODELS else ""
+
+
 def _left_out(found: Finding) -> list[str]:
     """Settings that a script does without: the test's own edges forbid the outcome all the same."""
     settings = found.settings
+    there = ("clusters", "whole", _front_end(found)) if _front_end(found) else ("clusters",)
     return [
         f"{name}={settings[name]}"
         for name, plain in _PLAIN
-        if settings.get(name, plain) not in (plain, "clusters")
+        if settings.get(name, plain) not in (plain, *there)
     ]
 
 
@@ -142,31 +172,50 @@ class _Script:
             if name.startswith("TF_") and not name.startswith("TF_CPP_")
         }
         self.clustered = found.settings.get("compiled") == "clusters"
+        self.front_end = _front_end(found)
+        self.eager = self.front_end.startswith("eager")
+        self.whole = bool(self.front_end) and found.settings.get("compiled") == "whole"
         allowed = entry.allowed.get(found.model)
         self.allowed = allowed if isinstance(allowed, frozenset) else frozenset()
         self.lists_allowed = 0 < len(self.allowed) <= MAX_LISTED
         outcomes = {outcome for outcome, _ in found.forbidden} | self.allowed
         # One copy that is blocked, or fails, would hold up all those behind it.
-        self.alone = bool(test.queues) or any(o.status is not Status.COMPLETED for o in outcomes)
+        self.unset = any(variable.init is None for variable in test.variables)
+        self.alone = bool(test.queues or test.accumulators) or self.unset
+        self.alone |= any(o.status is not Status.COMPLETED for o in outcomes)
+        self.alone |= bool(test.failing) and not self.allowed
         self.parts = parts_of(test)
         self.feeds = "placeholders" in test.features
         self.threads = self.alone or len(test.runs) > 1 or self.feeds
         self.kinds = {node.definition.kind for node in test.nodes}
         self.placed = _devices(test)
         self.pool = found.settings.get("pool", "own")
-        self.options = self.pool in ("second", "caller", "run_handler")
+        self.takes = {n.resources[0] for n in test.nodes if n.definition.takes_sum}
+        self.uneven = uneven(test)
+        self.known = [
+            each.name
+            for each in test.accumulators
+            if each.name not in self.takes or (steady(test) and not self.uneven)
+        ]
+        self.options = bool(self.takes) or self.pool in ("second", "caller", "run_handler")
 
     def text(self) -> str:
         """The whole script."""
         names = Names(self.test)
-        graphs = [written(self.test, part, names, clustered=self.clustered) for part in self.parts]
         constants = self.constants()
+        if self.front_end:
+            graphs, tables = self.program(names)
+        else:
+            graphs = [
+                written(self.test, part, names, clustered=self.clustered) for part in self.parts
+            ]
+            tables = self.tables(names)
         rows = fixed.ROWS if "rows(" in constants + "".join(graphs) else ""
         parts = [
             *(self.header(), self.imports(), rows, constants),
             *self.helpers(),
             *graphs,
-            self.tables(names),
+            tables,
             *self.running(),
         ]
         return "\n\n\n".join(part.strip("\n") for part in parts if part) + "\n"
@@ -188,7 +237,7 @@ class _Script:
         paragraphs = [
             "The memory model (RFC 20190610, resource variables): a graph's operations behave as"
             " if executed one by one, in some order that its edges allow; reads and writes of a"
-            " whole variable are atomic." + _INDIVISIBLE * (found.model == "executor"),
+            " whole variable are atomic." + _GUARANTEES[found.model],
             "The test; ops in different columns have no edge between them unless it is said:",
             drawing.text(self.test).partition("\n")[2],
             f"Seen       {seen}, in {times} of {executions}",
@@ -226,23 +275,34 @@ class _Script:
     def imports(self) -> str:
         """Environment variables that TensorFlow reads when imported, and the imports."""
         lines = ["import os"] if self.environment else []
-        lines += ["import random", "import sys", "import time", "from collections import Counter"]
-        if self.threads:
+        lines += ["import random", "import sys", *["import threading"] * self.eager, "import time"]
+        lines.append(f"from collections import Counter{', namedtuple' * bool(self.front_end)}")
+        if self.threads or self.eager:
             lines.append("from concurrent.futures import ThreadPoolExecutor, wait")
-        if self.alone:
-            lines.append("from contextlib import closing")
+        used = ["closing"] * (self.alone and not self.eager)
+        used += ["nullcontext"] * bool(self.front_end)
+        if used:
+            lines.append(f"from contextlib import {', '.join(used)}")
+        if self.front_end and not self.eager:
+            lines.append("from functools import partial")
         lines += ["", "import numpy as np", *([""] if self.environment else [])]
         lines += [f"os.environ[{name!r}] = {value!r}" for name, value in self.environment.items()]
         lines.append("import tensorflow as tf")
-        if Kind.CALL in self.kinds:
+        if Kind.CALL in self.kinds and not self.front_end:
             lines.append(fixed.FUNCTION_IMPORT)
+        if self.front_end.startswith("function"):
+            lines.append(python.TRACED_IMPORT)
+        lines += [python.IMPORTS] * bool(self.front_end)
+        if self.front_end.startswith("python"):
+            way = "disable" if self.front_end == "python_v1" else "enable"
+            lines += ["", f"tf.compat.v1.{way}_control_flow_v2()"]
         return "\n".join(lines)
 
     def constants(self) -> str:
         """Sizes, resources, and what is allowed."""
         test, noise = self.test, self.found.noise
         copies, steps = int(noise.get("copies", 32)), int(noise.get("steps", 96))
-        most = min(copies, CLUSTERED_COPIES) if self.clustered else copies
+        most = min(copies, CLUSTERED_COPIES) if self.clustered or self.whole else copies
         fewer = copies_of(self.test, most)
         if fewer < copies:
             copies, steps = fewer, steps * copies // fewer
@@ -252,23 +312,39 @@ class _Script:
             f"COPIES, STEPS, SECONDS = {1 if self.alone else copies}, {steps}, 60",
             f"PADDING = {padding}  # elements, at most, of work before an op",
         ]
-        if self.alone:
+        if self.eager:
+            lines[1:] = [f"STEPS, SECONDS = {_REWRITTEN}, 60"]
+        if self.alone and not self.eager:
             lines.append("BLOCKED_S = 2  # what is not done by then waits for ever")
-        if Kind.LOOP in self.kinds:
+        if Kind.LOOP in self.kinds and not self.front_end:
             lines.append("BACK = {}  # for each Merge of a loop what leads back to it")
         variables = [
-            f"{v.name!r}: (tf.{v.dtype}, {list(v.shape)},"
-            f" {literal(v.init or 0, v.shape, v.dtype, whole=test.whole)})"
+            f"{v.name!r}: (tf.{v.dtype}, {list(v.shape)}, {first})"
             for v in test.variables
+            for first in [
+                None if v.init is None else literal(v.init, v.shape, v.dtype, whole=test.whole)
+            ]
         ]
         lines += [
             "",
-            "# Type, shape and what it holds at first.",
+            f"# Type, shape and what it holds at first{', or None' * self.unset}.",
             *_listed("VARIABLES", "{}", variables),
         ]
         if test.queues:
             about = "# Type, shape, capacity, and the elements at first."
             lines += [about, *_listed("QUEUES", "{}", [self.queue(q) for q in test.queues])]
+        if test.accumulators:
+            made = [f"{a.name!r}: (tf.{a.dtype}, {list(a.shape)})" for a in test.accumulators]
+            lines += ["# Type and shape of a gradient.", *_listed("ACCUMULATORS", "{}", made)]
+            lines += [
+                "# Of these it is known what they hold when a run was blocked.",
+                *_listed("KNOWN", "[]", [repr(name) for name in self.known]),
+            ]
+        if self.uneven:
+            lines += [
+                "# The fewest and the most gradients that takes of it require.",
+                *_listed("UNEVEN", "{}", [f"{n!r}: {both}" for n, both in self.uneven.items()]),
+            ]
         placed = [f"{r.name!r}: '/{r.device}'" for r in test.resources if r.device]
         lines += _listed("DEVICES", "{}", placed) if placed else []
         shown = ("ended", *test.names) if self.alone else test.names
@@ -307,18 +383,29 @@ class _Script:
     def helpers(self) -> Iterator[str]:
         """Functions that build copies, loops and conditionals."""
         test = self.test
+        if self.eager:
+            yield from self.python_helpers()
+            return
         made = fixed.VARIABLE if test.variables else ""
         made += fixed.QUEUE if test.queues else ""
+        made += fixed.ACCUMULATOR if test.accumulators else ""
         made += fixed.MUTEX if test.mutexes else ""
         if any(each.device for each in test.resources):
             made = f"        with tf.device(DEVICES.get(name)):\n{textwrap.indent(made, '    ')}"
         start = fixed.QUEUE_START if test.queues else ""
+        start += fixed.ACCUMULATOR_START if test.accumulators else ""
         text = fixed.COPY
+        final = fixed.FINAL_OR_UNSET if self.unset else fixed.FINAL
+        final += fixed.ACCUMULATOR_METHODS if test.accumulators else ""
         text += fixed.SHARED_HANDLE if self.clustered else fixed.HANDLE
         text += fixed.ACQUIRE if test.mutexes else ""
         text += fixed.PLACEHOLDER if self.feeds else ""
         held = "        self.placeholders = []\n" if self.feeds else ""
-        yield _filled(text, resource=made, start=start, placeholders=held)
+        unset = fixed.UNSET if self.unset else ""
+        yield _filled(text, resource=made, start=start, placeholders=held, unset=unset, final=final)
+        if self.front_end:
+            yield from self.python_helpers()
+            return
         if Kind.LOOP in self.kinds:
             yield fixed.LOOP
         if Kind.BRANCH in self.kinds:
@@ -327,6 +414,85 @@ class _Script:
             yield fixed.FUNCTION
         if {Kind.CALL, Kind.LOOP} <= self.kinds:
             yield fixed.INLINED
+
+    def python_helpers(self) -> Iterator[str]:
+        """Functions that execute, trace or build what Python code says."""
+        yield python.VALUES
+        for kind, text in (
+            (Kind.BRANCH, python.CONDITIONAL),
+            (Kind.LOOP, python.LOOP),
+            (Kind.CALL, python.CALL),
+        ):
+            if kind in self.kinds:
+                yield text
+
+    def program(self, names: Names) -> tuple[list[str], str]:
+        """The nodes of all graphs as functions, and the tables of graphs, runs and settings."""
+        test, seen = self.test, shown_by(self.test)
+        functions: dict[str, None] = {}  # of runs that fetch, some twice
+        programs, fed, shown = [], [], []
+        for part in self.parts:
+            made, rows = program(test, part, names)
+            functions |= dict.fromkeys(made)
+            listed = "".join(f"        {row},\n" for row in rows)
+            programs.append(f"{part.key!r}: [\n{listed}    ]" if rows else f"{part.key!r}: []")
+            kinds = ((node.name, test.type_of(node.name)) for node in fed_nodes(test, part))
+            given = [f"{name!r}: (tf.{k.dtype}, {list(k.shape)})" for name, k in kinds]
+            fed.append(f"{part.key!r}: {{{', '.join(given)}}}")
+            shown.append(f"{part.key!r}: {observed(test, part)}")
+        renamed = [f"{names.of(n.name)!r}: {n.name!r}" for n in test.nodes]
+        renamed = [each for each in renamed if len(set(each.split(": "))) > 1]
+        lines = [
+            "# Of each graph its nodes: what they make, which values they take, which variables",
+            "# they use, and the variable of a further handle.",
+            *["PROGRAMS = {", *(f"    {row}," for row in programs), "}"],
+            *_listed("RENAMED", "{}", renamed),
+            *_listed("FED", "{}", fed),
+            *_listed("SHOWN", "{}", shown),
+            *_listed("SHAPES", "{}", shapes(test)),
+            f"WAITS = {self.front_end.startswith('python')}"
+            "  # TensorFlow leaves out what no result of a body waits for",
+        ]
+        if not self.front_end.startswith("python"):
+            lines.append(f"JIT_COMPILE = {self.whole or None}")
+        part_of = {run.name: part for part in self.parts for run in part.runs}
+        if self.eager:
+            runs = [
+                f"{run.name!r}: ({part_of[run.name].key!r}, {list(run.after)},"
+                f" {{{', '.join(self.fed_eagerly(run, part_of[run.name]))}}})"
+                for run in test.runs
+            ]
+            places = [(name, observed(test, part_of[name])[place]) for name, place in seen]
+            lines += [
+                "# Of which graph, after which runs, and what is fed.",
+                *_listed("RUNS", "{}", runs),
+                "# Of which run, and which value.",
+                *_listed("OBSERVED", "[]", [repr(place) for place in places]),
+                f"MAY_FAIL = {self.alone}",
+            ]
+            return list(functions), "\n".join(lines)
+        if self.front_end.startswith("function"):
+            lowered = self.front_end == "function"
+            lines.append(f"LOWERED = {lowered}  # inlined, and not executed by its kernel")
+            lines.append(f"ONE_HANDLE = {self.clustered or self.whole}")
+        lines = [
+            *lines,
+            "",
+            "",
+            (python.TRACED if "LOWERED" in lines[-2] else python.BUILT).strip(),
+        ]
+        lines += ["", "", "GRAPHS = {name: partial(write, name) for name in PROGRAMS}"]
+        if self.threads:
+            lines += self.runs()
+        return list(functions), "\n".join(lines)
+
+    def fed_eagerly(self, run: Run, part: Part) -> Iterator[str]:
+        """What a run feeds to placeholders, as entries of a mapping."""
+        values = dict(run.feeds)
+        for node in fed_nodes(self.test, part):
+            kind = self.test.type_of(node.name)
+            value = literal(values[node.name], kind.shape, kind.dtype, whole=self.test.whole)
+            yield f"{node.name!r}: tf.constant({value}, tf.{kind.dtype}, {list(kind.shape)})"
 
     def tables(self, names: Names) -> str:
         """Tables of graphs, runs and observed values."""
@@ -337,24 +503,28 @@ class _Script:
             nodes = [repr(node.name) for node in test.nodes if compiles(test, node)]
             lines += ["# Nodes that XLA may take into clusters.", *_listed("COMPILED", "{}", nodes)]
         if self.threads:
-            part_of = {run.name: part for part in self.parts for run in part.runs}
-            runs = [
-                f"{run.name!r}: ({part_of[run.name].key!r}, {list(run.after)}"
-                f"{self.fed(run, part_of[run.name])})"
-                for run in test.runs
-            ]
-            what = (
-                "Of which graph, after which runs, and what is fed."
-                if self.feeds
-                else ("Of which graph, and after which runs.")
-            )
-            lines += [f"# {what}", *_listed("RUNS", "{}", runs)]
-            seen = [repr(place) for place in shown_by(test)]
-            lines += [
-                "# Of which run, and which value of its graph.",
-                *_listed("OBSERVED", "[]", seen),
-            ]
+            lines += self.runs()
         return "\n".join(lines)
+
+    def runs(self) -> list[str]:
+        """Tables of runs, and of what is observed of them."""
+        part_of = {run.name: part for part in self.parts for run in part.runs}
+        runs = [
+            f"{run.name!r}: ({part_of[run.name].key!r}, {list(run.after)}"
+            f"{self.fed(run, part_of[run.name])})"
+            for run in self.test.runs
+        ]
+        what = (
+            "Of which graph, after which runs, and what is fed."
+            if self.feeds
+            else ("Of which graph, and after which runs.")
+        )
+        seen = [repr(place) for place in shown_by(self.test)]
+        return [
+            *(f"# {what}", *_listed("RUNS", "{}", runs)),
+            "# Of which run, and which value of its graph.",
+            *_listed("OBSERVED", "[]", seen),
+        ]
 
     def fed(self, run: Run, part: Part) -> str:
         """What a run feeds to the placeholders of its graph, as the last entry of its row."""
@@ -370,13 +540,31 @@ class _Script:
 
     def running(self) -> Iterator[str]:
         """Functions that build a graph, execute it, and count outcomes."""
-        loops = Kind.LOOP in self.kinds
-        edits = (fixed.BACK if loops else "") + (fixed.NOT_COMPILED if self.clustered else "")
-        edits += fixed.NOT_COMPILED_INSIDE if self.clustered and Kind.CALL in self.kinds else ""
+        if self.eager:
+            yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS
+            yield python.EAGER
+            yield python.EAGER_RUN if self.front_end == "eager" else python.MIXED_RUN
+            yield python.EAGER_EXECUTE
+            yield from self.ending()
+            return
+        loops = Kind.LOOP in self.kinds and not self.front_end
+        edits = fixed.BACK if loops else ""
+        if self.front_end:
+            edits += python.KERNELS * (self.front_end == "function_kernels")
+            edits += python.NOT_COMPILED_OUTSIDE * self.clustered
+        elif self.clustered:
+            edits += fixed.NOT_COMPILED + fixed.NOT_COMPILED_INSIDE * (Kind.CALL in self.kinds)
+        traced = self.front_end.startswith("function")
         yield _filled(
             fixed.BUILD,
-            clear="    BACK.clear()\n" * loops + "    fed = {}\n" * self.feeds,
-            queues=fixed.BUILD_QUEUES * bool(self.test.queues) + fixed.FED * self.feeds,
+            clear="    BACK.clear()\n" * loops
+            + python.CLEAR_TRACES * traced
+            + "    fed = {}\n" * self.feeds,
+            queues=fixed.BUILD_QUEUES * bool(self.test.queues)
+            + fixed.BUILD_SUMS * bool(self.test.accumulators)
+            + fixed.FED * self.feeds,
+            finals=fixed.FINALS_THERE * self.unset
+            + fixed.FINALS_COUNTS * bool(self.test.accumulators),
             feeds=fixed.BUILD_FEEDS if self.feeds else "",
             edits=edits,
         )
@@ -387,17 +575,33 @@ class _Script:
             calls = fixed.CALL_FED.replace("{options}", ", options=OPTIONS" * self.options)
         if self.alone:
             closes = any(node.definition.closes for node in self.test.nodes)
-            queues = bool(self.test.queues)
+            queues, sums = bool(self.test.queues), bool(self.test.accumulators)
+            contents = fixed.CONTENTS
+            if self.unset or sums:
+                contents = fixed.CONTENTS_MORE + fixed.CONTENTS_UNSET * self.unset
+                contents += fixed.CONTENTS_COUNTS * sums
+            elements = fixed.QUEUE_VALUES * queues
+            elements += _filled(fixed.SUMS * sums, feed=fixed.FEED if self.uneven else "")
             yield _filled(
                 fixed.with_feeds(fixed.EXECUTE_ALONE) if self.feeds else fixed.EXECUTE_ALONE,
                 calls=calls + (fixed.QUEUE_CALLS if queues else ""),
-                elements=fixed.QUEUE_VALUES if queues else "",
+                contents=contents,
+                elements=elements,
+                failed=fixed.FAILED_ONCE if closes else fixed.FAILED,
                 end=fixed.ONCE if closes else fixed.UNTIL_BLOCKED,
             )
         else:
             runs = fixed.with_feeds(fixed.EXECUTE_RUNS) if self.feeds else fixed.EXECUTE_RUNS
             yield _filled(runs if self.threads else fixed.EXECUTE, calls=calls)
-        yield fixed.FORBIDDEN_UNLESS if self.lists_allowed else fixed.FORBIDDEN_IF
+        yield fixed.OUTCOMES
+        yield from self.ending()
+
+    def ending(self) -> Iterator[str]:
+        """Functions that judge and count outcomes."""
+        known = fixed.FORBIDDEN_UNLESS
+        if len(self.known) < len(self.test.accumulators):
+            known = fixed.FORBIDDEN_UNLESS_UNKNOWN
+        yield known if self.lists_allowed else fixed.FORBIDDEN_IF
         yield fixed.MAIN.replace("{known}", "allowed" if self.lists_allowed else "not listed")
 
     def configuration(self) -> Iterator[str]:
@@ -447,9 +651,11 @@ class _Script:
             yield ""
             yield ""
             yield "OPTIONS = tf.compat.v1.RunOptions()"
+            if self.takes:
+                yield "OPTIONS.timeout_in_ms = 2000 * BLOCKED_S  # cancels what is blocked"
             if pool == "run_handler":
                 yield "OPTIONS.experimental.use_run_handler_pool = True"
-            else:
+            elif pool in ("second", "caller"):
                 yield f"OPTIONS.inter_op_thread_pool = {1 if pool == 'second' else -1}"
 
 

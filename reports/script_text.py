@@ -31,6 +31,7 @@ class Copy:
         """Set everything to what it holds at first."""
         done = []
         for name, (dtype, shape, value) in VARIABLES.items():
+{unset}
             value = tf.constant(value, dtype, shape)
             if random.random() < 0.5:  # a buffer of the variable's own, not the constant's
                 value = raw.Maximum(x=value, y=value)
@@ -38,9 +39,71 @@ class Copy:
 {start}
         return tf.group(*done)
 
+{final}
+'''
+UNSET: Final = """
+            if value is None:
+                handle = self.resource(name)
+                done.append(raw.DestroyResourceOp(resource=handle, ignore_lookup_error=True))
+                continue
+"""
+FINAL: Final = '''
     def final(self, name):
         """What a variable holds in the end."""
         return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
+'''
+FINAL_OR_UNSET: Final = '''
+    def final(self, name):
+        """What a variable holds in the end; zeros if it has no value."""
+        (dtype, shape, _), handle = VARIABLES[name], self.resource(name)
+        there = raw.VarIsInitializedOp(resource=handle)
+        handle = raw.Switch(data=handle, pred=there).output_true
+        nothing = raw.Switch(data=tf.zeros(shape, dtype), pred=there).output_false
+        value = raw.ReadVariableOp(resource=handle, dtype=dtype)
+        return raw.Merge(inputs=[value, nothing]).output
+
+    def there(self, name):
+        """Whether a variable has a value in the end."""
+        return raw.VarIsInitializedOp(resource=self.resource(name))
+'''
+ACCUMULATOR: Final = """
+        if name in ACCUMULATORS:
+            dtype, shape = ACCUMULATORS[name]
+            return raw.ResourceConditionalAccumulator(
+                dtype=dtype, shape=shape, shared_name=f"{name}.{self.number}", reduction_type="SUM"
+            )
+"""
+ACCUMULATOR_START: Final = """
+        for name in ACCUMULATORS:  # a zero that is never stale, so that there is one to take
+            handle = self.resource(name)
+            with tf.control_dependencies([self.zero(name)]):
+                taken = self.sum(name)
+            with tf.control_dependencies([taken]):
+                step = tf.constant(0, tf.int64)
+                done.append(
+                    raw.ResourceAccumulatorSetGlobalStep(handle=handle, new_global_step=step)
+                )
+"""
+ACCUMULATOR_METHODS: Final = '''
+
+    def zero(self, name):
+        """Add a gradient of zeros to an accumulator."""
+        dtype, shape = ACCUMULATORS[name]
+        return raw.ResourceAccumulatorApplyGradient(
+            handle=self.resource(name),
+            local_step=tf.constant(2**63 - 1, tf.int64),
+            gradient=tf.zeros(shape, dtype),
+        )
+
+    def sum(self, name):
+        """Take the sum of an accumulator's gradients."""
+        return raw.ResourceAccumulatorTakeGradient(
+            handle=self.resource(name), num_required=1, dtype=ACCUMULATORS[name][0]
+        )
+
+    def count(self, name):
+        """How many gradients an accumulator has."""
+        return raw.ResourceAccumulatorNumAccumulated(handle=self.resource(name))
 '''
 VARIABLE: Final = """
         if name in VARIABLES:
@@ -199,6 +262,7 @@ def build():
             copy = Copy(number)
             starts.append(copy.start())
             finals.append([copy.final(name) for name in VARIABLES])
+{finals}
             for name, write in GRAPHS.items():
                 with tf.control_dependencies(done[name]):
                     begin = tf.no_op()
@@ -225,6 +289,17 @@ def build():
         tf.import_graph_def(nodes, name="")
     return graph, run
 '''
+FINALS_THERE: Final = """
+            finals[-1] += [copy.there(name) for name in VARIABLES]
+"""
+FINALS_COUNTS: Final = """
+            finals[-1] += [copy.count(name) for name in ACCUMULATORS]
+"""
+BUILD_SUMS: Final = """
+        for name in ACCUMULATORS:
+            ops = copy.sum(name), copy.zero(name), copy.count(name)
+            run[f"sum {name}"] = [each.name for each in ops]
+"""
 BUILD_QUEUES: Final = """
         for name, (dtype, *_) in QUEUES.items():
             queue, count = copy.resource(name), tf.compat.v1.placeholder(tf.int32, [])
@@ -362,16 +437,57 @@ def execute(session, run, end):
             done, waiting = wait(runs.values(), BLOCKED_S)
             if any(each.exception() for each in done):
                 yield ("failed", *(None for _ in NAMES[1:]))
-                return
+{failed}
             values = []
             for name, i in OBSERVED:
                 values += [None] if runs[name] in waiting else columns(runs[name].result()[i])
             # What there is in the end is read before anything is cancelled.
-            values += [columns(array)[0] for array in final()[:-1]]
+{contents}
 {elements}
             yield ("blocked" if waiting else "completed", *values)
 {end}
 '''
+CONTENTS: Final = """
+            values += [columns(array)[0] for array in final()[:-1]]
+"""
+CONTENTS_MORE: Final = """
+            held = [columns(array)[0] for array in final()[:-1]]
+            values += held[: len(VARIABLES)]
+            held = held[len(VARIABLES) :]
+"""
+CONTENTS_UNSET: Final = """
+            # A variable without a value holds ().
+            pairs = list(zip(values[-len(VARIABLES) :], held))
+            values[-len(VARIABLES) :] = [value if there else () for value, there in pairs]
+            held = held[len(VARIABLES) :]
+"""
+CONTENTS_COUNTS: Final = """
+            counts, place = dict(zip(ACCUMULATORS, held)), len(values)
+"""
+SUMS: Final = """
+            # Takes that wait end when their runs are cancelled; then the rest can be taken.
+{feed}
+            if waiting:
+                wait(waiting, 3 * BLOCKED_S)
+            cells = []
+            for name, count in counts.items():
+                total = 0
+                if count and (name in KNOWN or not waiting):
+                    total = columns(session.run(run[f"sum {name}"][0])[None])[0]
+                elif count:
+                    total = "?"
+                cells += [total, count]
+            values[place:place] = cells
+"""
+FEED: Final = """
+            # A take that is cancelled waits for itself if there are enough gradients for the one
+            # behind it (of the same run). So zeros are added until no take can wait.
+            for name, (least, most) in UNEVEN.items() if waiting else ():
+                _, zero, count = run[f"sum {name}"]
+                while least <= session.run(count) < most:
+                    session.run(zero)
+                    time.sleep(0.1)
+"""
 QUEUE_CALLS: Final = """
     queues = [
         (session.make_callable(size), session.make_callable(held, [count]), halt, capacity)
@@ -393,6 +509,14 @@ QUEUE_VALUES: Final = """
                 held[i] = tuple(columns(queues[i][1](counts[i]))) if counts[i] else ()
             values += [held[i] for i in range(len(queues))]
 """
+FAILED: Final = """
+                if waiting or time.monotonic() > end:
+                    return
+                continue
+"""
+FAILED_ONCE: Final = """
+                return
+"""
 UNTIL_BLOCKED: Final = """
             if waiting or time.monotonic() > end:
                 return
@@ -406,10 +530,22 @@ def forbidden(outcome):
     """Whether no order of the ops gives it."""
     return outcome not in ALLOWED
 '''
+FORBIDDEN_UNLESS_UNKNOWN: Final = '''
+def forbidden(outcome):
+    """Whether no order of the ops gives it; of "?" it is not known what it is."""
+    return not any(all(a in (b, "?") for a, b in zip(outcome, each)) for each in ALLOWED)
+'''
 FORBIDDEN_IF: Final = '''
 def forbidden(outcome):
     """Whether no order of the ops gives it, as far as it is known here."""
     return outcome in FORBIDDEN or "torn" in outcome
+'''
+OUTCOMES: Final = '''
+def outcomes(end):
+    """Outcomes of the copies of a new graph in a new session."""
+    graph, run = build()
+    with tf.compat.v1.Session(graph=graph, config=config()) as session:
+        yield from execute(session, run, end)
 '''
 MAIN: Final = '''
 def text(outcome):
@@ -423,12 +559,10 @@ def main():
     end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS)
     counts = Counter()
     while not counts or (time.monotonic() < end and not any(map(forbidden, counts))):
-        graph, run = build()
-        with tf.compat.v1.Session(graph=graph, config=config()) as session:
-            for outcome in execute(session, run, end):
-                if forbidden(outcome) and outcome not in counts:
-                    print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
-                counts[outcome] += 1
+        for outcome in outcomes(end):
+            if forbidden(outcome) and outcome not in counts:
+                print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
+            counts[outcome] += 1
     print(f"TensorFlow {tf.__version__}")
     for outcome, count in counts.most_common():
         verdict = "FORBIDDEN" if forbidden(outcome) else "{known}"

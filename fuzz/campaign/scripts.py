@@ -12,12 +12,8 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge, listed
-from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.executors.jax_refs.script import END as END_ON_JAX
 from litmusfuzz.fuzz.executors.jax_refs.script import script as references_script
 from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, FORBIDDEN, Settings
@@ -25,7 +21,6 @@ from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import NoGradient, NoProgramOrder, ValueTooLarge
-from litmusfuzz.oracles.model import ACD, RFC
 from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
@@ -70,7 +65,7 @@ def script_of(entry: Entry, reason: str) -> str:
             environment = dict(configuration("tf", found.configuration).environment)
         except UnknownExecutor as error:
             raise NoScript(str(error)) from None
-    return script(_without_front_end(entry), environment, reason)
+    return script(entry, environment, reason)
 
 
 def _jax_script(entry: Entry, found: Finding) -> str:
@@ -130,18 +125,6 @@ def jax_script(
         )
     except (Refused, NoProgramOrder, ValueTooLarge, NoGradient) as error:
         raise NoScript(str(error)) from None
-
-
-def _without_front_end(entry: Entry) -> Entry:
-    """A finding under `acd`, judged by `rfc` if that forbids all of it: a script adds no edges."""
-    found = entry.finding
-    if found is None or found.model != ACD.name:
-        return entry
-    oracle = explorer_or_none(entry.test, RFC, CAMPAIGN_BUDGET)
-    if oracle is None or set(judge(oracle, dict(found.forbidden)).verdicts) != {Verdict.FORBIDDEN}:
-        return entry
-    allowed = listed(entry.test, RFC, CAMPAIGN_BUDGET)
-    return replace(entry, allowed=allowed, finding=replace(found, model=RFC.name))
 
 
 async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> bool:

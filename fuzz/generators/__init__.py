@@ -35,6 +35,7 @@ from litmusfuzz.fuzz.generators import (
     fetches,
     gradients,
     handles,
+    keras,
     loops,
     mixed,
     mutations,
@@ -210,6 +211,13 @@ _TABLE: Final = (
         # Nothing races: for executors of programs, which have gradients.
         features=frozenset({"calls", "conditionals", "loops", "gradients"}),
         ops=programs.NEEDED,
+    ),
+    Family(
+        "keras",
+        keras.generate,
+        "steps of Keras's optimizers, racing with each other and with evaluation",
+        features=frozenset({"calls", "several runs"}),
+        ops=keras.NEEDED,
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

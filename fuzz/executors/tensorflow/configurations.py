@@ -55,7 +55,7 @@ class Settings:
     in_background      bool  false, true
     front_end          str   graph, function, function_kernels, python_v1, python_v2,
                              functional, functional_kernels, critical_section, eager,
-                             eager_functions
+                             eager_functions, keras
     model_code         bool  false, true
     workers            int   0; 0 or more
     devices            int   1; 1 or more
@@ -103,7 +103,8 @@ class Settings:
         their kernels. ``critical_section``: a critical section is a
         `tf.CriticalSection`, which adds edges. ``eager``: each run is a Python thread
         that executes its ops one by one. ``eager_functions``: a thread whose program
-        mixes ops and `tf.function`s.
+        mixes ops and `tf.function`s. ``keras``: the same, and calls that are steps of
+        optimizers apply Keras's own (`keras_steps`).
     model_code : bool
         True if layers, losses and metrics surround the test.
     workers : int
@@ -145,7 +146,7 @@ class Settings:
         """Name of the memory model that TensorFlow guarantees with these settings."""
         if self.compiled:
             return "one_cluster" if self.compiled == "whole" else "rfc"
-        if self.traced or self.front_end == "eager_functions":
+        if self.traced or self.front_end in ("eager_functions", "keras"):
             return "acd"
         return "program" if self.front_end == "eager" else "executor"
 
@@ -157,7 +158,7 @@ class Settings:
     @property
     def eager(self) -> bool:
         """True if Python threads execute the runs, not a session."""
-        return self.front_end in ("eager", "eager_functions")
+        return self.front_end in ("eager", "eager_functions", "keras")
 
     @property
     def refuses(self) -> frozenset[str]:
@@ -331,6 +332,7 @@ AGGRESSIVE: Final = ",".join(
 FRONT_ENDS: Final = (
     *("graph", "function", "function_kernels", "python_v1", "python_v2"),
     *("functional", "functional_kernels", "critical_section", "eager", "eager_functions"),
+    "keras",
 )
 MAX_THREADS: Final = 1024
 SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
@@ -398,6 +400,8 @@ def _configurations() -> Iterator[Config]:
     yield configuration("eager_threads", front_end="eager")
     yield configuration("eager_functions", front_end="eager_functions")
     yield configuration("eager_compiled", front_end="eager_functions", compiled="whole")
+    yield configuration("keras", front_end="keras")
+    yield configuration("keras_compiled", front_end="keras", compiled="whole")
     yield configuration("two_workers", pool="global", workers=2)
     for threads in (1, 2, 8, 16):
         yield configuration(f"inter_op_{threads}", inter_op_threads=threads)

@@ -63,7 +63,7 @@ _PACKED_COPIES: Final = 16
 _MODULES: Final = (
     *("executor", "lowering", "session", "functional", "functions", "model_code", "regions"),
     *("sections", "clusters", "forced", "grpc_server_main", "packs", "program", "traced"),
-    *("eager", "python_graphs"),
+    *("eager", "python_graphs", "keras_steps"),
 )
 """Modules of this package that import TensorFlow, and that tests need."""
 
@@ -155,8 +155,10 @@ class TensorFlowExecutor:
             target = grpc_servers(settings.workers, settings.inter_op_threads).target
         if settings.eager:
             from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
+            from litmusfuzz.fuzz.executors.tensorflow.keras_steps import PreparedKeras
 
-            return PreparedEager(test, config, self._clock)
+            prepared = PreparedKeras if settings.front_end == "keras" else PreparedEager
+            return prepared(test, config, self._clock)
         return PreparedTest(test, config, self._clock, target)
 
     @classmethod

@@ -65,11 +65,10 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     NestAttrs,
     Queue,
-    all_nodes,
-    bodies,
     levels,
 )
-from litmusfuzz.corpus.ops import BOOL, ConstAttrs, CountAttrs, Kind, TensorType
+from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
+from litmusfuzz.corpus.takes import required, steady, uneven
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.emission import Copy, Frame
@@ -247,43 +246,7 @@ def lower(test: LitmusTest) -> Template:
         {resource.name: resource.device for resource in test.resources},
     )
     may_block = test.blocks or any(v.init is None for v in test.variables)
-    return Template(test, frame, may_block, devices, _uneven(test))
-
-
-def _uneven(test: LitmusTest) -> dict[str, tuple[int, int]]:
-    """The accumulators whose takes require different numbers of gradients; the least and most."""
-    found = {}
-    for name, wanted in _required(test).items():
-        numbers = [each for each in wanted if isinstance(each, int)]
-        if len(set(numbers)) > 1:
-            found[name] = min(numbers), max(numbers)
-    return found
-
-
-def _required(test: LitmusTest) -> dict[str, list[int | None]]:
-    """What each instance of a take requires, by accumulator; None if it is computed, or fails."""
-    constants = {n.name: n.attrs.value for n in test.nodes if isinstance(n.attrs, ConstAttrs)}
-    loops = [node for node in test.nodes if isinstance(node.attrs, LoopAttrs)]
-    again = {n.name for loop in loops for _, body in bodies(loop) for n in all_nodes(body.nodes)}
-    found: dict[str, list[int | None]] = {}
-    for run in test.runs:
-        (graph,) = (each for each in test.graphs if each.name == run.graph)
-        for node in all_nodes(graph.nodes):
-            if node.definition.takes_sum:
-                number = constants.get(node.inputs[0])
-                wanted = number if isinstance(number, int) and number > 0 else None
-                found.setdefault(node.resources[0], []).extend(
-                    [wanted] * (1 + (node.name in again))
-                )
-    return found
-
-
-def steady(test: LitmusTest) -> bool:
-    """True if no op fails, and none goes on because another one is cancelled."""
-    many = any(n.definition.closes or n.definition.several for n in test.nodes)
-    many |= any(isinstance(n.attrs, CountAttrs) for n in test.nodes)
-    empty = any(variable.init is None for variable in test.variables)
-    return not (many or empty or test.mutexes or test.failing)
+    return Template(test, frame, may_block, devices, uneven(test))
 
 
 def refuse_takes(test: LitmusTest) -> None:
@@ -294,11 +257,11 @@ def refuse_takes(test: LitmusTest) -> None:
     Refused
         Naming the accumulator.
     """
-    for name, wanted in _required(test).items():
+    for name, wanted in required(test).items():
         if len(wanted) > 1 and None in wanted:
             raise Refused(f"several takes of {name}, of which one may fail or computes its number")
     puts = {node.resources[0] for node in test.nodes if node.definition.puts}
-    for name in _uneven(test):
+    for name in uneven(test):
         if len(puts) > 1 or not steady(test):
             raise Refused(f"takes of {name} of different numbers beside ops that free others")
 

@@ -84,6 +84,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import pywrap_tf_session
 
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.takes import steady
 from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, STATUSES, Batch
 from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     ABORT,
@@ -94,7 +95,6 @@ from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     fed_name,
     observed_key,
     state_key,
-    steady,
 )
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import other_threads_s, stays_quiescent
 from litmusfuzz.fuzz.executors.tensorflow.regions import refuse_compiler

@@ -68,9 +68,9 @@ def _exclusions() -> Iterator[Exclusion]:
     for setting in _VALUES:
         if setting == "front_end":
             continue
-        for front_end in ("eager", "eager_functions"):
+        for front_end in ("eager", "eager_functions", "keras"):
             plain = [_VALUES[setting][0]]
-            if (setting, front_end) == ("compiled", "eager_functions"):
+            if setting == "compiled" and front_end != "eager":
                 plain.append("whole")
             yield Exclusion(
                 ("front_end", (front_end,)), _other(setting, *plain), "it is a setting of graphs"
@@ -108,7 +108,7 @@ def _of_compilation() -> Iterator[Exclusion]:
     )
     yield Exclusion(
         ("compiled", ("whole",)),
-        _other("front_end", "function", "eager", "eager_functions"),
+        _other("front_end", "function", "eager", "eager_functions", "keras"),
         "it compiles a tf.function",
     )
     yield Exclusion(
@@ -209,6 +209,7 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("front_end", "critical_section"), "with tf.CriticalSection"
     yield ("front_end", "eager"), "in eager Python threads"
     yield ("front_end", "eager_functions"), "in Python threads that call tf.functions"
+    yield ("front_end", "keras"), "in Python threads with steps of Keras's optimizers"
     yield ("model_code", True), "with model code around"
     yield ("inter_op_threads", 1), "in one thread"
     yield ("intra_op_threads", 1), "with one thread inside an op"
