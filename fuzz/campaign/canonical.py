@@ -264,6 +264,8 @@ class _Values:
             self._join(inputs)
         elif node.op == "Select":
             self._join(places[1:])
+        elif node.definition.computed:  # what selects rows keeps its values
+            self.computed += places
         elif node.definition.copies:
             self._join(places)
         elif node.definition.sizes or node.definition.fed:

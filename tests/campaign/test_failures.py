@@ -233,7 +233,8 @@ def test_a_worker_that_hangs_loses_its_test(
     assert died.file == "timed-out/timed-out-1-1.yaml"
     assert not died.suspects
     hung = [each for each in ended.of(Executed) if each.end == "timed out"]
-    assert hung == [ended.of(Executed)[7]]
+    # The eighth job may have been answered already: a worker gets its next job ahead.
+    assert hung in ([each] for each in ended.of(Executed)[7:9])
     assert [each for each in ended.of(Executed)[:7] if "forbidden" in each.verdicts]
     check_nothing_is_lost(ended)
     assert not ended.report.pending

@@ -238,7 +238,11 @@ def otherwise_observed(test: LitmusTest, rng: random.Random) -> LitmusTest:
     ended.
     """
     types = {key: test.types[node] for key, node in test.nodes_by_key().items()}
-    keys = [k for k, kind in types.items() if kind and not (kind.dynamic or kind.is_handle)]
+    keys = [
+        key
+        for key, kind in types.items()
+        if kind and not (kind.dynamic or kind.is_handle or kind.is_list)
+    ]
     count = rng.choice((1, rng.randint(0, len(keys)), len(keys)))
     return replace(test, observe=tuple(rng.sample(keys, min(count, len(keys)))))
 
