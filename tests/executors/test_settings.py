@@ -167,7 +167,7 @@ def test_a_store_with_such_a_finding_is_refused(tmp_path: Path) -> None:
 
 
 def test_fuzz_loads_entries_with_their_settings_checked() -> None:
-    """Tests without a finding have no settings: those of the corpus, of a worker's requests, seeds."""
+    """Tests alone have no settings: those of the corpus, of a worker's requests, and seeds."""
     exempt = {
         *("fuzz.executors.entries", "fuzz.executors.worker_main", "fuzz.executors.native.peer"),
         "fuzz.executors.reply_check",

