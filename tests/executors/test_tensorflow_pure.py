@@ -108,7 +108,7 @@ def test_all_outcomes_of_computed_indices_can_be_forced() -> None:
                 reached += 1
         finally:
             prepared.close()
-    assert reached == 14
+    assert reached == 17
 
 
 @pytest.mark.parametrize(

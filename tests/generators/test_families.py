@@ -146,8 +146,8 @@ def test_structured_tests_contain_every_op() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_dtypes_and_ranks_are_generated(family: str) -> None:
     kinds = {(v.dtype, v.shape) for test in generated(family) for v in test.variables}
-    # Gradients are floats, and local steps int64.
-    ints = {"int64"} if family == "accumulators" else {"int32", "int64"}
+    # Gradients are floats, and what counts steps is int64.
+    ints = {"int64"} if family in ("accumulators", "keras") else {"int32", "int64"}
     assert {dtype for dtype, _ in kinds} == ints | {"float32", "float64"}
     # Sparse ops need rows.
     rows = family in ("sparse", "computed")
