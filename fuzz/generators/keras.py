@@ -14,6 +14,8 @@ from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs
 from litmusfuzz.corpus.optimizers import ITERATIONS, Step, call
 from litmusfuzz.fuzz.generators.family import NotGenerated
+from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, TRIES
+from litmusfuzz.oracles.bounds import count_all
 
 if TYPE_CHECKING:
     import random
@@ -34,6 +36,16 @@ _CLIP: Final = frozenset({"Maximum", "Minimum"})
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
+    for number in range(TRIES):
+        # The last attempts have one worker, and few orders.
+        test = _attempt(rng, support, most=2 if number < TRIES // 2 else 1)
+        if count_all(test, MAX_ORDERS) < MAX_ORDERS:
+            return test
+    raise NotGenerated("family keras: all attempts have too many orders")
+
+
+def _attempt(rng: random.Random, support: Support, most: int) -> LitmusTest:
+    """A test with so many workers at most, however many orders it has."""
     floats = [each for each in FLOATS if each in support.dtypes]
     if not floats:
         raise NotGenerated("family keras: the support lacks floats")
@@ -50,7 +62,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
         variables.append(Variable(step.rate, dtype, (), step.learning_rate))
     if step.iterations:
         variables.append(Variable(step.iterations, ITERATIONS, (), rng.choice((0, 0, 1))))
-    workers = rng.choice((1, 2, 2))
+    workers = min(most, rng.choice((1, 2, 2)))
     graphs = [_worker(rng, f"w{place}", step, dtype, shape) for place in range(workers)]
     seen: list[str] = []
     for place in range(rng.choice((0, 1, 1)) if workers == 2 else 1):
