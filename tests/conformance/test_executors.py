@@ -145,7 +145,7 @@ WITH = {
         ("placeholders", "placeholders-rows"),
         ("handles", "handle-two-of-one-variable"),
         ("uninitialized variables", "state-beside-a-write"),
-        ("computed indices", "indexed-gather"),
+        ("computed indices", "indexed-scatter-splits"),
         ("accumulators", "accumulator-race"),
     )
 }
