@@ -41,8 +41,7 @@ MIN_COST_S: Final = 0.05
 more tests than the others."""
 FAIRNESS: Final = 3 / 4
 """0 for equal times, 1 for equal numbers of tests. With k / (k + 1) the sum of 1 / n**k is least,
-where n is the number of tests of each configuration: no other way to divide the time helps the
-rarest configurations more without costing the others more."""
+where n is the number of tests of each configuration; k is 3 here, so that the rarest count most."""
 MAX_COST_S: Final = 1.0
 """Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
 for that."""

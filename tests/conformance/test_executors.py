@@ -64,6 +64,8 @@ MUTANTS.remove("mutant/opencl-contraction")  # refused by the check of its kerne
 def test_an_executor_meets_all_requirements(name: str) -> None:
     """All of it in one test, as a framework takes seconds to start, and half a gigabyte."""
     with closing(Worker(name)) as worker:
+        if name in MUTANTS and (why := unavailable(worker, name)):
+            pytest.skip(why)  # of a device that this machine, or this build, does not have
         versions_and_configurations_are_reported(worker, name)
         if configuration(name).guarantees == SEQUENTIAL.name:
             it_executes_a_program_at_least_once(worker, name)
@@ -72,6 +74,13 @@ def test_an_executor_meets_all_requirements(name: str) -> None:
                 it_executes_count_times_and_at_most_one_step_more(worker, count)
         a_test_with_a_single_outcome_always_shows_it(worker, name)
         it_runs_the_features_of_its_support_and_refuses_the_others_by_name(worker, name)
+
+
+def unavailable(worker: Worker, name: str) -> str:
+    """Why an executor cannot run here; "" if it can."""
+    reply = worker.ask(messages.Request(config=configuration(name).name), 120)
+    assert isinstance(reply, messages.Reply), reply
+    return reply.unavailable
 
 
 def versions_and_configurations_are_reported(worker: Worker, name: str) -> None:
