@@ -248,7 +248,7 @@ def _settings(coverage: SettingCoverage) -> Section:
     for name, each in (
         ("resource ops", coverage.ops),
         ("pairs of ops in one graph", coverage.op_pairs),
-        ("ops with values", coverage.op_values),
+        ("pairs of an op and a value", coverage.op_values),
     ):
         if each.possible:
             notes.append((name, f"{each.reached:,} of {each.possible:,} reached"))

@@ -248,6 +248,12 @@ def test_pairs_that_were_not_reached_are_named(tmp_path: Path) -> None:
     assert 0 < coverage.reached < coverage.possible
     text = " ".join(summary(run.report).split())
     assert f"pairs not reached: {' with '.join(coverage.not_reached[0])}, " in text
+    ops = coverage.ops
+    assert 0 < ops.reached <= ops.possible
+    assert f"resource ops: {ops.reached} of {ops.possible} reached" in text
+    pairs, values = coverage.op_pairs, coverage.op_values
+    assert f"pairs of ops in one graph: {pairs.reached:,} of {pairs.possible:,} reached" in text
+    assert f"pairs of an op and a value: {values.reached:,} of {values.possible:,} reached" in text
     assert f"and {len(coverage.not_reached) - 8} more" in text
     # In a configuration that is excluded nothing can run.
     assert ("process=three", "traced=true") not in coverage.not_reached
