@@ -156,8 +156,9 @@ def body(step: Step, prefix: str, dtype: str, shape: tuple[int, ...]) -> Body:
         old = make.pure("Mul", kept, make.read(step.average))
         seen = make.pure("Mul", new, make.read(step.variable))
         make.write("AssignVariableOp", step.average, make.pure("AddV2", old, seen))
-    if step.iterations:
-        make.write("AssignAddVariableOp", step.iterations, make.number(1, ITERATIONS))
+    if step.iterations:  # a variable of Keras has no update of its own: read, add, assign
+        count = make.pure("AddV2", make.read(step.iterations), make.number(1, ITERATIONS))
+        make.write("AssignVariableOp", step.iterations, count)
     return Body(tuple(make.nodes), ())
 
 
@@ -183,10 +184,8 @@ def recognized(test: LitmusTest, node: Node) -> Step | None:
     attrs = node.attrs
     if not isinstance(attrs, CallAttrs) or len(attrs.captures) != 1 or attrs.results:
         return None
-    of = {each.name: each for each in attrs.body.nodes}
-    for each in attrs.body.nodes:
-        if any(name not in of or of[name].resources != each.resources for name in each.after):
-            return None
+    if not _as_dependencies(attrs.body):
+        return None
     wanted = _form(attrs.body, attrs.captures[0][0])
     written = [each for each in attrs.body.nodes if each.definition.kind in _WRITES]
     if not written:
@@ -199,6 +198,24 @@ def recognized(test: LitmusTest, node: Node) -> Step | None:
 
 
 _WRITES: Final = frozenset({Kind.WRITE, Kind.UPDATE})
+
+
+def _as_dependencies(given: Body) -> bool:
+    """Whether each control edge is one that automatic control dependencies make, or implies.
+
+    These lead to a write from what came before it on the same variable, and from a write to what
+    comes after it. A body may lack some of them: then Keras is stricter than the test.
+    """
+    earlier: dict[str, Node] = {}
+    for node in given.nodes:
+        for name in node.after:
+            before = earlier.get(name)
+            if before is None or before.resources != node.resources:
+                return False
+            if not {node.definition.kind, before.definition.kind} & _WRITES:
+                return False
+        earlier[node.name] = node
+    return True
 
 
 def _candidates(test: LitmusTest, given: Body) -> Iterator[Step]:
@@ -251,14 +268,18 @@ def _candidates(test: LitmusTest, given: Body) -> Iterator[Step]:
 def _form(given: Body, gradient: str) -> tuple[object, ...]:
     """What a body does, without names: its writes in order, each with what it computes.
 
-    A read is known by its variable and by how many writes of that come before it.
+    A read is known by its variable, by how many writes of that come before it, and by what takes
+    its value: two reads are not one that is taken twice, which cannot see two values.
     """
     forms: dict[str, object] = {gradient: GRADIENT}
     wrote: dict[str, int] = {}
     found: list[object] = []
-    read: set[object] = set()
+    read: dict[str, tuple[object, list[str]]] = {}
     for node in given.nodes:
         inputs = tuple(forms.get(name) for name in node.inputs)
+        for place, name in enumerate(node.inputs):
+            if name in read:
+                read[name][1].append(repr((node.op, place, inputs)))
         if isinstance(node.attrs, ConstAttrs):
             forms[node.name] = ("Const", node.attrs.dtype, node.attrs.value)
             continue
@@ -268,11 +289,12 @@ def _form(given: Body, gradient: str) -> tuple[object, ...]:
                 wrote[node.resources[0]] = wrote.get(node.resources[0], 0) + 1
                 found.append((place, inputs))
             else:
-                read.add(place)
+                read[node.name] = (place, [])
             forms[node.name] = place
             continue
         forms[node.name] = (node.op, node.attrs, inputs)
-    return (tuple(sorted(map(repr, found))), frozenset(read))
+    reads = (repr((place, sorted(taken))) for place, taken in read.values())
+    return (tuple(sorted(map(repr, found))), tuple(sorted(reads)))
 
 
 def gradient_of(node: Node) -> str:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 NEEDED: Final = frozenset(
     {
-        *("Call", "Const", "Mul", "Sub", "ReadVariableOp"),
+        *("Call", "Const", "Mul", "Sub", "AddV2", "ReadVariableOp"),
         *("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"),
     }
 )
 """Ops that each test may have."""
-_LION: Final = frozenset({"Sign", "AddV2"})
-_AVERAGE: Final = frozenset({"NotEqual", "Cast", "AddV2"})
+_LION: Final = frozenset({"Sign"})
+_AVERAGE: Final = frozenset({"NotEqual", "Cast"})
 _CLIP: Final = frozenset({"Maximum", "Minimum"})
 
 

@@ -7,17 +7,19 @@ from itertools import pairwise
 
 import keras
 import pytest
+import tensorflow as tf
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import CallAttrs, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
-from litmusfuzz.corpus.optimizers import ITERATIONS, Step, call, steps_of
+from litmusfuzz.corpus.optimizers import ITERATIONS, Step, call, recognized, steps_of
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.keras_steps import optimizer_of
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.explorer import Explorer
@@ -64,6 +66,49 @@ def test_what_keras_computes_is_what_the_step_says(step: Step, config: str) -> N
         assert set(steps_of(test).values()) == {step}
         seen = TensorFlowExecutor().prepare(test, configuration("tf", config)).run(4, Noise(), 1)
         assert set(seen) == {sequential.outcome(test)}
+
+
+def test_a_step_has_the_ops_of_keras_and_its_edges() -> None:
+    """In the graph that Keras makes: the same accesses, in the same order where there is one.
+
+    What Keras reads and assigns cannot be taken for an update, which would be one operation.
+    """
+    for step in STEPS:
+        test = training(step, 1)
+        ((_, node),) = [(n.name, n) for n in test.nodes if n.op == "Call"]
+        assert isinstance(node.attrs, CallAttrs)
+        ours = [(n.name, n.op, n.resources, n.after) for n in node.attrs.body.nodes if n.resources]
+        optimizer = optimizer_of(step)
+        trained = keras.Variable(3.0)
+        optimizer.build([trained])
+
+        apply = tf.function(lambda gradient: optimizer.apply([gradient], [trained]))  # noqa: B023
+        graph = apply.get_concrete_function(tf.constant(1.0)).graph
+        names = {id(trained.value.handle): step.variable}
+        roles = [(step.rate, optimizer._learning_rate), (step.iterations, optimizer._iterations)]
+        if step.slot:
+            slots = "_momentums" if step.kind == "Lion" else "momentums"
+            roles.append((step.slot, getattr(optimizer, slots)[0]))
+        if step.average:
+            roles.append((step.average, optimizer._model_variables_moving_average[0]))
+        names |= {id(variable.value.handle): name for name, variable in roles}
+        inner = {id(inside): names[id(outer)] for outer, inside in graph.captures}
+        theirs = [
+            (op.name, op.type, (name,), tuple(each.name for each in op.control_inputs))
+            for op in graph.get_operations()
+            if op.inputs and (name := inner.get(id(op.inputs[0])))
+        ]
+        assert _accesses(ours) == _accesses(theirs), step
+
+
+def _accesses(ops: list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]) -> list[object]:
+    """The accesses of each variable in their order, each with those that come before it."""
+    place: dict[str, tuple[str, int]] = {}
+    found = []
+    for name, op, (variable,), after in ops:
+        place[name] = (variable, sum(each == variable for each, _ in place.values()))
+        found.append((*place[name], op, sorted(place[each] for each in after if each in place)))
+    return sorted(found)
 
 
 @pytest.mark.parametrize("config", ["keras", "keras_compiled"])
@@ -113,6 +158,22 @@ def test_what_is_no_step_is_not_taken_for_one() -> None:
     edges = list(nodes)
     edges[-1] = replace(edges[-1], after=(edges[0].name,))
     assert not steps_of(changed(*edges))  # Keras has no such edge
+
+
+def test_two_reads_are_not_one() -> None:
+    """Of Lion, which reads its momentum twice, in no order."""
+    step = Step("Lion", "X", 2, 1, slot="M")
+    test = training(step, 1)
+    ((_, node),) = [(n.name, n) for n in test.graph.nodes if n.op == "Call"]
+    assert isinstance(node.attrs, CallAttrs)
+    nodes = node.attrs.body.nodes
+    first, second = (n.name for n in nodes if n.op == "ReadVariableOp")
+    one = (replace(n, inputs=tuple(first if i == second else i for i in n.inputs)) for n in nodes)
+    ordered = (replace(n, after=(first,)) if n.name == second else n for n in nodes)
+    for changed, found in ((nodes, step), (one, None), (ordered, None)):
+        body = replace(node.attrs.body, nodes=tuple(changed))
+        made = replace(node, attrs=replace(node.attrs, body=body))
+        assert recognized(test, made) == found
 
 
 def test_what_has_no_step_or_two_owners_of_a_slot_is_refused() -> None:
