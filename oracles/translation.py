@@ -63,7 +63,9 @@ class Translation:
     witness: Witness = ()
 
 
-def validate(test: LitmusTest, budget: Budget = DEFAULT_BUDGET) -> Translation:
+def validate(
+    test: LitmusTest, budget: Budget = DEFAULT_BUDGET, original: LitmusTest | None = None
+) -> Translation:
     """Compare a test with the same test without clusters.
 
     Parameters
@@ -71,6 +73,8 @@ def validate(test: LitmusTest, budget: Budget = DEFAULT_BUDGET) -> Translation:
     budget : Budget
         Limit for the allowed set of the clustered graph, and for each verdict on one
         of its outcomes.
+    original : LitmusTest, optional
+        What the clustered graph is compared with, if that is not `test` without clusters.
 
     Raises
     ------
@@ -78,13 +82,13 @@ def validate(test: LitmusTest, budget: Budget = DEFAULT_BUDGET) -> Translation:
         If a value reaches 2**24 in a visited order.
     """
     clustered = Explorer(test, RFC, budget)
-    original = Explorer(replace(test, clusters=()), RFC, budget)
+    plain = Explorer(original or replace(test, clusters=()), RFC, budget)
     allowed = clustered.allowed_outcomes()
     verdict = Soundness.SOUND if allowed.complete else Soundness.UNKNOWN
     kept: list[Outcome] = []
     added: list[Outcome] = []
     for outcome in allowed.witnesses:
-        answer = original.judge(outcome)
+        answer = plain.judge(outcome)
         if answer is Verdict.FORBIDDEN:
             added.append(outcome)
             if len(added) == MOST_ADDED:

@@ -6,6 +6,8 @@ well; neither changes its allowed set:
 
 - A constant that nodes in several clusters use is cloned, one for each cluster.
 - A transfer that was compiled with a cluster is an Identity.
+
+Where `tf.function`s build the graph, the test has the edges of automatic control dependencies, too.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from litmusfuzz.corpus.model import (
     redirected,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
+from litmusfuzz.oracles.events import in_program_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
 SEVERAL_BODIES: Final = "a cluster with nodes of several graphs or bodies"
+SEVERAL_PARTS: Final = "runs that execute different parts of one graph"
+PART_OF_A_SECTION: Final = "a run that executes a part of a critical section"
 NO_CLUSTER: Final = "a cluster that the semantics does not describe"
 
 Members = tuple[str, ...]
@@ -71,7 +76,7 @@ def with_chosen(test: LitmusTest, chosen: ChosenClusters) -> LitmusTest:
     """
     if chosen.problem:
         raise NotDescribed(chosen.problem)
-    plain = replace(test, clusters=())
+    plain = executed(test)
     levels_of = {
         node.name: number
         for number, level in enumerate(each for g in plain.graphs for each in levels(g))
@@ -82,6 +87,8 @@ def with_chosen(test: LitmusTest, chosen: ChosenClusters) -> LitmusTest:
             raise NotDescribed(SEVERAL_BODIES, ", ".join(members))
     kinds = {node.name: node.definition.kind for node in plain.nodes}
     try:
+        if chosen.in_functions:
+            plain = replace(plain, graphs=tuple(map(in_program_order, plain.graphs)))
         if any(kinds[name] is Kind.TRANSFER for each in chosen.clusters for name in each):
             plain = replace(plain, graphs=map_nodes(plain.graphs, _without_transfer))
         try:
@@ -90,6 +97,33 @@ def with_chosen(test: LitmusTest, chosen: ChosenClusters) -> LitmusTest:
             return _clustered(*_with_clones(plain, chosen.clusters))
     except MalformedTest as error:
         raise NotDescribed(NO_CLUSTER, str(error)) from None
+
+
+def executed(test: LitmusTest) -> LitmusTest:
+    """The test without clusters, whose graphs are what their runs execute.
+
+    A test with clusters has no run that fetches.
+
+    Raises
+    ------
+    NotDescribed
+        If there is no such test.
+    """
+    test = replace(test, clusters=())
+    if "fetches" not in test.features:
+        return test
+    graphs = []
+    for graph in test.graphs:
+        parts = {run.wanted: test.graph_of(run) for run in test.runs if run.graph == graph.name}
+        if len(parts) > 1:
+            raise NotDescribed(SEVERAL_PARTS, graph.name)
+        (part,) = parts.values() or (graph,)
+        names = {node.name for node in part.nodes}
+        if any(not names.issuperset(node.members) for node in part.nodes):
+            raise NotDescribed(PART_OF_A_SECTION, graph.name)
+        graphs.append(part)
+    client = tuple(replace(run, fetches=(), targets=()) for run in test.client)
+    return replace(test, graphs=tuple(graphs), client=client)
 
 
 def _clustered(test: LitmusTest, clusters: Sequence[Members]) -> LitmusTest:

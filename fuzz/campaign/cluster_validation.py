@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
-from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, with_chosen
+from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, executed, with_chosen
 from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.fuzz.campaign.renaming import normalized
@@ -102,6 +102,9 @@ class ChosenVerdict:
 def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> ChosenVerdict:
     """Judge the clusters that an executor chose for a test.
 
+    The edges that a front end adds restrict the clustered test alone: clusters are unsound only if
+    they add an outcome that the test forbids without those edges.
+
     Raises
     ------
     NoAllowedSet
@@ -113,7 +116,7 @@ def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> 
         verdict = Soundness.UNSOUND if chosen.lost else f"{NOT_VALIDATED}: {error.reason}"
         plain = replace(test, clusters=())
         return ChosenVerdict(verdict, plain, chosen.lost, problem=str(error))
-    found = validated(clustered, budget)
+    found = validated(clustered, budget, executed(test) if chosen.in_functions else None)
     verdict = Soundness.UNSOUND if chosen.lost else found.verdict
     return ChosenVerdict(verdict, clustered, chosen.lost, found)
 

@@ -72,6 +72,7 @@ class Clustering(msgspec.Struct, frozen=True):
     clusters: list[list[Text]] = []
     lost: list[tuple[Text, Text]] = []
     problem: Text = ""
+    in_functions: bool = False
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,7 +241,9 @@ def rows(histogram: Mapping[Outcome, int]) -> list[Row]:
 def clusterings(chosen: Iterable[ChosenClusters]) -> list[Clustering]:
     """Clusterings as a reply has them; the inverse of `chosen_clusters`."""
     return [
-        Clustering([list(each) for each in one.clusters], list(one.lost), one.problem)
+        Clustering(
+            [list(each) for each in one.clusters], list(one.lost), one.problem, one.in_functions
+        )
         for one in chosen
     ]
 
@@ -248,7 +251,9 @@ def clusterings(chosen: Iterable[ChosenClusters]) -> list[Clustering]:
 def chosen_clusters(reply: Reply) -> tuple[ChosenClusters, ...]:
     """Clusterings of a reply."""
     return tuple(
-        ChosenClusters(tuple(map(tuple, each.clusters)), tuple(each.lost), each.problem)
+        ChosenClusters(
+            tuple(map(tuple, each.clusters)), tuple(each.lost), each.problem, each.in_functions
+        )
         for each in reply.clusterings
     )
 

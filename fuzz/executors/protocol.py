@@ -285,11 +285,15 @@ class ChosenClusters:
     problem : str
         Why the clusters are not known: one of a few sentences without names, so that they
         can be counted. Then there are no others fields.
+    in_functions : bool
+        True if `tf.function`s built the graph: it has the edges of automatic control dependencies
+        besides those of the test.
     """
 
     clusters: tuple[tuple[str, ...], ...]
     lost: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+    in_functions: bool = False
 
 
 @runtime_checkable

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import asdict, replace
 
@@ -12,12 +16,15 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.textfile import plain_of
+from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Noise
+from litmusfuzz.fuzz.executors.tensorflow.configurations import (
+    configuration as tensorflow_configuration,
+)
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
@@ -228,3 +235,123 @@ def test_a_run_has_the_clusters_of_its_copies(checked) -> None:
     reply = checked.worker.ask(request, 60)
     assert isinstance(reply, messages.Reply), reply
     assert messages.chosen_clusters(reply) == (checked.chosen(test),)
+
+
+# --- calls, fetches and placeholders; graphs that Python code or a tf.function builds ------------
+
+BEYOND = ("call-control-edges", "call-nested", "call-results-leave-early", "fetches-intermediate")
+BEYOND += ("rule-fetches-2", "placeholders-predicate", "placeholders-rows", "handle-carried")
+NOT_DESCRIBED = {"handle-carried", "call-nested"}
+"""Clusters with an op through a handle, and with nodes of several bodies."""
+FLAT = ("SB", "MP", "IRIW", "lost-update", "blog-problem", "runs-diamond", "sb-two-graphs")
+
+
+def read_in(worker: Worker, test: LitmusTest, config: str, count: int) -> messages.Reply:
+    """What a run shows, and the clusters that were read from its graphs."""
+    noise = asdict(Noise(copies=2, steps=8))
+    request = messages.Request(test=plain_of(test), config=config, count=count, noise=noise)
+    reply = worker.ask(request, 240)
+    assert isinstance(reply, messages.Reply), reply
+    assert not reply.refused
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        ("autocluster", BEYOND),
+        ("function_autocluster", FLAT),
+        ("compiled=clusters;front_end=python_v1", FLAT),
+        ("compiled=clusters;front_end=python_v2", FLAT),
+    ],
+)
+def test_clusters_that_are_read_are_sound_and_allow_what_is_seen(
+    config: str, names: tuple[str, ...]
+) -> None:
+    """With the edges of the front end."""
+    resources, described = 0, 0
+    with closing(Worker("tf")) as worker:
+        for test in (TESTS[name] for name in names):
+            reply = read_in(worker, test, config, 16)
+            seen = messages.histogram(test, reply)
+            clusterings = messages.chosen_clusters(reply)
+            assert clusterings
+            made = []
+            for chosen in clusterings:
+                assert (chosen.problem, chosen.lost) == ("", ())
+                judged = judge_clusters(test, chosen, DEFAULT_BUDGET)
+                if judged.problem:
+                    assert test.name in NOT_DESCRIBED, judged.problem
+                    continue
+                assert judged.verdict == Soundness.SOUND, judged.reason
+                made.append(Explorer(judged.test, RFC))
+                by_name = {node.name: node for node in judged.test.nodes}
+                members = [by_name[name] for each in chosen.clusters for name in each]
+                resources += sum(bool(node.resources) for node in members)
+            described += bool(made)
+            if made and test.features.isdisjoint({"queues", "fetches"}):
+                for outcome in seen:
+                    assert any(each.judge(outcome) is Verdict.ALLOWED for each in made), outcome
+    assert resources >= 10
+    assert described >= len(set(names) - NOT_DESCRIBED)
+
+
+UNCHECKED = """
+import sys
+from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.configurations import configuration
+test = loads(sys.stdin.read()).test
+for front_end in ("function", "python_v2"):
+    config = configuration("unchecked", compiled="clusters", front_end=front_end)
+    (chosen,) = TensorFlowExecutor().prepare(test, config).clusters()
+    print(front_end, chosen.problem, chosen.clusters, chosen.lost, chosen.in_functions, sep="|")
+"""
+
+
+def test_clusters_without_the_safety_analysis_are_judged_with_the_edges_of_the_front_end() -> None:
+    """Without TensorFlow's safety analysis. A function is one cluster here, in program order."""
+    test = TESTS["blog-problem"]
+    flag = "--tf_xla_disable_resource_variable_safety_checks_for_debugging"
+    environment = dict(tensorflow_configuration("c", flag, compiled="clusters").environment)
+    shown = subprocess.run(
+        [sys.executable, "-c", UNCHECKED],
+        input=dumps(Entry(test)),
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    ).stdout
+    for line in shown.splitlines():
+        front_end, problem, clusters, lost, in_functions = line.split("|")
+        assert (problem, lost) == ("", "()")
+        chosen = ChosenClusters(ast.literal_eval(clusters), (), "", in_functions == "True")
+        verdict = judge_clusters(test, chosen, DEFAULT_BUDGET).verdict
+        wanted = Soundness.UNSOUND if front_end == "python_v2" else Soundness.SOUND
+        assert verdict == wanted, (front_end, clusters)
+
+
+def test_regions_that_litmusfuzz_compiles_are_validated() -> None:
+    with closing(Worker("tf")) as worker:
+        reply = read_in(worker, TESTS["SB"], "jit_compile", 16)
+        for chosen in messages.chosen_clusters(reply):
+            assert judge_clusters(TESTS["SB"], chosen, DEFAULT_BUDGET).verdict == Soundness.SOUND
+        assert messages.chosen_clusters(reply)
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "problem"),
+    [
+        ("uninitialized-race", "autocluster", "variables without a value"),
+        ("fetches-put-and-take", "autocluster", "runs that execute different parts"),
+        ("h-zero-trips", "function_autocluster", "a body in a graph that Python code"),
+        ("call-nested", "function_autocluster", "a body in a graph that Python code"),
+    ],
+)
+def test_what_is_not_read_is_counted_with_its_reason(name: str, config: str, problem: str) -> None:
+    with closing(Worker("tf")) as worker:
+        (chosen,) = messages.chosen_clusters(read_in(worker, TESTS[name], config, 2))
+    assert chosen.problem.startswith(problem)
+    judged = judge_clusters(TESTS[name], chosen, DEFAULT_BUDGET)
+    assert judged.verdict == f"not validated: {chosen.problem}"

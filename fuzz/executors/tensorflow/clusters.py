@@ -31,7 +31,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -57,28 +57,51 @@ _CONTROL_FLOW: Final = frozenset(
 """Ops of helpers whose order counts as that of the test's ops does: they decide which instances
 there are, and who holds a mutex."""
 _FUNCTIONAL: Final = frozenset({"If", "While"})
-_NOT_READ: Final = frozenset(
-    {"calls", "handles", "fetches", "placeholders", "uninitialized variables"}
-)
+_CALLS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_BODIES: Final = frozenset({"calls", "conditionals", "loops"})
 _OF_A_COPY: Final = re.compile(r"c\d+/")
-_INLINED: Final = re.compile(r".*/_\d+/(c\d+/.*)")
+_INLINED: Final = re.compile(r".*/_\d+/(c\d+/.*)|(c\d+/).*/(?P<again>\2.*)")
+"""A node of a body, or of a call, whose names begin with their copy as well."""
+_BUILT: Final = re.compile(r"(c\d+/(?:run\.\w+/)?)\.\w+\.(?:call|built)/(\w+)")
+_UNNAMED: Final = re.compile(
+    r"(Const|Digamma|Identity|NoOp|VarHandleOp|given)(_\d+)?", re.IGNORECASE
+)
+"""What TensorFlow calls nodes that Python code gives no name, and a function's arguments."""
 MAX_LOST: Final = 16
 """Pairs whose order is lost that are reported, of each copy."""
 
 NO_OP: Final = "a write of the test, or an op on a queue or mutex, is not in the graph that runs"
 NO_GRAPH: Final = "TensorFlow dumped no graph of a run"
 BODY: Final = "a body that runs as a function"
-BUILT: Final = "a graph that Python code or a tf.function builds"
-FEATURE: Final = "a test with calls, handles, fetches, placeholders or variables without a value"
+BUILT: Final = "a body in a graph that Python code or a tf.function builds"
+UNNAMED: Final = "a node that is called as TensorFlow calls nodes without a name"
+NO_VALUE: Final = "variables without a value"
+ALIKE: Final = "nodes of a graph built in Python whose names differ in upper and lower case alone"
+PARTS: Final = "runs that execute different parts of one graph"
 SEVERAL_COPIES: Final = "a cluster of several copies of a test that may block"
 SEVERAL_RUNS: Final = "different clusters in the runs of one graph"
 
 
 def not_read(test: LitmusTest, settings: Settings) -> str:
     """Why the clusters of a test are not read, as one of a few sentences; "" if they are."""
-    if settings.traced or settings.front_end.startswith("python"):
-        return BUILT
-    return FEATURE if _NOT_READ & test.features else ""
+    if "uninitialized variables" in test.features:
+        return NO_VALUE
+    for graph in test.graphs:
+        if len({run.wanted for run in test.runs if run.graph == graph.name}) > 1:
+            return PARTS
+    if is_built(settings):
+        if _BODIES & test.features:
+            return BUILT
+        if any(_UNNAMED.fullmatch(node.name) for node in test.nodes):
+            return UNNAMED
+        if len({node.name.lower() for node in test.nodes}) < len(test.nodes):
+            return ALIKE
+    return ""
+
+
+def is_built(settings: Settings) -> bool:
+    """True if Python code or a `tf.function` builds the graph."""
+    return settings.traced or settings.front_end.startswith("python")
 
 
 @contextmanager
@@ -99,7 +122,12 @@ def dumping() -> Iterator[Path]:
 
 
 def read(
-    template: Template, built: Built, folder: Path, copies: int, names: Set[str]
+    template: Template,
+    built: Built,
+    folder: Path,
+    copies: int,
+    names: Set[str],
+    settings: Settings,
 ) -> list[ChosenClusters]:
     """The distinct clusterings of the copies of a test; the most frequent first.
 
@@ -114,13 +142,17 @@ def read(
         Number of copies in `built`.
     names : set of str
         Nodes of the test as it was given to the executor, which may have added transfers.
+    settings : Settings
+        Whether lost orders are looked for depends on the front end: in a graph that Python code
+        builds, the test's ops stand between others, whose edges are not looked at.
     """
     graphs = _dumped(folder)
     found: Counter[ChosenClusters] = Counter()
-    given = _Graph.of(Flattening(built.graph_def).nodes())
+    given = _Graph() if is_built(settings) else _Graph.of(Flattening(built.graph_def).nodes())
     units = [_ReadUnit.of(template, unit, given, graphs) for unit in built.units]
     for copy in range(copies):
-        found[_joined([unit.copy(f"c{copy}/", names) for unit in units])] += 1
+        read_of_copy = _joined([unit.copy(f"c{copy}/", names) for unit in units])
+        found[replace(read_of_copy, in_functions=settings.traced)] += 1
     return [chosen for chosen, _ in found.most_common()]
 
 
@@ -237,6 +269,8 @@ class Flattening:
             if node.op in _FUNCTIONAL:
                 made = self._loop if node.op == "While" else self._branch
                 yield from made(node, sources)
+            elif node.op in _CALLS:
+                yield from self._called(node, sources)
             else:
                 yield _inside(function, node.name), node.op, sources
 
@@ -245,7 +279,7 @@ class Flattening:
         name, *output = edge.lstrip("^").split(":")
         if name in arguments:
             return arguments[name]
-        if ops.get(name) in _FUNCTIONAL and edge[0] != "^":
+        if ops.get(name) in _FUNCTIONAL | _CALLS and edge[0] != "^":
             return f"{name}:{output[-1] if output else 0}"
         return _inside(function, name)
 
@@ -259,6 +293,23 @@ class Flattening:
         ops = {node.name: node.op for node in function.node_def}
         edges = (function.ret[each.name] for each in function.signature.output_arg)
         results += (self._source(edge, ops, name, given) for edge in edges)
+
+    def _called(
+        self, node: node_def_pb2.NodeDef, sources: list[str]
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        """A call; what follows it by a control edge waits for the function's control outputs.
+
+        It waits for no argument that the body does not need, nor for what only the call waits for.
+        """
+        name = node.attr["f"].func.name
+        data = [each for edge, each in zip(node.input, sources, strict=True) if edge[0] != "^"]
+        results: list[str] = []
+        yield from self._body(name, data, results)
+        for place, result in enumerate(results):
+            yield f"{node.name}:{place}", "Identity", [result]
+        function = next(f for f in self.graph.library.function if f.signature.name == name)
+        ends = [_inside(name, each) for each in function.control_ret.values()]
+        yield node.name, node.op, ends
 
     def _loop(
         self, node: node_def_pb2.NodeDef, sources: list[str]
@@ -314,6 +365,8 @@ class _ReadUnit:
     unit: Unit
     prefix: str
     nodes: Mapping[str, Node]
+    level: Sequence[Node] = ()
+    """What the runs execute of the graph itself, without bodies."""
     may_block: bool = False
     problem: str = ""
     graph: _Graph = field(default_factory=_Graph)
@@ -331,16 +384,19 @@ class _ReadUnit:
     ) -> _ReadUnit:
         test = template.test
         prefix = f"run.{unit.runs[0]}/" if template.may_block and len(test.runs) > 1 else ""
-        nodes = {node.name: node for node in all_nodes(unit.graph.nodes)}
-        dumped = next((g for g in graphs if any(n.name == unit.target for n in g.node)), None)
+        run = next(each for each in test.runs if each.name == unit.runs[0])
+        level = test.graph_of(run).nodes
+        nodes = {node.name: node for node in all_nodes(level)}
+        asked = {*unit.targets, *(each.partition(":")[0] for each in unit.fetched)}
+        dumped = next((g for g in graphs if asked & _names(g)), None)
         calls = {node.op: node.name for node in dumped.node} if dumped else {}
         if dumped is None:
-            return cls(unit, prefix, nodes, problem=NO_GRAPH)
+            return cls(unit, prefix, nodes, level, problem=NO_GRAPH)
         inside = (
             n.op for f in dumped.library.function for n in f.node_def if f.signature.name in calls
         )
         if not _FUNCTIONAL.isdisjoint((*calls, *inside)):
-            return cls(unit, prefix, nodes, problem=BODY)
+            return cls(unit, prefix, nodes, level, problem=BODY)
         home: dict[str, str] = {}
         order: dict[str, int] = {}
         cloned: set[str] = set()
@@ -379,6 +435,7 @@ class _ReadUnit:
             unit=unit,
             prefix=prefix,
             nodes=nodes,
+            level=level,
             may_block=template.may_block,
             graph=graph,
             home=home,
@@ -395,7 +452,7 @@ class _ReadUnit:
         if self.problem:
             return _Read(problem=self.problem)
         full = {name: f"{copy}{self.prefix}{name}" for name in self.nodes}
-        for node in self.unit.graph.nodes:  # TensorFlow drops what stands in a body that never runs
+        for node in self.level:  # TensorFlow drops what stands in a body that never runs
             there = full[node.name] in self.graph.ops or full[node.name] in self.home
             if node.resources and not there and node.definition.kind is not Kind.READ:
                 return _Read(problem=NO_OP)
@@ -406,7 +463,7 @@ class _ReadUnit:
         }
         if self.may_block and self.mixed.intersection(home.values()):
             return _Read(problem=SEVERAL_COPIES)
-        consumers = _consumers(self.unit.graph.nodes)
+        consumers = _consumers(self.level)
         members: dict[str, list[str]] = {}
         self._place_constants(home, full, consumers)
         self._place_merged(home, full, consumers)
@@ -571,9 +628,26 @@ def _inside(function: str, name: str) -> str:
 
 
 def _as_given(name: str) -> str:
-    """Name of a node before TensorFlow inlined the function that it stands in."""
+    """Name of a node before TensorFlow inlined the function that it stands in.
+
+    Of a graph that Python code has built, the name that the node has in the graph of the test.
+    """
+    if built := _BUILT.fullmatch(name.partition("/clone_")[0]):
+        return f"{built[1]}{built[2]}{''.join(name.partition('/clone_')[1:])}"
     found = _INLINED.fullmatch(name)
-    return found[1] if found else name
+    return (found["again"] or found[1]) if found else name
+
+
+def _names(graph: graph_pb2.GraphDef) -> set[str]:
+    """Names of the nodes of a graph, and of those in its clusters."""
+    names = {node.name for node in graph.node}
+    calls = {node.op for node in graph.node}
+    return names.union(
+        _as_given(node.name)
+        for function in graph.library.function
+        if function.signature.name in calls
+        for node in function.node_def
+    )
 
 
 def _tail(edge: str) -> str:
