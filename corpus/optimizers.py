@@ -277,9 +277,9 @@ def _form(given: Body, gradient: str) -> tuple[object, ...]:
     read: dict[str, tuple[object, list[str]]] = {}
     for node in given.nodes:
         inputs = tuple(forms.get(name) for name in node.inputs)
-        for place, name in enumerate(node.inputs):
+        for position, name in enumerate(node.inputs):
             if name in read:
-                read[name][1].append(repr((node.op, place, inputs)))
+                read[name][1].append(repr((node.op, position, inputs)))
         if isinstance(node.attrs, ConstAttrs):
             forms[node.name] = ("Const", node.attrs.dtype, node.attrs.value)
             continue
