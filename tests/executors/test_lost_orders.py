@@ -55,10 +55,11 @@ class Dumped:
     def read(self, folder: Path) -> list[ChosenClusters]:
         """The clusterings of all copies, as they are read from the dump."""
         from litmusfuzz.fuzz.executors.tensorflow import clusters
+        from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 
         (folder / "encapsulate_subgraphs_after_1.pb").write_bytes(self.graph.SerializeToString())
         names = {node.name for node in self.test.nodes}
-        return clusters.read(self.template, self.built, folder, self.copies, names)
+        return clusters.read(self.template, self.built, folder, self.copies, names, Settings())
 
     def orders(self) -> set[tuple[str, str]]:
         """Ordered pairs of ops of the first copy, found by walking from each."""
