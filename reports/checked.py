@@ -10,7 +10,7 @@ from urllib.parse import quote
 from litmusfuzz.reports.tables import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _RULES: Final = {
     "lost update": "What one access writes can be lost, because another writes back an older value",
@@ -22,6 +22,12 @@ _RULES: Final = {
 _EVIDENCE: Final = 12
 """Lines of evidence in the text; JSON has all."""
 _NAMES: Final = 6
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some names, and the number of the others."""
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ class ReportedAccess:
         """The access in one line."""
         run = f"{self.run}: " if several else ""
         source = f"  ({self.file}:{self.line})" if self.file else ""
-        return f"{run}{self.access} {self.variable}  {self.op} {self.operation}{source}"
+        variable = "any resource" if self.variable == "*" else self.variable
+        return f"{run}{self.access} {variable}  {self.op} {self.operation}{source}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +176,7 @@ class ReportedAnomaly:
     @property
     def title(self) -> str:
         """The kind, the variables and the runs, in one line."""
-        names = ", ".join(self.variables[:_NAMES])
-        more = len(self.variables) - _NAMES
-        if more > 0:
-            names += f" and {more} more"
+        names = _listed(self.variables)
         if len(self.runs) == 1:
             return f"{self.kind} of {names} in {self.runs[0]}"
         first, second = self.runs
@@ -183,10 +187,11 @@ class ReportedAnomaly:
         """What one order yields, where another yields something else."""
         if place >= len(self.outcomes):
             return []
+        torn = self.kind == "torn snapshot"  # which is about the reads together
         return [
             f"{name} {value}"
             for name, value in self.outcomes[place].items()
-            if any(other.get(name) != value for other in self.outcomes)
+            if torn or any(other.get(name) != value for other in self.outcomes)
         ]
 
     def lines(self) -> list[str]:
@@ -320,10 +325,13 @@ class CheckReport:
             reasons[key] = reasons.get(key, 0) + each.pairs
         for (why, runs), pairs in reasons.items():
             lines.append(f"benign: {counted(pairs, 'pair')} in {runs}: {why}")
+        compiled: dict[tuple[str, str], list[str]] = {}
         for each in self.clustered:
+            key = each.why, " beside ".join(each.runs)
+            compiled.setdefault(key, []).append(each.variable)
+        for (why, runs), variables in compiled.items():
             lines.append(
-                f"with XLA's auto-clustering: lost update of {each.variable} in "
-                f"{' beside '.join(each.runs)}: {each.why}"
+                f"with XLA's auto-clustering: lost update of {_listed(variables)} in {runs}: {why}"
             )
         if self.evidence:
             lines.append("ordered by these edges (-> data, => control):")

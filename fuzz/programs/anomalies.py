@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.expansion import ANYTHING, expanded
-from litmusfuzz.fuzz.programs.order import bits, exclusive, order_of
+from litmusfuzz.fuzz.programs.order import TooManySteps, bits, exclusive, order_of, total_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -346,11 +346,10 @@ class _Search:
         """Classify two accesses that both write."""
         for mine, other in ((first, second), (second, first)):
             for read in self.own_reads(mine):
-                if self.between(read, other, mine) and not self.excluded((read, mine), (other,)):
+                if self.may_be_lost(read, other, mine):
                     self.lost_update(name, (read, other, mine))
                     return
-        if self.excluded((first,), (second,)):
-            self.benign[name, "both in sections of one mutex"] += 1
+        if self.in_sections(name, first, second):
             return
         one, two = self.access(first), self.access(second)
         for access, mine, other in ((one, first, second), (two, second, first)):
@@ -366,14 +365,32 @@ class _Search:
     def read_and_write(self, name: str, read: Site, write: Site) -> None:
         """Classify a read and a write."""
         for back in self.write_backs(read):
-            if self.between(read, write, back) and not self.excluded((read, back), (write,)):
+            if self.may_be_lost(read, write, back):
                 self.lost_update(name, (read, write, back))
                 return
         self.stale[read].append(write)
-        if self.excluded((read,), (write,)):
-            self.benign[name, "both in sections of one mutex"] += 1
+        if self.in_sections(name, read, write):
             return
         self.add(name, AnomalyKind.STALE_READ, (read, write), ((0, 1), (1, 0)))
+
+    def in_sections(self, name: str, first: Site, second: Site) -> bool:
+        """True if sections of one mutex keep two accesses apart, or in one order."""
+        both = (first, second)
+        if self.excluded((first,), (second,)):
+            self.benign[name, "both in sections of one mutex"] += 1
+            return True
+        if not (self.permitted(both, (0, 1)) and self.permitted(both, (1, 0))):
+            self.benign[name, "ordered by sections of one mutex"] += 1
+            return True
+        return False
+
+    def may_be_lost(self, read: Site, other: Site, back: Site) -> bool:
+        """True if an access may come between a read and what is written back, and also not."""
+        if not self.between(read, other, back) or self.excluded((read, back), (other,)):
+            return False
+        sites = (read, other, back)
+        apart = self.permitted(sites, (0, 2, 1)) or self.permitted(sites, (1, 0, 2))
+        return apart and self.permitted(sites, (0, 1, 2))
 
     def lost_update(self, name: str, sites: tuple[Site, Site, Site]) -> None:
         """Note a read, a write that may come between, and what is written back."""
@@ -382,33 +399,63 @@ class _Search:
         self.add(name, AnomalyKind.LOST_UPDATE, sites, ((0, 1, 2), other))
 
     def permitted(self, sites: Sequence[Site], order: Sequence[int]) -> bool:
-        """True if edges permit an order of accesses, given by position."""
-        return not any(
+        """True if edges and sections permit an order of accesses, given by position."""
+        ordered = any(
             sites[early].side == sites[late].side
             and self.sides[sites[early].side].order.ordered(sites[late].number, sites[early].number)
             for early, late in combinations(order, 2)
         )
+        return not ordered and self.possible([sites[place] for place in order])
+
+    def possible(self, wanted: Sequence[Site]) -> bool:
+        """True if sections permit an order of accesses that edges permit."""
+        runs = [
+            frozenset[tuple[int, bool]]().union(
+                *(self.access(site).guards for site in wanted if site.side == number)
+            )
+            for number in range(len(self.sides))
+        ]
+        locks = [
+            Site(number, lock)
+            for number, side in enumerate(self.sides)
+            for lock in side.order.lock_ends
+            if side.run.accesses[lock].guards <= runs[number]  # it runs with these accesses
+        ]
+        if len(locks) == len({self.access(lock).resource for lock in locks}):
+            return True
+        every = dict.fromkeys((*locks, *wanted))
+
+        def among(side: int, mask: int) -> set[Site]:
+            return {site for site in every if site.side == side and mask >> site.number & 1}
+
+        waits = {s: among(s.side, self.sides[s.side].order.before[s.number]) for s in every}
+        ends = {s: among(s.side, self.sides[s.side].order.lock_ends[s.number]) for s in locks}
+        mutexes = {s: (self.access(s).resource.name, ends[s] - {s}) for s in locks}
+        try:
+            return total_order(waits, mutexes, wanted) is not None
+        except TooManySteps:
+            return True
 
     def own_reads(self, write: Site) -> list[Site]:
-        """Reads of a variable that an assignment of it depends on."""
+        """Reads of a variable that what is written to it depends on."""
         if write not in self.reads_of:
             side, access = self.sides[write.side], self.access(write)
             mask = 0
-            if access.effect.access is Access.WRITE:
+            if access.effect.puts:
                 mask = side.order.values[write.number]
                 mask &= self.by_resource[write.side].get(access.resource.name, 0)
             self.reads_of[write] = [Site(write.side, number) for number in bits(mask)]
         return self.reads_of[write]
 
     def write_backs(self, read: Site) -> list[Site]:
-        """Assignments of a variable that depend on a read of it."""
+        """Writes of what depends on a read of the same variable."""
         if read not in self.backs_of:
             side, access = self.sides[read.side], self.access(read)
             mine = self.by_resource[read.side].get(access.resource.name, 0)
             self.backs_of[read] = [
                 Site(read.side, number)
                 for number in bits(mine)
-                if side.run.accesses[number].effect.access is Access.WRITE
+                if side.run.accesses[number].effect.puts
                 and side.order.values[number] >> read.number & 1
             ]
         return self.backs_of[read]
@@ -503,6 +550,7 @@ class _Search:
         for variables, sites in torn:
             pairs = sum(f.pairs for name in variables for f in self.found.get(name, {}).values())
             orders = self.torn_orders(sites)
+            assert orders is not None, sites
             example = _Found(sites if len(orders[0]) == 4 else sites[:3], orders)
             anomalies.append(self.anomaly(AnomalyKind.TORN_SNAPSHOT, variables, example, pairs))
         return sorted(anomalies, key=lambda each: rank.index(each.kind))
@@ -563,24 +611,29 @@ class _Search:
                     continue
                 writes = self.stale[early], self.stale[late]
                 apart = [self.not_together((early, late), *both) for both in (writes, writes[::-1])]
+                found = []
                 if apart[0] and writes[1]:
-                    return early, late, apart[0][0], self.beside(apart[0][0], writes[1])
+                    found.append((apart[0][0], self.beside(apart[0][0], writes[1])))
                 if apart[1] and writes[0]:
-                    return early, late, self.beside(apart[1][0], writes[0]), apart[1][0]
+                    found.append((self.beside(apart[1][0], writes[0]), apart[1][0]))
+                for some in found:
+                    if self.torn_orders((early, late, *some)):
+                        return (early, late, *some)
         return None
 
     def torn_orders(
         self, sites: tuple[Site, Site, Site, Site]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Orders of two reads, and of a write beside each, that edges permit.
+    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Orders of two reads, and of a write beside each, that edges and sections permit.
 
         In the first, the early read comes before the write beside it, and the late one after the
         other write. In the second, both reads come before the writes beside them; where edges
-        forbid that, both come after them. There always are some: a read has no path from or to
+        forbid that, both come after them. Edges always permit some: a read has no path from or to
         the write beside it, and the early read none from the late one.
         """
         if sites[2] == sites[3]:
-            return (0, 2, 1), (0, 1, 2)
+            single = self.permitted(sites[:3], (0, 2, 1)) and self.permitted(sites[:3], (0, 1, 2))
+            return ((0, 2, 1), (0, 1, 2)) if single else None
         # The reads are the first and the last of the first order if they can be.
         every = sorted(permutations(range(4)), key=lambda order: order.index(1) < 3)
         permitted = [each for each in every if self.permitted(sites, each)]
@@ -589,9 +642,7 @@ class _Search:
             return next((each for each in permitted if _before(each, *pairs)), None)
 
         torn, whole = first((0, 2), (3, 1)), first((0, 2), (1, 3)) or first((2, 0), (3, 1))
-        assert torn is not None, sites
-        assert whole is not None, sites
-        return torn, whole
+        return (torn, whole) if torn and whole else None
 
     def not_together(
         self, reads: tuple[Site, Site], some: Sequence[Site], others: Sequence[Site]

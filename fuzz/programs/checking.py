@@ -14,7 +14,7 @@ from litmusfuzz.fuzz.programs.anomalies import (
 )
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.order import bits, exclusive, path
-from litmusfuzz.fuzz.programs.skeleton import decided
+from litmusfuzz.fuzz.programs.skeleton import decided, outcomes
 from litmusfuzz.reports.checked import (
     CheckReport,
     Neighbour,
@@ -112,10 +112,6 @@ def _run(name: str, each: Analyzed) -> ReportedRun:
 def _reported(
     scenario: Scenario, anomaly: Anomaly, found: tuple[Skeleton, Sequence[Followed]] | None
 ) -> ReportedAnomaly:
-    orders = found[1] if found else ()
-    outcomes = tuple(each.seen for each in orders)
-    if len({each.outcome for each in orders}) > 1 and not _differ(outcomes):
-        outcomes = tuple(each.origins for each in orders)
     accesses = tuple(_access(scenario, site) for site in anomaly.sites)
     return ReportedAnomaly(
         anomaly.kind.value,
@@ -127,14 +123,9 @@ def _reported(
         anomaly.conditions,
         tuple(_repairs(scenario, anomaly, accesses)),
         anomaly.note,
-        # Where the skeleton splits an update, or no read sees it, values may not differ.
-        outcomes if _differ(outcomes) else (),
+        outcomes(found[1]) if found else (),
         neighbourhood=_neighbourhood(scenario, anomaly),
     )
-
-
-def _differ(outcomes: Sequence[Mapping[str, str]]) -> bool:
-    return len({tuple(sorted(each.items())) for each in outcomes}) > 1
 
 
 def _neighbourhood(scenario: Scenario, anomaly: Anomaly) -> Neighbourhood:
@@ -211,7 +202,11 @@ def _repairs(
         return
     first, *_, last = anomaly.orders[0]
     if len(scenario.sides) > 1:
-        if anomaly.kind is AnomalyKind.TORN_SNAPSHOT:
+        outside = _after_sections(scenario, anomaly)
+        if outside is not None:
+            which = " and ".join(map(str, outside))
+            yield f"the CriticalSection may end before {which}: let its result depend on that"
+        elif anomaly.kind is AnomalyKind.TORN_SNAPSHOT:
             yield "take the values while the other run does not run, or both in one CriticalSection"
         else:
             yield "do not start these runs together, or put the accesses into one CriticalSection"
@@ -235,6 +230,24 @@ def _repairs(
         early, late = sorted(anomaly.sites)[0], sorted(anomaly.sites)[-1]
         places = {site: place for place, site in enumerate(anomaly.sites)}
         yield _edge(names[places[early]], names[places[late]])
+
+
+def _after_sections(scenario: Scenario, anomaly: Anomaly) -> list[int] | None:
+    """The accesses that a section does not wait for, of a mutex that is locked before them all."""
+    locked: list[set[str]] = []
+    late: dict[str, list[int]] = {}
+    for place, site in enumerate(anomaly.sites, 1):
+        side = scenario.sides[site.side]
+        before = {
+            side.mutex(lock)
+            for lock in side.order.lock_ends
+            if side.order.ordered(lock, site.number)
+        }
+        locked.append(before)
+        for name in before - {side.mutex(lock) for lock in side.locks[site.number]}:
+            late.setdefault(name, []).append(place)
+    common = sorted(set.intersection(*locked) & late.keys())
+    return late[common[0]] if common else None
 
 
 def _edge(first: str, second: str) -> str:

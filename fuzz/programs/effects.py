@@ -44,6 +44,8 @@ class Effect:
         True if other accesses may fall between its read and its write (semantics.md, section 3).
     shows : bool
         True if its result tells the contents.
+    replaces : bool
+        True for an update that writes what it is given, to a part of the contents.
     known : bool
         False for an op of which nothing is known.
     """
@@ -53,11 +55,17 @@ class Effect:
     split: bool = False
     shows: bool = False
     known: bool = True
+    replaces: bool = False
 
     @property
     def writes(self) -> bool:
         """True if it changes the contents."""
         return self.access is not None and self.access.writes
+
+    @property
+    def puts(self) -> bool:
+        """True if it writes what it is given: a value that was read before may be written back."""
+        return self.access is Access.WRITE or self.replaces
 
 
 NONE: Final = Effect()
@@ -121,7 +129,7 @@ _BY_NAME: Final = {
     "LookupTableFind": _READ,
     "LookupTableSizeV2": _READ,
     "LookupTableExportV2": _READ,
-    "LookupTableInsertV2": _UPDATE,
+    "LookupTableInsertV2": Effect(Access.UPDATE, replaces=True),
     "LookupTableRemoveV2": _UPDATE,
     "LookupTableImportV2": _WRITE,
     "InitializeTableV2": _WRITE,

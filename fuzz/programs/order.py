@@ -10,14 +10,17 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Set
+    from collections.abc import Iterator, Mapping, Sequence, Set
 
     from litmusfuzz.fuzz.programs.expansion import Expanded, Guards
 
 _Thing = TypeVar("_Thing")
+MAX_STEPS: Final = 5_000
+"""Steps of the search for a total order that sections permit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,89 @@ def ranked(waits: Mapping[_Thing, Set[_Thing]], ranks: Mapping[_Thing, int]) -> 
             if not left[user]:
                 heapq.heappush(ready, places[user])
     return order if len(order) == len(waits) else None
+
+
+class TooManySteps(Exception):
+    """No total order was found in `MAX_STEPS` steps, and there may be one."""
+
+
+def total_order(
+    waits: Mapping[_Thing, Set[_Thing]],
+    locks: Mapping[_Thing, tuple[str, Set[_Thing]]],
+    wanted: Sequence[_Thing],
+    *,
+    others_first: bool = False,
+) -> list[_Thing] | None:
+    """A total order of accesses and locks that has some in a given order; None if there is none.
+
+    Parameters
+    ----------
+    waits : mapping
+        For each access and lock: those that edges put before it.
+    locks : mapping
+        For each lock: its mutex, and what comes before its release. Nobody else locks the mutex
+        until all of that is done.
+    wanted : sequence
+        Accesses, in the order that they shall have.
+    others_first : bool
+        Other accesses that may come first do; else those come last that can.
+
+    Raises
+    ------
+    TooManySteps
+        If it is not known.
+    """
+    needs = {each: set(others) for each, others in waits.items()}
+    for one, two in pairwise(wanted):
+        needs[two].add(one)
+    # What a wanted access waits for comes with it.
+    ranks: dict[_Thing, int] = {}
+    for place, each in enumerate(wanted):
+        todo = [each]
+        while todo:
+            one = todo.pop()
+            if one not in ranks:
+                ranks[one] = place
+                todo += needs[one]
+    rest = -1 if others_first else len(wanted)
+    by_rank = sorted(needs, key=lambda each: ranks.get(each, rest))
+    order: list[_Thing] = []
+    done: set[_Thing] = set()
+    dead: set[frozenset[_Thing]] = set()
+    steps = 0
+
+    def free(mutex: str) -> bool:
+        return not any(
+            lock in done and name == mutex and not ends <= done
+            for lock, (name, ends) in locks.items()
+        )
+
+    def complete() -> bool:
+        nonlocal steps
+        if len(order) == len(by_rank):
+            return True
+        if frozenset(done) in dead:
+            return False
+        steps += 1
+        if steps > MAX_STEPS:
+            raise TooManySteps
+        for each in by_rank:
+            if each in done or not needs[each] <= done:
+                continue
+            if each in locks and not free(locks[each][0]):
+                continue
+            order.append(each)
+            done.add(each)
+            if complete():
+                return True
+            order.pop()
+            done.discard(each)
+            if each not in locks:  # an access keeps nothing else from its place
+                break
+        dead.add(frozenset(done))
+        return False
+
+    return order if complete() else None
 
 
 def exclusive(first: Guards, second: Guards) -> bool:

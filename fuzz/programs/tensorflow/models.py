@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.fuzz.programs.program import ProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 ENTRY_POINTS = ("train", "eval", "predict", "save", "reset_metrics")
 
@@ -49,6 +50,44 @@ def entry_points(model: Any, specs: Sequence[Any]) -> dict[str, Any]:
     found["save"] = tf.function(save).get_concrete_function()
     if compiled and any(metric.variables for metric in model.metrics):
         found["reset_metrics"] = tf.function(_reset(model)).get_concrete_function()
+    return found
+
+
+def paths(held: Iterable[Any]) -> dict[int, str]:
+    """What Keras calls the variables of its layers, optimizers and metrics, by their handles.
+
+    TensorFlow's own names leave out the layer or the metric where Keras makes it late: "total" for
+    "accuracy/total".
+
+    Parameters
+    ----------
+    held : iterable
+        Values of any kind, such as those of a module; lists, tuples and dictionaries are searched.
+    """
+    keras = sys.modules.get("keras")
+    found: dict[int, str] = {}
+    todo = list(held) if keras is not None else []
+    done: set[int] = set()
+    while todo:
+        each = todo.pop()
+        if id(each) in done:
+            continue
+        done.add(id(each))
+        if isinstance(each, (list, tuple)):
+            todo += each
+        elif isinstance(each, dict):
+            todo += each.values()
+        elif keras is not None and isinstance(
+            each, (keras.Layer, keras.optimizers.Optimizer, keras.metrics.Metric)
+        ):
+            variables = list(each.variables)
+            if isinstance(each, keras.Model):
+                variables += [variable for metric in each.metrics for variable in metric.variables]
+                todo.append(getattr(each, "optimizer", None))
+            for variable in variables:
+                handle = getattr(variable, "handle", None)
+                if handle is not None:
+                    found[id(handle)] = variable.path
     return found
 
 

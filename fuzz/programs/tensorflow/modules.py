@@ -75,8 +75,8 @@ def read_modules(
 
     found = [(target, _attribute(target)) for target in targets]
     specs = [_spec(tf, each) for each in inputs]
-    modules = ", ".join(dict.fromkeys(target.partition(":")[0] for target in targets))
-    note = f"imported {modules}, which executes it"
+    modules = list(dict.fromkeys(target.partition(":")[0] for target in targets))
+    note = f"imported {', '.join(modules)}, which executes it"
     name = " ".join(targets)
     if len(found) == 1:
         value = found[0][1]
@@ -94,7 +94,8 @@ def read_modules(
         functions[short] = _concrete(tf, target, value, specs)
     names = list(functions)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    return _functions(name, functions, pairs, note)
+    held = [value for module in modules for value in vars(sys.modules[module]).values()]
+    return _functions(name, functions, pairs, note, models.paths(held))
 
 
 def read_keras_file(path: str, inputs: Sequence[str], runs: Mapping[str, Sequence[str]]) -> Live:
@@ -121,7 +122,7 @@ def _model(
         raise ProgramError("--run: is for graphs; a Keras model has its entry points")
     functions = models.entry_points(model, specs)
     both = [(a, b) for i, a in enumerate(functions) for b in list(functions)[i:]]
-    return _functions(name, functions, both, note)
+    return _functions(name, functions, both, note, models.paths([model]))
 
 
 def _attribute(target: str) -> Any:
@@ -200,9 +201,13 @@ def _graph(name: str, graph: Any, runs: Mapping[str, Sequence[str]], note: str) 
 
 
 def _functions(
-    name: str, concrete: Mapping[str, Any], pairs: Sequence[tuple[str, str]], note: str
+    name: str,
+    concrete: Mapping[str, Any],
+    pairs: Sequence[tuple[str, str]],
+    note: str,
+    paths: Mapping[int, str],
 ) -> Live:
-    """A program whose runs are concrete functions."""
+    """A program whose runs are concrete functions; `paths` names variables, by their handles."""
     functions: dict[str, Function] = {}
     sources: dict[tuple[str, str], Location] = {}
     entries = []
@@ -216,14 +221,16 @@ def _functions(
             if each.signature.name not in functions:
                 functions[each.signature.name] = reading.from_function_def(each)
         _locate(function.graph, own, sources)
-        entries.append(Entry(run, own, (), _resources(function, names)))
+        entries.append(Entry(run, own, (), _resources(function, names, paths)))
     return Live(
         Program(name, Function("", ()), functions, tuple(entries), sources, tuple(pairs), (note,)),
         dict(concrete),
     )
 
 
-def _resources(function: Any, names: dict[object, Resource]) -> dict[str, Resource]:
+def _resources(
+    function: Any, names: dict[object, Resource], paths: Mapping[int, str]
+) -> dict[str, Resource]:
     """The resource of each captured handle, and of each argument that is a handle.
 
     A handle that two functions capture is one resource, and so is one that a function captures
@@ -250,8 +257,7 @@ def _resources(function: Any, names: dict[object, Resource]) -> dict[str, Resour
             if variable is not None:
                 shape = variable.shape
                 known = tuple(shape.as_list()) if shape.is_fully_defined() else None
-                label = getattr(variable, "path", None) or variable.name
-                label = label.removesuffix(":0")
+                label = paths.get(id(handle)) or variable.name.removesuffix(":0")
                 resource = Resource(label, "variable", dtype=variable.dtype.name, shape=known)
             number, plain = 1, resource.name
             while resource.name in taken:
