@@ -58,7 +58,7 @@ WHY: Final = {
     ("function_training_loop", "torn snapshot: train_step beside test_step"): (
         "only the accuracy is kept, and so small a step does not change it"
     ),
-    ("function_vocabulary", "stale read: count beside itself"): (
+    ("function_vocabulary", "lost update: count beside itself"): (
         "the counts in the table differ; only its size is fetched"
     ),
     ("session_decay", "stale read: train beside rate"): (
