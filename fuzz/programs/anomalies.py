@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Final
@@ -81,7 +81,8 @@ class Anomaly:
     sites : tuple of Site
         One race of it, as an example, in the order of `orders[0]`.
     orders : tuple of tuple of int
-        Two orders of `sites` that edges permit, by position, with different results.
+        Two orders of `sites` that edges permit, by position, with different results. An update
+        that stands twice reads at its first place, and writes at its second.
     pairs : int
         Number of pairs of accesses that nothing orders.
     conditions : tuple of str
@@ -135,6 +136,7 @@ class Benign:
 
 
 COMMUTE: Final = "updates that commute"
+SERIAL: Final = "each result is that of one run after the other"
 CLUSTERED: Final = "in a cluster an update is a read and a write"
 """Why updates that commute are a lost update if XLA's auto-clustering compiles one of them."""
 
@@ -266,7 +268,17 @@ class _Search:
         clustered = tuple(
             Benign(names, variable, CLUSTERED, pairs) for variable, pairs in self.clustered.items()
         )
-        return Scenario(self.sides, tuple(anomalies), benign, clustered)
+        return Scenario(self.sides, tuple(map(self.serial, anomalies)), benign, clustered)
+
+    def serial(self, anomaly: Anomaly) -> Anomaly:
+        """An anomaly, with a note if it is all that two runs share: then nothing can be torn."""
+        single = anomaly.kind in (AnomalyKind.STALE_READ, AnomalyKind.ORDER_ONLY)
+        pairs = sum(each.pairs for by_key in self.found.values() for each in by_key.values())
+        if not (single and len(self.sides) == 2 and pairs == 1) or anomaly.note:
+            return anomaly
+        if any("sections" in why for _, why in self.benign):
+            return anomaly
+        return replace(anomaly, note=SERIAL)
 
     # --- pairs ---------------------------------------------------------------------------
 
@@ -357,7 +369,8 @@ class _Search:
                 note = ""
                 if access.compiled >= 0:
                     note = "only because XLA compiles the function around it"
-                self.add(name, AnomalyKind.LOST_UPDATE, (mine, other), ((0, 1), (1, 0)), note)
+                # In the first order the other comes between the read and the write of mine.
+                self.add(name, AnomalyKind.LOST_UPDATE, (mine, other), ((0, 1, 0), (0, 1)), note)
                 return
         if not self.overwritten(first, second):
             self.add(name, AnomalyKind.ORDER_ONLY, (first, second), ((0, 1), (1, 0)))
@@ -532,9 +545,10 @@ class _Search:
         covered = {name for names, _ in torn for name in names}
         groups: dict[_Key, list[tuple[str, _Found]]] = defaultdict(list)
         rank = list(AnomalyKind)
+        beside = self.beside_graver()
         for name, by_key in self.found.items():
             gravest = min((key[0] for key in by_key), key=rank.index)
-            if name in covered and gravest is not AnomalyKind.LOST_UPDATE:
+            if (name in covered and gravest is not AnomalyKind.LOST_UPDATE) or name in beside:
                 continue
             total = sum(each.pairs for each in by_key.values())
             for key, each in by_key.items():
@@ -546,14 +560,46 @@ class _Search:
         for (kind, _, _), alike in groups.items():
             names = [name for name, _ in alike]
             pairs = sum(found.pairs for _, found in alike)
-            anomalies.append(self.anomaly(kind, names, alike[0][1], pairs))
-        for variables, sites in torn:
+            more = [name for name, other in beside.items() if other in names]
+            pairs += sum(f.pairs for name in more for f in self.found[name].values())
+            anomalies.append(self.anomaly(kind, [*names, *more], alike[0][1], pairs))
+        for names_read, sites in torn:
+            variables = (*names_read, *(n for n, other in beside.items() if other in names_read))
             pairs = sum(f.pairs for name in variables for f in self.found.get(name, {}).values())
             orders = self.torn_orders(sites)
             assert orders is not None, sites
             example = _Found(sites if len(orders[0]) == 4 else sites[:3], orders)
             anomalies.append(self.anomaly(AnomalyKind.TORN_SNAPSHOT, variables, example, pairs))
         return sorted(anomalies, key=lambda each: rank.index(each.kind))
+
+    def beside_graver(self) -> dict[str, str]:
+        """Variables of which only the order of two ops is open, that have a graver race on another.
+
+        An optimizer's op updates a variable and its slots: the race on the variable tells it all.
+        """
+        rank = list(AnomalyKind)
+        gravest = {
+            name: min((key[0] for key in by_key), key=rank.index)
+            for name, by_key in self.found.items()
+        }
+        nodes = {
+            name: {
+                (number, side.run.accesses[access].node)
+                for number, side in enumerate(self.sides)
+                for access in bits(self.by_resource[number].get(name, 0))
+            }
+            for name in self.found
+        }
+        found: dict[str, str] = {}
+        for name, by_key in self.found.items():
+            sites = [site for each in by_key.values() for site in each.sites]
+            mine = {(site.side, self.access(site).node) for site in sites}
+            for other in self.found:
+                graver = rank.index(gravest[other]) < rank.index(AnomalyKind.ORDER_ONLY)
+                if gravest[name] is AnomalyKind.ORDER_ONLY and graver and mine <= nodes[other]:
+                    found[name] = other
+                    break
+        return found
 
     def anomaly(
         self, kind: AnomalyKind, names: Sequence[str], example: _Found, pairs: int

@@ -456,15 +456,31 @@ def followed(
         Other accesses that may come first do; else those come last that can.
     """
     wanted = [anomaly.sites[place] for place in order]
+    waits = dict(made.waits)
+    for place, site in enumerate(wanted):
+        if site in wanted[place + 1 :]:
+            wanted[place] = _reading(site)
+            waits[_reading(site)] = waits[site]
+            waits[site] |= {_reading(site)}
     locks = {lock: (made.mutex(lock), ends) for lock, ends in made.ends.items()}
     try:
-        sites = total_order(made.waits, locks, wanted, others_first=others_first)
+        sites = total_order(waits, locks, wanted, others_first=others_first)
     except TooManySteps:
         sites = None
     if sites is None:
         return None
     outcome = outcome_of(made.test, EXECUTOR, events_of(made, sites))
     return Followed(outcome, _seen(made, anomaly, sites, dict(outcome.values)))
+
+
+def _reading(site: Site) -> Site:
+    """Stands for the read of an update whose write comes later."""
+    return Site(site.side, -1 - site.number)
+
+
+def _whose(site: Site) -> Site:
+    """The access of which a part comes."""
+    return site if site.number >= 0 else _reading(site)
 
 
 def events_of(made: Skeleton, sites: Sequence[Site]) -> tuple[Event, ...]:
@@ -480,9 +496,12 @@ def events_of(made: Skeleton, sites: Sequence[Site]) -> tuple[Event, ...]:
     done: set[Site] = set()
     for site in sites:
         run = f"run{site.side}" if several else ""
+        if site.number < 0:
+            found.append(named[run, made.nodes[_whose(site)][0], False])
+            continue
         section = made.sections.get(site)
         inside = nodes[section].members if section else ()
-        for name in made.nodes.get(site, ()):
+        for name in made.nodes.get(site, ())[_reading(site) in sites :]:
             if section and name == inside[0]:
                 found.append(named[run, section, False])
             found.append(named[run, name, False])
@@ -515,13 +534,14 @@ def _seen(
     def said(text: str, come: tuple[int, ...]) -> str:
         return f"{text}, {_from(come)}" if text == _ANOTHER else text
 
-    for site in order:
+    for step in order:
+        site = _whose(step)
         if site not in made.nodes:
             continue
         names = made.nodes[site]
         variable = nodes[names[0]].resources[0]
         own = origins.get(variable, ())
-        if nodes[names[0]].definition.whole_read:
+        if nodes[names[0]].definition.whole_read and (step != site or _reading(site) not in order):
             origins[names[0]] = own
             observed = f"run{site.side}.{names[0]}" if several else names[0]
             if site in numbers and observed in values:
@@ -529,8 +549,9 @@ def _seen(
                 key = f"{numbers[site]} reads"
                 found[key] = Found(values[observed], text, said(text, own))
         last = nodes[names[-1]]
-        if last.definition.kind.writes:
-            earlier = [number for number in own if number != numbers.get(site)]
+        if last.definition.kind.writes and step == site:
+            old = origins[names[0]] if len(names) > 1 else own
+            earlier = [number for number in old if number != numbers.get(site)]
             updates = last.definition.kind is Kind.UPDATE or len(names) > 1
             holds[variable] = f"the value of {numbers[site]}" if site in numbers else _ANOTHER
             if site in numbers and updates and earlier and site not in made.replacing:

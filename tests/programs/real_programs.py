@@ -1,6 +1,7 @@
 """Writes docs/real-programs.md: what `litmusfuzz check` says of each program in `real/`.
 
-``python -m tests.programs.real_programs`` checks all of them with `--show` and writes the page.
+``python -m tests.programs.real_programs`` checks all of them with `--show` and writes the page;
+``--reports FOLDER`` keeps the reports there, and takes those that are there already.
 ``python -m tests.programs.real_programs NAME...`` prints what it says of some, without `--show`,
 as JSON. ``python -m tests.programs.real_programs --skeletons FOLDER`` writes the skeletons of all
 anomalies, which seed campaigns. Each program is checked in a process of its own, which has imported
@@ -33,10 +34,6 @@ GROUPS: Final = {
 }
 USELESS: Final = {
     (
-        "session_async_workers",
-        "order only: train beside itself",
-    ): "the same cause as the stale read beside it",
-    (
         "session_decay",
         "stale read: train beside rate",
     ): "the rate is constant for 100,000 steps, and then it is off by one step",
@@ -46,6 +43,147 @@ USELESS: Final = {
     ): "the variable is the worker's own; here two workers of one process share it",
 }
 """By program and anomaly: reports that are true and of no use, and why."""
+FALSE: Final[dict[tuple[str, str], str]] = {}
+"""By program and anomaly: reports of what TensorFlow does not do, and why it does not."""
+TRUE: Final = {
+    ("function_basic_loop", "torn snapshot: train beside report"): (
+        "`report` returns the weight from before a step and the bias from after it"
+    ),
+    ("function_counter", "stale read: count beside itself"): (
+        "`assign_add` adds in one op and reads in another: both calls can return 2"
+    ),
+    ("function_critical_section", "stale read: swap beside itself"): (
+        "the section waits for `old`, which it returns, and not for the two writes"
+    ),
+    ("function_critical_section", "torn snapshot: swap beside both"): (
+        "the same: `both` can read between the two writes"
+    ),
+    ("function_dcgan", "torn snapshot: train_step beside generate"): (
+        "the image is made with weights, or statistics, of two steps"
+    ),
+    ("function_ddpg", "torn snapshot: update beside follow"): (
+        "the target networks are used while they follow"
+    ),
+    ("function_ddpg", "stale read: update beside follow"): (
+        "some targets follow weights from before the step, others those from after it"
+    ),
+    ("function_dqn", "torn snapshot: train_step beside update_target"): (
+        "the target network is used while it is replaced"
+    ),
+    ("function_dqn", "stale read: train_step beside update_target"): (
+        "a layer of the target network is copied before the step, another after it"
+    ),
+    ("function_dqn", "torn snapshot: train_step beside act"): (
+        "the action is chosen with weights of two steps"
+    ),
+    ("function_ema", "torn snapshot: train_step beside evaluate"): (
+        "averages of two steps are used together"
+    ),
+    ("function_generator", "order only: sample beside itself"): (
+        "which call gets which numbers: no seed makes them the same in the next run"
+    ),
+    ("function_generator", "order only: sample beside reset"): (
+        "the numbers are those from before the reset, or from after it"
+    ),
+    ("function_memo", "torn snapshot: update beside finalize"): (
+        "the mean is that of one sample fewer than the sum of squares"
+    ),
+    ("function_module", "stale read: call beside mutate"): (
+        "`call` uses the value from before `mutate` or from after it; a note says that this is all"
+    ),
+    ("function_quickstart", "torn snapshot: train_step beside test_step"): (
+        "the test loss is that of weights of two steps"
+    ),
+    ("function_quickstart", "lost update: train_step beside epoch_end"): (
+        "a step that began before the reset writes the old sum back"
+    ),
+    ("function_quickstart", "lost update: test_step beside epoch_end"): (
+        "a step that began before the reset writes the old sum back"
+    ),
+    ("function_text_generation", "torn snapshot: train_step beside generate_one_step"): (
+        "the text is made with weights of two steps"
+    ),
+    ("function_training_loop", "torn snapshot: train_step beside test_step"): (
+        "the accuracy is that of weights of two steps"
+    ),
+    ("function_vocabulary", "lost update: count beside itself"): (
+        "two calls with the same word can count it once"
+    ),
+    ("session_async_workers", "stale read: train beside itself"): (
+        "gradients of weights that the other worker has changed since: meant so, and said so"
+    ),
+    ("session_batch_norm", "torn snapshot: train beside predict"): (
+        "the prediction uses weights and statistics of two steps"
+    ),
+    ("session_ema_reference", "torn snapshot: train beside average"): (
+        "averages of two steps are added"
+    ),
+    ("session_hogwild", "stale read: train"): (
+        "the second tower's gradient is that of weights before or after the first one's step"
+    ),
+    ("session_metrics", "torn snapshot: evaluate"): (
+        "`value`, fetched with `update`, is a total and a count of two batches"
+    ),
+    ("session_mnist", "torn snapshot: train beside test"): (
+        "the accuracy is that of weights of two steps"
+    ),
+    ("session_moving_target", "stale read: train"): (
+        "nothing orders the copy with the step, nor with the use of the target, in one run"
+    ),
+    ("session_new_rate", "stale read: train beside assign"): (
+        "a step uses the old rate or the new one; a note says that this is all"
+    ),
+    ("session_partitioned", "torn snapshot: train beside predict"): (
+        "parts of the table are from before the step, others from after it"
+    ),
+    ("session_restore", "stale read: init"): (
+        "if the initializer runs a second time: `v` is made of the old `w` or of the new one"
+    ),
+    ("session_saver", "torn snapshot: train beside save"): (
+        "the checkpoint has variables from before a step and from after it"
+    ),
+    ("session_summaries", "torn snapshot: train"): (
+        "the summaries are of weights from before the step and biases from after it"
+    ),
+    ("session_sync_replicas", "stale read: train beside chief"): (
+        "with gradients of other workers the chief can update before this one reads: its gradient "
+        "is then dropped as stale, or not"
+    ),
+}
+"""By program and anomaly: what goes wrong."""
+KERAS: Final = {
+    "lost update: train beside itself": (
+        "Keras reads, adds and assigns: of two steps one is not counted, in metrics, in moving "
+        "statistics and averages, in the optimizer's iterations, or one seed is used twice"
+    ),
+    "lost update: train beside eval": (
+        "both add to the loss and the metrics by read, add and assign: one batch is not counted"
+    ),
+    "lost update: train beside predict": "both carry the state of the recurrent layer on",
+    "lost update: train beside reset_metrics": (
+        "a step that began before the reset writes the old sums back"
+    ),
+    "lost update: eval beside itself": "of two batches one is not counted in the metrics",
+    "lost update: eval beside predict": "both carry the state of the recurrent layer on",
+    "lost update: eval beside reset_metrics": (
+        "a batch that began before the reset writes the old sums back"
+    ),
+    "lost update: predict beside itself": "both carry the state of the recurrent layer on",
+    "stale read: train beside itself": (
+        "the gradient is that of weights that the other step has changed since"
+    ),
+    "torn snapshot: train beside itself": (
+        "a step uses weights, slots or the number of iterations of which the other step has "
+        "changed some"
+    ),
+    "torn snapshot: train beside eval": "the loss is that of weights of two steps",
+    "torn snapshot: train beside predict": "the prediction is made with weights of two steps",
+    "torn snapshot: train beside save": "the file has variables of two steps",
+    "torn snapshot: eval beside reset_metrics": (
+        "the result returned is of a total and a count of which one is reset"
+    ),
+}
+"""By anomaly of a Keras model: what goes wrong."""
 HALF: Final = "each prediction of the untrained network is 1/2, and each loss the same"
 FOURTH: Final = "gradients are applied in every fourth step, and the first one is tried"
 WHY: Final = {
@@ -134,6 +272,18 @@ def anomaly(each: dict[str, Any]) -> str:
     return f"{each['kind']}: {where if len(runs) > 1 else runs[0]}"
 
 
+def verdict(name: str, each: dict[str, Any]) -> tuple[str, str]:
+    """What we say of a report, and why."""
+    if each["kind"] == "undecided":
+        return "undecided", "what the NumPy function touches is not known"
+    key = name, anomaly(each)
+    if key in FALSE:
+        return "false", FALSE[key]
+    if key in USELESS:
+        return "of no use", USELESS[key]
+    return "true", KERAS[key[1]] if name.startswith("keras_") else TRUE[key]
+
+
 def pattern(each: dict[str, Any]) -> object:
     """An anomaly without names: who does what with a variable of which role."""
     accesses = tuple(
@@ -214,12 +364,14 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
     found = [(name, each) for name in reports for each in reports[name]["anomalies"]]
     decided = [(name, each) for name, each in found if each["kind"] != "undecided"]
     shown = [each for _, each in decided if not each["showing"]["why_not"]]
-    useless = [key for key in ((name, anomaly(each)) for name, each in decided) if key in USELESS]
-    assert {*useless} == {*USELESS}
-    share = 100 * len(useless) / len(decided)
+    verdicts = Counter(verdict(name, each)[0] for name, each in decided)
+    wrong = verdicts["of no use"] + verdicts["false"]
+    assert wrong == len(USELESS) + len(FALSE)
+    share = 100 * wrong / len(decided)
     few = [name for name, _ in decided if not name.startswith("keras_")]
     patterns = {pattern(each) for name, each in decided if name.startswith("keras_")}
-    other = 100 * sum(not name.startswith("keras_") for name, _ in useless) / len(few)
+    other = 100 * sum(not name.startswith("keras_") for name, _ in (*USELESS, *FALSE)) / len(few)
+    counted = [name for name, each in decided if _counts_iterations(each)]
     without = sum(not report["anomalies"] for report in reports.values())
     kinds = Counter(each["kind"] for _, each in decided)
     counts = ", ".join(f"{kind} {number}" for kind, number in kinds.most_common())
@@ -237,14 +389,14 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
         *_wrapped(
             f"In {without} programs there is no race. In the others there are {len(decided)} "
             f"anomalies ({counts}), and {len(found) - len(decided)} that are undecided. "
-            "We read the reports of functions and graphs one by one. Those of Keras models are "
-            f"alike: the {len(decided) - len(few)} anomalies there are {len(patterns)} "
-            "combinations of a kind, runs, the example's accesses with the roles of their "
-            "variables (weight, optimizer's slot, statistics, metric, iteration, seed), and "
-            "whether there is a condition. We compared these in a table made from the "
-            "reports, and opened some of each kind; not every report was read in full. "
-            f"{len(useless)} of {len(decided)} ({share:.1f} %) are of no use, without the "
-            f"Keras models {other:.1f} % of {len(few)}; we found none that is false. "
+            "We read each report beside the program's source; "
+            f'["What we read"](#what-we-read) says of each what goes wrong. {len(decided) - wrong} '
+            f"are true, {verdicts['of no use']} true and of no use, and {verdicts['false']} false: "
+            f"{share:.1f} % are false or of no use, and without the Keras models {other:.1f} % of "
+            f"{len(few)}. The {len(decided) - len(few)} anomalies of Keras models are "
+            f"{len(patterns)} combinations of a kind, runs, the example's accesses with the roles "
+            "of their variables (weight, optimizer's slot, statistics, metric, iteration, seed), "
+            "and whether there is a condition. "
             f"`--show` shows {len(shown)} of them, both orders on TensorFlow with "
             f"different results; below it says why it does not show the other "
             f"{len(decided) - len(shown)}."
@@ -255,6 +407,12 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
             "sources. Of a Keras model, `check` takes each two entry points as concurrent. That "
             "they race is true, and says what may not be called from two threads. Numbers in "
             "parentheses count variables."
+        ),
+        "",
+        *_wrapped(
+            "Keras counts an optimizer's iterations by read, add and assign. That two steps side "
+            f"by side can count as one, `check` says of {len(counted)} models: `iteration` is "
+            "among the variables of the lost update."
         ),
     ]
     for group, title in GROUPS.items():
@@ -269,9 +427,25 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
             why = WHY.get((name, anomaly(each))) or _reason(each["showing"]["why_not"])
             lines.append(f"| {name} | {anomaly(each)} | {why} |")
     lines += _seeded()
-    lines += ["", "## Of no use", "", "| program | anomaly | why |", "|---|---|---|"]
-    lines += [f"| {name} | {which} | {why} |" for (name, which), why in USELESS.items()]
+    lines += ["", "## What we read", ""]
+    lines += ["| program | anomaly | verdict | what goes wrong |", "|---|---|---|---|"]
+    for name, each in found:
+        if not name.startswith("keras_"):
+            lines.append(f"| {name} | {anomaly(each)} | {' | '.join(verdict(name, each))} |")
+    lines += ["", "| Keras models | anomaly | verdict | what goes wrong |", "|---|---|---|---|"]
+    keras: dict[tuple[str, str, str], set[str]] = {}
+    for name, each in found:
+        if name.startswith("keras_"):
+            keras.setdefault((anomaly(each), *verdict(name, each)), set()).add(name)
+    for key in sorted(keras):
+        lines.append(f"| {len(keras[key])} | {' | '.join(key)} |")
     return "\n".join(lines) + "\n"
+
+
+def _counts_iterations(each: dict[str, Any]) -> bool:
+    """True for the lost update of an optimizer's iterations."""
+    mine = any(re.search(ROLES["iteration"], variable) for variable in each["variables"])
+    return mine and anomaly(each) == "lost update: train beside itself"
 
 
 def _seeded() -> list[str]:
@@ -312,6 +486,8 @@ def main(names: Sequence[str]) -> None:
     """Write the page or the skeletons, or print what is said of some programs."""
     prepare()
     skeletons = Path(names[1]).absolute() if names[:1] == ["--skeletons"] else None
+    kept = Path(names[1]).absolute() if names[:1] == ["--reports"] else None
+    reports: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:  # for what the programs write
         os.chdir(shutil.copytree(FOLDER, Path(folder) / "real"))
         if skeletons is not None:
@@ -319,13 +495,18 @@ def main(names: Sequence[str]) -> None:
                 checked(name, "--skeletons", str(skeletons / name))
                 sys.stderr.write(f"{name}\n")
             return
-        if names:
+        if names and kept is None:
             found = {name: summary(checked(name)) for name in names}
             sys.stdout.write(json.dumps(found) + "\n")
             return
-        reports = {}
         for name in programs():
-            reports[name] = checked(name, "--show")
+            if kept is None or not (kept / f"{name}.json").exists():
+                reports[name] = checked(name, "--show")
+                if kept is not None:
+                    text = json.dumps(reports[name])
+                    (kept / f"{name}.json").write_text(text, encoding="utf-8")
+            else:
+                reports[name] = json.loads((kept / f"{name}.json").read_text(encoding="utf-8"))
             sys.stderr.write(f"{name}: {summary(reports[name])}\n")
     PAGE.write_text(page(reports), encoding="utf-8")
 

@@ -90,7 +90,7 @@ def test_a_file_has_the_anomalies_of_the_model_that_was_saved(
     }
     assert found == anomalies(run("written:model", "--json")[1])
     assert "its weights are not read" in output
-    assert '"mae/total"' in output  # TensorFlow's own name is "total"
+    assert '"mean_absolute_error/total"' in output  # TensorFlow's own name is "total"
 
 
 def test_weights_are_not_needed(saved: Path, tmp_path: Path) -> None:

@@ -376,6 +376,22 @@ def test_an_update_in_one_step_keeps_what_another_wrote() -> None:
     ]
 
 
+def test_an_update_in_two_steps_loses_what_comes_between() -> None:
+    anomaly = checked(
+        (
+            Operation("h0", "VarHandleOp", stateful=True),
+            Operation("c", "Const"),
+            Operation("n0", "ResourceScatterAdd", (("h0", 0), ("c", 0)), stateful=True),
+        )
+    )
+    assert anomaly.kind == "lost update"
+    assert anomaly.orders == ((0, 1, 0), (0, 1))
+    assert [each["h0 ends as"] for each in anomaly.outcomes] == [
+        "the value of 1",
+        "the value of 2 after 1",
+    ]
+
+
 def test_a_section_that_may_end_before_a_write_is_named() -> None:
     def step(*consumes: str) -> tuple[Operation, ...]:
         return (
