@@ -422,26 +422,27 @@ class _Search:
 
     def possible(self, wanted: Sequence[Site]) -> bool:
         """True if sections permit an order of accesses that edges permit."""
-        runs = [
+        every = [
+            Site(number, lock)
+            for number, side in enumerate(self.sides)
+            for lock in side.order.lock_ends
+        ]
+        if len(every) == len({self.access(lock).resource for lock in every}):
+            return True  # no mutex is locked twice
+        guards = [
             frozenset[tuple[int, bool]]().union(
                 *(self.access(site).guards for site in wanted if site.side == number)
             )
             for number in range(len(self.sides))
         ]
-        locks = [
-            Site(number, lock)
-            for number, side in enumerate(self.sides)
-            for lock in side.order.lock_ends
-            if side.run.accesses[lock].guards <= runs[number]  # it runs with these accesses
-        ]
-        if len(locks) == len({self.access(lock).resource for lock in locks}):
-            return True
-        every = dict.fromkeys((*locks, *wanted))
+        # Those that run whenever these accesses do.
+        locks = [lock for lock in every if self.access(lock).guards <= guards[lock.side]]
+        chosen = dict.fromkeys((*locks, *wanted))
 
         def among(side: int, mask: int) -> set[Site]:
-            return {site for site in every if site.side == side and mask >> site.number & 1}
+            return {site for site in chosen if site.side == side and mask >> site.number & 1}
 
-        waits = {s: among(s.side, self.sides[s.side].order.before[s.number]) for s in every}
+        waits = {s: among(s.side, self.sides[s.side].order.before[s.number]) for s in chosen}
         ends = {s: among(s.side, self.sides[s.side].order.lock_ends[s.number]) for s in locks}
         mutexes = {s: (self.access(s).resource.name, ends[s] - {s}) for s in locks}
         try:
@@ -647,7 +648,11 @@ class _Search:
         return [(tuple(sorted(names)), pair) for names, pair in groups if names - lost]
 
     def torn_pair(self, reads: Sequence[Site]) -> tuple[Site, Site, Site, Site] | None:
-        """Two of the reads, with writes that may come between them."""
+        """Two of the reads, with writes that may come between them.
+
+        Weights tell more than counters and seeds: those that are integers come last.
+        """
+        reads = sorted(reads, key=lambda site: "int" in self.access(site).resource.dtype)
         for first, second in combinations(reads[:_READS], 2):
             one, two = self.access(first), self.access(second)
             if one.resource == two.resource or (one.compiled >= 0 and one.compiled == two.compiled):

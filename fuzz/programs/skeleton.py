@@ -389,7 +389,9 @@ def _excluded(scenario: Scenario, site: Site, others: Iterable[Site]) -> bool:
 def _locks(scenario: Scenario, sites: Collection[Site]) -> list[Site]:
     """The locks of each mutex that orders some of the accesses with others."""
     locks = [
-        site for site in _all_sites(scenario) if scenario.access(site).effect.access is Access.LOCK
+        Site(side, number)
+        for side, each in enumerate(scenario.sides)
+        for number in each.order.lock_ends
     ]
     names = set()
     for lock in locks:

@@ -137,7 +137,7 @@ TRUE: Final = {
         "parts of the table are from before the step, others from after it"
     ),
     ("session_restore", "stale read: init"): (
-        "if the initializer runs a second time: `v` is made of the old `w` or of the new one"
+        "`v` is made of `w` before `w` is set: the initializer then fails"
     ),
     ("session_saver", "torn snapshot: train beside save"): (
         "the checkpoint has variables from before a step and from after it"
@@ -170,7 +170,7 @@ KERAS: Final = {
     ),
     "lost update: predict beside itself": "both carry the state of the recurrent layer on",
     "stale read: train beside itself": (
-        "the gradient is that of weights that the other step has changed since"
+        "a step updates a slot and reads it again: the other step's update may come between"
     ),
     "torn snapshot: train beside itself": (
         "a step uses weights, slots or the number of iterations of which the other step has "
@@ -179,11 +179,13 @@ KERAS: Final = {
     "torn snapshot: train beside eval": "the loss is that of weights of two steps",
     "torn snapshot: train beside predict": "the prediction is made with weights of two steps",
     "torn snapshot: train beside save": "the file has variables of two steps",
-    "torn snapshot: eval beside reset_metrics": (
-        "the result returned is of a total and a count of which one is reset"
-    ),
 }
-"""By anomaly of a Keras model: what goes wrong."""
+"""By anomaly of a Keras model: what goes wrong, mostly."""
+SPARSE: Final = "a sparse update reads rows and writes them: what comes between is lost"
+WEIGHT: Final = (
+    "the optimizer or a constraint reads a weight and assigns it: the other step is lost"
+)
+METRIC: Final = "the result that `eval` returns is of a total and a count of two states"
 HALF: Final = "each prediction of the untrained network is 1/2, and each loss the same"
 FOURTH: Final = "gradients are applied in every fourth step, and the first one is tried"
 WHY: Final = {
@@ -281,7 +283,19 @@ def verdict(name: str, each: dict[str, Any]) -> tuple[str, str]:
         return "false", FALSE[key]
     if key in USELESS:
         return "of no use", USELESS[key]
-    return "true", KERAS[key[1]] if name.startswith("keras_") else TRUE[key]
+    return "true", _keras(each) if name.startswith("keras_") else TRUE[key]
+
+
+def _keras(each: dict[str, Any]) -> str:
+    """What goes wrong in an anomaly of a Keras model."""
+    lost = each["kind"] == "lost update"
+    if lost and each["accesses"][0]["op"].startswith("ResourceScatter"):
+        return SPARSE
+    if lost and _role(each["accesses"][0]["variable"]) == "weight":
+        return WEIGHT
+    if not lost and {_role(variable) for variable in each["variables"]} == {"metric"}:
+        return METRIC
+    return KERAS[anomaly(each)]
 
 
 def pattern(each: dict[str, Any]) -> object:
