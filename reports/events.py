@@ -557,6 +557,40 @@ class WorkerDied(Event, frozen=True, kw_only=True):
     suspects: tuple[tuple[int, str], ...] = ()
 
 
+class CrashReduced(Event, frozen=True, kw_only=True):
+    """A test on which an exception ended a worker was reduced; its script was run.
+
+    Parameters
+    ----------
+    died_on : str
+        File of the test as it was run (`WorkerDied.file`).
+    raised : str
+        Type and place of the exception (`fuzz.campaign.worker_deaths.raised`).
+    file, entry : str
+        The file of the reduced test, and its text.
+    executor, configuration : str
+        With the fewest settings found.
+    needs : str
+        These settings, in words.
+    complete : bool
+        False if the time was up before all was tried.
+    script_shows_it : bool or None
+        None without a script.
+    seconds : float
+    """
+
+    died_on: str
+    raised: str
+    file: str
+    entry: str
+    executor: str
+    configuration: str
+    needs: str
+    complete: bool
+    script_shows_it: bool | None
+    seconds: float = 0.0
+
+
 # --- checks of LitmusFuzz itself -------------------------------------------------------
 
 
@@ -615,6 +649,7 @@ AnyEvent = (
     | Confirmed
     | Unconfirmed
     | WorkerDied
+    | CrashReduced
     | CanaryRun
     | MutantRun
 )

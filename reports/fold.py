@@ -251,6 +251,8 @@ class Fold:
     settings : CampaignStarted
         With the changes of a resumption.
     deaths : list of (int, WorkerDied)
+    reduced_crashes : dict of str to CrashReduced
+        By the file of the test as it was run.
         With their shards, in the order in which they came.
     not_run : set of Run
         Generated tests that no shard runs any more.
@@ -263,6 +265,7 @@ class Fold:
             at=0.0, command="", seed=0, asked_s=0.0, configurations=()
         )
         self.deaths: list[tuple[int, events.WorkerDied]] = []
+        self.reduced_crashes: dict[str, events.CrashReduced] = {}
         self._ended: float | None = None
         self._interrupted = False
         self._spent_s = 0.0
@@ -610,6 +613,9 @@ class Fold:
         for index, configuration in event.suspects:
             self._forbidden.doubt((index, event.executor, configuration))
 
+    def _crash_reduced(self, _: int, event: events.CrashReduced) -> None:
+        self.reduced_crashes[event.died_on] = event
+
     # --- checks of LitmusFuzz itself ---------------------------------------------------
 
     def _canary_run(self, _: int, event: events.CanaryRun) -> None:
@@ -818,6 +824,7 @@ _APPLY: Final[Mapping[type, Callable[[Fold, int, Any], None]]] = {
     events.Confirmed: Fold._confirmed,
     events.Unconfirmed: Fold._unconfirmed,
     events.WorkerDied: Fold._worker_died,
+    events.CrashReduced: Fold._crash_reduced,
     events.CanaryRun: Fold._canary_run,
     events.MutantRun: Fold._mutant_run,
 }

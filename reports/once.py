@@ -36,7 +36,7 @@ class Once:
     - A shard is planned, starts and ends once.
     - A test is generated once and compared once. A configuration runs it once, executes each
       further round of it once, chooses its clusters once, and does not fail to run it after that.
-    - A worker's death has a file of its own. A mutant runs once.
+    - A worker's death has a file of its own, and is reduced once. A mutant runs once.
     - All other events of a shard differ: each has its time, and a process writes no two events at
       one time (`litmusfuzz.reports.events.now`).
     """
@@ -84,6 +84,8 @@ class Once:
                 self._add_other((type(event), shard), f"a shard {what} once")
             case events.WorkerDied():
                 self._add_other((type(event), event.file), f"{event.file} is of an earlier death")
+            case events.CrashReduced():
+                self._add_other((type(event), event.died_on), f"{event.died_on} is reduced already")
             case events.MutantRun():
                 mutant = event.kill.mutant
                 self._add_other((type(event), mutant), f"{mutant} has run already")

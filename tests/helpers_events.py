@@ -24,6 +24,7 @@ from litmusfuzz.reports.events import (
     Configured,
     Confirmed,
     Continued,
+    CrashReduced,
     Executed,
     Executions,
     ExecutorTotals,
@@ -528,6 +529,22 @@ class RandomCampaign:
                 suspects=tuple((each.index, each.configuration) for each in shown),
             ),
         )
+        if not timed_out and round(1e3 * at) % 2:
+            self._log(
+                shard.number,
+                CrashReduced(
+                    at=self._tick(),
+                    died_on=f"crashed/{shard.number}-{at}.yaml",
+                    raised="KeyError at system/core.py:read",
+                    file=f"crashed/{shard.number}-{at}-reduced.yaml",
+                    entry=litmus_text(),
+                    executor=of.executor,
+                    configuration=of.name,
+                    needs="",
+                    complete=True,
+                    script_shows_it=None,
+                ),
+            )
         shard.shown.clear()
         for each in shown:
             self.suspects[_run(each)] = self.left[_run(each)] = each

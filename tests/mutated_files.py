@@ -418,6 +418,17 @@ def _events() -> list[bytes]:
             entry=entry,
             suspects=((32, "stealing"),),
         ),
+        events.CrashReduced(
+            died_on="crashed/a.yaml",
+            raised="KeyError at system/core.py:read",
+            file="crashed/b.yaml",
+            entry=entry,
+            executor="native",
+            configuration="stealing",
+            needs="",
+            complete=True,
+            script_shows_it=None,
+        ),
         events.FindingAdded(
             **run,
             key="v3-0123456789abcdef",

@@ -17,6 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,7 @@ from litmusfuzz.fuzz.campaign.planner import (
     known_causes,
     known_findings,
     presets_of,
+    reduced_crashes,
     unconfirmed,
     unreduced,
 )
@@ -371,6 +373,8 @@ class SingleShard(Coordinator):
             pending=tuple(pending.values()),
             unconfirmed=again,
             earlier=earlier or {},
+            known_deaths=self.known.patterns(datetime.now(UTC).date()),
+            reduced=reduced_crashes(self.store),
         )
         planned = ShardPlanned(
             configurations=shard.configurations,

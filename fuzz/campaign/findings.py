@@ -14,6 +14,7 @@ from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings, needs_in_words
+from litmusfuzz.fuzz.campaign.crash_reducer import crash_entry
 from litmusfuzz.fuzz.campaign.judge import judge, listed
 from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.minimizer import Best
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.crash_reducer import SmallestCrash, UnreducedCrash
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, UnreducedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Job, Slot
@@ -257,7 +259,7 @@ class Findings:
 
     def store_death(
         self, slot: Slot, job: Job, died: Died, suspects: Sequence[UnreducedFinding]
-    ) -> None:
+    ) -> WorkerDied:
         """Store the test on which a worker crashed or hung."""
         assert job.test is not None
         self.deaths += 1
@@ -273,22 +275,31 @@ class Findings:
         )
         entry = Entry(replace(job.test, name=name, description=description))
         ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
-        self.log(
-            WorkerDied(
-                kind=FindingKind.TIMED_OUT if died.timed_out else ended,
-                executor=sampled.executor,
-                configuration=sampled.config.name,
-                executor_class=sampled.executor_class,
-                message=died.message,
-                file=self._save(entry, what),
-                entry=dumps(entry),
-                ops=tuple(sorted({node.definition.kernel_class for node in job.test.effects})),
-                minimizing=slot.minimizing,
-                suspects=tuple(
-                    (each.generated.index, each.sampled.config.name) for each in suspects
-                ),
-            )
+        event = WorkerDied(
+            kind=FindingKind.TIMED_OUT if died.timed_out else ended,
+            executor=sampled.executor,
+            configuration=sampled.config.name,
+            executor_class=sampled.executor_class,
+            message=died.message,
+            file=self._save(entry, what),
+            entry=dumps(entry),
+            ops=tuple(sorted({node.definition.kernel_class for node in job.test.effects})),
+            minimizing=slot.minimizing,
+            suspects=tuple((each.generated.index, each.sampled.config.name) for each in suspects),
         )
+        self.log(event)
+        return event
+
+    def store_crash(
+        self, unreduced: UnreducedCrash, smallest: SmallestCrash, died: Died
+    ) -> tuple[Entry, str]:
+        """Store a reduced test that ends its process; its entry and its file."""
+        entry = crash_entry(unreduced.executor.name, smallest.crash, died.message)
+        name, number = entry.test.name, 1
+        while self.path(f"crashed/{entry.test.name}{self.settings.suffix}.yaml").exists():
+            number += 1  # in another configuration it ends otherwise
+            entry = replace(entry, test=replace(entry.test, name=f"{name}-{number}"))
+        return entry, self._save(entry, "crashed")
 
 
 def models_that_allow(

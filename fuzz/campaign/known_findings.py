@@ -205,13 +205,20 @@ class KnownFindings:
             if each.cause is not None and each.cause.case is not None and not each.expired(today)
         )
 
+    def patterns(self, today: date) -> tuple[Pattern, ...]:
+        """The patterns of its entries."""
+        return tuple(e.pattern for e in self.entries if e.pattern and not e.expired(today))
+
     def deadly_ops(self, today: date) -> frozenset[str]:
         """Ops that are known to end their process.
 
         What ends it with a certain message needs more than the op: most tests with it do no harm.
         """
-        valid = [e.pattern for e in self.entries if e.pattern and not e.expired(today)]
-        deadly = [p for p in valid if not p.message and not set(DEADLY).isdisjoint(p.symptoms)]
+        deadly = [
+            p
+            for p in self.patterns(today)
+            if not p.message and not set(DEADLY).isdisjoint(p.symptoms)
+        ]
         return frozenset(op for each in deadly for op in each.ops)
 
     def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:

@@ -26,13 +26,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 from msgspec import structs
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.textfile import Script, save, write_text
+from litmusfuzz.corpus.textfile import Script, dumps, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.causes import may_share_cause
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
+from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
 from litmusfuzz.fuzz.campaign.configured import configured
+from litmusfuzz.fuzz.campaign.crash_reducer import Crash, SmallestCrash, UnreducedCrash
 from litmusfuzz.fuzz.campaign.depth import (
     ENVIRONMENT_SWITCH_S,
     GraphRun,
@@ -51,10 +53,11 @@ from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
-from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
+from litmusfuzz.fuzz.campaign.scripts import crash_script, script_of, shows_it
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
+from litmusfuzz.fuzz.campaign.worker_deaths import raised
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY, MemoryCap, available_bytes, watch
 from litmusfuzz.fuzz.executors.process_log import in_a_line
@@ -68,6 +71,7 @@ from litmusfuzz.reports.events import (
     ConfigurationUnavailable,
     Confirmed,
     Continued,
+    CrashReduced,
     Executed,
     Executions,
     ReductionEnded,
@@ -91,6 +95,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict
+    from litmusfuzz.fuzz.campaign.known_findings import Pattern
     from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result
@@ -106,6 +111,8 @@ TRYING_AGAIN_SHARE: Final = 0.1
 """Share of the time for what a fresh process has not shown, while nothing waits to be minimized."""
 LEAST_ATTEMPTS: Final = 2
 """Fresh processes that are given such a test before a campaign of so many tests ends."""
+CRASH_S: Final = 10.0
+"""Rough estimate of the seconds that the reduction of a crash takes."""
 MAX_BEHIND: Final = 3
 """Defects of one test that are uncovered one behind another."""
 Known = TypeVar("Known")
@@ -157,6 +164,11 @@ class Campaign:
         Tests that fresh processes of earlier shards did not show again: tried when there is time.
     earlier : mapping of int to set of str
         As of `Dispatcher`.
+    known_deaths : sequence of Pattern
+        Patterns of the known-findings file: a crash that one of them explains is not reduced.
+    reduced : collection of (str, str)
+        Executors, and exceptions (`fuzz.campaign.worker_deaths.raised`), of crashes that earlier
+        shards have reduced.
 
     Attributes
     ----------
@@ -173,9 +185,16 @@ class Campaign:
         suspects: Sequence[Entry] = (),
         unconfirmed: Sequence[Entry] = (),
         earlier: Mapping[int, Collection[str]] = MappingProxyType({}),
+        known_deaths: Sequence[Pattern] = (),
+        reduced: Collection[tuple[str, str]] = (),
     ) -> None:
         self.settings = settings
         self.log = log
+        self.known_deaths = known_deaths
+        self.crashes: list[UnreducedCrash] = []
+        """The first of each exception that is to be reduced."""
+        self._exceptions = set(reduced)
+        """Executors and exceptions, each of which is reduced once."""
         self.slots: list[Slot] = []
         executors = []
         for name, *configs in (*settings.executors, (CANARY, configuration(CANARY))):
@@ -389,7 +408,8 @@ class Campaign:
         if self.stopping or self.time_left_s + self.settings.extra_minimizing_s <= 0:
             return True
         once = any(each.attempts < LEAST_ATTEMPTS for each in self.unconfirmed)
-        left = bool(self.unreduced or self.minimizing)
+        left = bool(self.unreduced or self.minimizing or self.crashes)
+        left = left or any(slot.reducing for slot in self.slots)
         if self.time_left_s <= 0:
             return not left
         left = left or bool(self.look_alikes.waiting)
@@ -465,6 +485,9 @@ class Campaign:
         if unreduced is not None:
             self._take(unreduced)
             return self._minimize(slot, unreduced)
+        if (crash := self._next_crash(slot)) is not None:
+            self.crashes.remove(crash)
+            return self._reduce_crash(slot, crash)
         if (task := self._next_known(slot)) is not None:
             return task
         if self.time_left_s <= 0:
@@ -553,6 +576,8 @@ class Campaign:
     def _following(self, slot: Slot) -> GeneratedTest | None:
         """The first test of a worker's next pack; None if it is to do something else."""
         if self.time_left_s <= 0 or self.stopping or self._next_to_minimize(slot) is not None:
+            return None
+        if self._next_crash(slot) is not None:
             return None
         if self._may_look_at_known(slot) or self._next_to_continue(slot) is not None:
             return None
@@ -761,13 +786,84 @@ class Campaign:
 
     def _note_death(self, slot: Slot, job: Job, died: Died) -> None:
         """Store the test on which a worker died; what its process had shown is run again."""
+        exception = "" if died.timed_out else raised(died.message)
+        if exception and exception == slot.reducing:
+            return  # a candidate does what it should
         suspects = [] if died.timed_out else [each for each in slot.shown if not each.settled]
-        self.findings.store_death(slot, job, died, suspects)
+        event = self.findings.store_death(slot, job, died, suspects)
+        if exception:
+            self._add_crash(UnreducedCrash(slot.executor, slot.sampled, job, event, exception))
         for each in suspects:
             each.suspect = True
         self.look_alikes.drop(suspects)
         waiting = {*self.unreduced, *self.minimizing.values()}
         self.unreduced += [each for each in suspects if each not in waiting]
+
+    # --- crashes -----------------------------------------------------------------------------
+
+    def _add_crash(self, crash: UnreducedCrash) -> None:
+        """Let a crash wait to be reduced, unless it is known, or another one of its kind does."""
+        test, of = crash.job.test, crash.sampled.executor_class
+        assert test is not None
+        kind = crash.executor.name, crash.raised
+        message = crash.died.message
+        known = any(p.explains(test, crash.died.kind, of, message) for p in self.known_deaths)
+        if not known and kind not in self._exceptions:
+            self._exceptions.add(kind)
+            self.crashes.append(crash)
+
+    def _next_crash(self, slot: Slot) -> UnreducedCrash | None:
+        """The crash that a worker reduces next; None if there is none, or no time for it."""
+        waiting = [each for each in self.crashes if each.executor is slot.executor]
+        return waiting[0] if waiting and self._may_minimize(slot, 0.25 * CRASH_S) else None
+
+    async def _reduce_crash(self, slot: Slot, crash: UnreducedCrash) -> None:
+        """Reduce a test on which an exception ended a worker, and store it with its script."""
+        test = crash.job.test
+        assert test is not None
+        slot.minimizing, slot.reducing = True, crash.raised
+        slot.executor.minimizing_s += CRASH_S  # until it ends: another worker may ask
+        start = time.monotonic()
+        smallest = SmallestCrash(Crash(test, crash.sampled.config))
+        try:
+            died = await self.minimizer.reduce_crash(slot, crash, smallest)
+            if died is not None:
+                await self._store_crash(slot, crash, smallest, died, start)
+        finally:
+            slot.executor.minimizing_s += time.monotonic() - start - CRASH_S
+            slot.minimizing, slot.reducing = False, ""
+
+    async def _store_crash(
+        self, slot: Slot, crash: UnreducedCrash, smallest: SmallestCrash, died: Died, start: float
+    ) -> None:
+        """Store a reduced crash with its script, and run that."""
+        executor, config = crash.executor, smallest.crash.config
+        entry, file = self.findings.store_crash(crash, smallest, died)
+        version = executor.versions_of(config.name).get("jax", "")
+        shows: bool | None = False
+        try:
+            script = self.findings.path(file).with_suffix(".py")
+            shown = config, version, smallest.place, crash.raised
+            write_text(crash_script(entry.test, executor.name, *shown), script)
+            error = crash.raised.split()[0]
+            shows = await shows_it(script, python=self.settings.python, error=error)
+        except NoScript:
+            shows = None
+        finally:  # also if the time is over
+            self.log(
+                CrashReduced(
+                    died_on=crash.died.file,
+                    raised=crash.raised,
+                    file=file,
+                    entry=dumps(entry),
+                    executor=executor.name,
+                    configuration=config.name,
+                    needs=needs_in_words(executor.name, config, reduced=smallest.settings_tried),
+                    complete=smallest.complete,
+                    script_shows_it=shows,
+                    seconds=round(time.monotonic() - start, 3),
+                )
+            )
 
     # --- findings ----------------------------------------------------------------------------
 
@@ -1071,24 +1167,26 @@ class Campaign:
 
         new = [each for each in waiting if not any(self.findings.contained(each))]
         chosen = min(new or waiting, key=cost_s)
+        # A finding that looks new may exceed the share of the time.
+        share_of_cost = 0.25 if new else 0.5
+        return chosen if self._may_minimize(slot, share_of_cost * cost_s(chosen)) else None
+
+    def _may_minimize(self, slot: Slot, cost_s: float) -> bool:
+        """True if a worker may begin to minimize something that takes so long."""
+        executor = slot.executor
         others = [other for other in self.slots if other.executor is executor and other is not slot]
         fuzzing = executor.waiting or any(each.busy and not each.minimizing for each in others)
         busy = sum(each.minimizing for each in others)
         if self.time_left_s <= 0 or (self.dispatcher.all_generated and not fuzzing):
-            pass  # nothing else is left to do
-        elif self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
-            return None  # a campaign of so many tests generates all first, to be repeatable
-        elif busy and 2 * (busy + 1) > self.settings.workers:
-            return None  # a finding can take minutes: half of the workers run new tests meanwhile
-        else:
-            # Minimizing has a share of the time, so that a rare finding early on does not
-            # use all of it; a finding that looks new may exceed the share.
-            elapsed = self.settings.time_s - self.time_left_s
-            share = self.settings.minimizing_share * elapsed * self.settings.workers
-            cost = cost_s(chosen) * (0.25 if new else 0.5)
-            if executor.minimizing_s + cost > share:
-                return None
-        return chosen
+            return True  # nothing else is left to do
+        if self.settings.tests is not None and self.time_left_s > self.settings.time_s / 2:
+            return False  # a campaign of so many tests generates all first, to be repeatable
+        if busy and 2 * (busy + 1) > self.settings.workers:
+            return False  # a finding can take minutes: half of the workers run new tests meanwhile
+        # A share of the time, so that a rare finding early on does not use all of it.
+        elapsed = self.settings.time_s - self.time_left_s
+        share = self.settings.minimizing_share * elapsed * self.settings.workers
+        return executor.minimizing_s + cost_s <= share
 
     def _take(self, unreduced: UnreducedFinding) -> None:
         """Remove what is minimized next from what waits."""

@@ -1,52 +1,49 @@
 """Minimizes a test that ends its process, for `litmusfuzz minimize`.
 
-Campaigns do not minimize crashes: where memory is damaged, chance decides whether a process ends,
+Campaigns minimize exceptions alone: where memory is damaged, chance decides whether a process ends,
 and on which test. What ends each of `PROCESSES` fresh processes in the same way can be minimized,
-as a failed check in an optimizer or a compiler: first the settings, then the test. A candidate
-counts if it ends one process in that way.
+as a failed check in an optimizer or a compiler (`fuzz.campaign.crash_reducer`). A candidate counts
+if it ends one process in that way.
 """
 
 from __future__ import annotations
 
 import shlex
 import time
-from contextlib import closing
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.textfile import Entry, save, write_text
-from litmusfuzz.fuzz.campaign.causes import name_for
-from litmusfuzz.fuzz.campaign.configuration_reducer import (
-    PutBack,
-    needs_in_words,
-    simpler_configurations,
+from litmusfuzz.corpus.textfile import save, write_text
+from litmusfuzz.fuzz.campaign.configuration_reducer import PutBack, needs_in_words
+from litmusfuzz.fuzz.campaign.crash_reducer import (
+    Crash,
+    SmallestCrash,
+    crash_entry,
+    smaller_crashes,
 )
-from litmusfuzz.fuzz.campaign.reducer import reduce
-from litmusfuzz.fuzz.campaign.renaming import normalized
-from litmusfuzz.fuzz.campaign.scripts import jax_script
+from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
-from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern
+from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern, raised
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Config
-
-T = TypeVar("T")
 
 PROCESSES: Final = 3
 """Fresh processes that a test must end, before it is minimized and after."""
 SEED: Final = 0
 """Of every run."""
 SETTINGS_SHARE: Final = 0.5
-"""Share of the time for the settings."""
+"""Share of the time for the settings of the whole test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,37 +123,39 @@ def minimize_crash(
             f"ends {ended} of {PROCESSES} fresh processes in one way; only what ends each"
             " is minimized"
         )
-    simpler = simpler_configurations(executor, config, PutBack())
-    crash.end = start + SETTINGS_SHARE * left_s
-    config = crash.last_accepted(simpler, config, lambda each: crash.ends(test, each))
-    reduced = time.monotonic() < crash.end
+    smallest = SmallestCrash(Crash(test, config))
     crash.end = start + left_s
-    smallest = crash.last_accepted(reduce(test), test, lambda each: crash.ends(each, config))
-    complete = reduced and time.monotonic() < crash.end
-    renamed = normalized(smallest, "crashed")
-    if crash.ends(renamed, config):
-        smallest = renamed
-    if not all(crash.ends(smallest, config) for _ in range(PROCESSES)):
+    settings_end = start + SETTINGS_SHARE * left_s
+    crash.reduce(smaller_crashes(executor, smallest, PutBack(), settings_end))
+    test, config = smallest.crash
+    if not all(crash.ends(test, config) for _ in range(PROCESSES)):
         return f"its smallest test does not end each of {PROCESSES} fresh processes"
-    about = f"{executor}/{config.name}: {crash.last}"
-    made = replace(smallest, name=name_for("crashed", smallest), description=about)
-    file = out / f"{made.name}.yaml"
-    save(Entry(made), file)
-    script = _write_script(made, crash, config, file.with_suffix(".py"))
-    needs = needs_in_words(executor, config, reduced=reduced)
+    entry = crash_entry(executor, smallest.crash, crash.last)
+    file = out / f"{entry.test.name}.yaml"
+    save(entry, file)
+    smallest.place = SEED if crash.ends(test, config, count=1) else None
+    script = _write_script(entry.test, executor, smallest, crash.last, file.with_suffix(".py"))
+    needs = needs_in_words(executor, config, reduced=smallest.settings_tried)
     return MinimizedCrash(
-        file.name, made, executor, config, needs, crash.last, complete, script=script
+        file.name,
+        entry.test,
+        executor,
+        config,
+        needs,
+        crash.last,
+        smallest.complete,
+        script=script,
     )
 
 
-def _write_script(test: LitmusTest, crash: _Crash, config: Config, path: Path) -> str:
+def _write_script(
+    test: LitmusTest, executor: str, smallest: SmallestCrash, message: str, path: Path
+) -> str:
     """Write the script that fails alike, on JAX's references; its name, or ""."""
-    if crash.executor != "jax_refs":
-        return ""
-    version = executor_class(crash.executor).versions()["jax"]
-    place = SEED if crash.ends(test, config, count=1) else None
+    version = executor_class(executor).versions().get("jax", "")
+    shown = smallest.crash.config, version, smallest.place, raised(message)
     try:
-        write_text(jax_script(test, config, version, place=place), path)
+        write_text(crash_script(test, executor, *shown), path)
     except NoScript:
         return ""
     return path.name
@@ -192,17 +191,9 @@ class _Crash:
         """True if a test ends a fresh process in that way."""
         return self.message(test, config, count) == self.pattern
 
-    def last_accepted(
-        self, candidates: Generator[T, bool, Any], first: T, ends: Callable[[T], bool]
-    ) -> T:
-        """The last candidate with which a process ends; `first` if there is none in the time."""
-        last = first
-        try:
+    def reduce(self, candidates: Generator[Crash, bool, None]) -> None:
+        """Try candidates until there is none, or the time is up."""
+        with suppress(StopIteration):
             candidate = next(candidates)
             while time.monotonic() < self.end:
-                if accepted := ends(candidate):
-                    last = candidate
-                candidate = candidates.send(accepted)
-        except StopIteration:
-            pass
-        return last
+                candidate = candidates.send(self.ends(*candidate))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -21,11 +22,13 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
     has_space,
     simpler_configurations,
 )
+from litmusfuzz.fuzz.campaign.crash_reducer import smaller_crashes
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.normalization import in_whole, normalize
 from litmusfuzz.fuzz.campaign.reducer import reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.worker_deaths import raised
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Died
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.crash_reducer import Crash, SmallestCrash, UnreducedCrash
     from litmusfuzz.fuzz.campaign.dispatcher import UnreducedFinding
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
@@ -75,6 +79,9 @@ MAX_RECORDED: Final = 1 << 14
 LENIENT_COUNT: Final = 1 << 14
 """Executions, at least, for which a simpler configuration is probed in the end: a race that one
 setting shows in every second execution may need thousands without it."""
+
+CRASH_SHARE: Final = 3
+"""Times `max_reduction_s`, at most, that the reduction of a crash takes, all steps together."""
 
 
 @dataclass(slots=True)
@@ -350,6 +357,39 @@ class Minimizer:
             best.sampled.schedulable = not (isinstance(found, messages.Reply) and found.refused)
             if isinstance(found, Schedule):
                 best.schedule = found
+
+    async def reduce_crash(
+        self, slot: Slot, unreduced: UnreducedCrash, smallest: SmallestCrash
+    ) -> Died | None:
+        """Reduce a test on which an exception ends a worker; how it ends a fresh process.
+
+        None if a fresh process does not end in that way: on the test as it was run, or on the
+        smallest one, which then says nothing.
+        """
+
+        async def ends(
+            crash: Crash, job: Job = unreduced.job, *, fresh: bool = False
+        ) -> Died | None:
+            slot.switch_to(unreduced.executor.sample(crash.config))
+            if await slot.why_unavailable():
+                return None
+            result = await slot.run(replace(job, test=crash.test, fresh=fresh))
+            shown = isinstance(result, Died) and raised(result.message) == unreduced.raised
+            return result if isinstance(result, Died) and shown else None
+
+        if await ends(smallest.crash, fresh=True) is None:
+            return None
+        end = time.monotonic() + CRASH_SHARE * self.settings.max_reduction_s
+        candidates = smaller_crashes(unreduced.executor.name, smallest, self.put_back)
+        with suppress(StopIteration):
+            candidate = next(candidates)
+            while time.monotonic() < end:
+                candidate = candidates.send(await ends(candidate) is not None)
+        first = replace(unreduced.job, count=1, seed=0)
+        if (died := await ends(smallest.crash, first, fresh=True)) is not None:
+            smallest.place = first.seed
+            return died
+        return await ends(smallest.crash, fresh=True)
 
     async def confirm(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random

@@ -159,6 +159,8 @@ class ShardPlanner:
                     and self._of(each.executor, each.configuration) == chosen
                 ),
             ),
+            known_deaths=self.known.patterns(datetime.now(UTC).date()),
+            reduced=reduced_crashes(self.store),
             log_folder=log_folder,
         )
         # Unreadable files included, so that the others come first next time.
@@ -374,6 +376,12 @@ def known_findings(report: Report, executor: str | None = None) -> tuple[ShardFi
         for each in report.findings
         if each.kind is FindingKind.FORBIDDEN and executor in (None, each.executor)
     )
+
+
+def reduced_crashes(store: Store) -> tuple[tuple[str, str], ...]:
+    """Executors and exceptions of the crashes that shards have reduced."""
+    reduced = store.fold.reduced_crashes.values()
+    return tuple({(each.executor, each.raised): None for each in reduced})
 
 
 def known_causes(

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import Entry, FileError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Finding
     from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
     from litmusfuzz.fuzz.campaign.store import Store
-    from litmusfuzz.reports.events import WorkerDied
+    from litmusfuzz.reports.events import CrashReduced, WorkerDied
     from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
 
 MAX_UNREADABLE: Final = 3
@@ -218,7 +218,12 @@ class ReportBuilder:
 
     # --- worker deaths -----------------------------------------------------------------
 
-    def _death_entry(self, death: WorkerDied) -> Entry:
+    def _reduced_crash(self, group: DeathGroup) -> CrashReduced | None:
+        """The crash of a group that was reduced; None if none was."""
+        reduced = self.store.fold.reduced_crashes
+        return next((reduced[each.file] for each in group.deaths if each.file in reduced), None)
+
+    def _death_entry(self, death: WorkerDied | CrashReduced) -> Entry:
         """The test that a worker died on, named like its file: shards number their deaths."""
         if death.file not in self._died_on:
             try:
@@ -251,18 +256,24 @@ class ReportBuilder:
             ops = each.ops
             key, *others = ops
             count, before = self.history.sightings(*ops)
-            command = replay_command(each.kind, first.file, str(self.store.folder), python)
-            on = shlex.quote(f"{each.executor}:{first.configuration}")
+            reduced = self._reduced_crash(each)
+            shown = reduced or first
+            command = replay_command(each.kind, shown.file, str(self.store.folder), python)
+            on = shlex.quote(f"{each.executor}:{shown.configuration}")
+            script = reduced is not None and reduced.script_shows_it is not None
             yield ReportedFinding(
                 key=key,
                 kind=each.kind,
-                entry=self._death_entry(first),
-                file=first.file,
+                entry=self._death_entry(shown),
+                file=shown.file,
+                script=str(PurePath(shown.file).with_suffix(".py")) if script else "",
+                script_shows_it=bool(reduced and reduced.script_shows_it),
+                needs=reduced.needs if reduced else "",
                 executor=each.executor,
                 config_class=each.executor_class,
                 model="",
                 cause=each.cause,
-                reason=(first.message, f"in {what}"),
+                reason=(first.message, f"in {what}", *_how_far(reduced)),
                 is_cycle=False,
                 edges=(),
                 rules=(),
@@ -286,7 +297,15 @@ class ReportBuilder:
         for each in self._death_groups():
             for death in each.deaths:
                 first.setdefault(key_of_death(death), death.file)
-        return set(first.values())
+        reduced = {each.file for each in self.store.fold.reduced_crashes.values()}
+        return {*first.values(), *reduced}
+
+
+def _how_far(reduced: CrashReduced | None) -> tuple[str, ...]:
+    """How far a crash was reduced, in words."""
+    if reduced is None:
+        return ()
+    return ("reduced in full" if reduced.complete else "reduced in part: the time was up",)
 
 
 def _may_be(cause: Cause, test: LitmusTest, shown: str, found: Finding) -> bool:

@@ -87,6 +87,7 @@ def jax_script(
     *,
     dtypes: bool = False,
     place: int | None = None,
+    error: str = "",
 ) -> str:
     """The script of a test in a configuration of `jax_refs`.
 
@@ -100,6 +101,8 @@ def jax_script(
         Show the values' dtypes too.
     place : int, optional
         The seed of a run whose first execution shows it: the script executes that one alone.
+    error : str
+        Type and place of the exception that it shows; "" for an outcome.
 
     Raises
     ------
@@ -109,7 +112,7 @@ def jax_script(
     plain = config.name.replace("\\", "").replace('"', "")
     seen = " ".join(("JAX", *re.findall(r"^[\w.+-]+$", version)))
     settings = Settings.of(config)
-    title = f"{seen}, {plain}: not what program order gives, or it fails."
+    title = f"{seen}, {plain}: {error or 'not what program order gives, or it fails'}."
     if settings.forbidden:
         title = f"{seen}, forbidden: {FORBIDDEN[settings.forbidden]}. Not what program order gives."
     try:
@@ -122,17 +125,43 @@ def jax_script(
             title,
             dtypes=dtypes,
             place=None if place is None else place % COPIES,
+            fails=bool(error),
         )
     except (Refused, NoProgramOrder, ValueTooLarge, NoGradient) as error:
         raise NoScript(str(error)) from None
 
 
-async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = None) -> bool:
+def crash_script(
+    test: LitmusTest, executor: str, config: Config, version: str, place: int | None, error: str
+) -> str:
+    """The script of a test on which an exception of JAX's ended a worker.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    executor : str
+    config : Config
+    version, place, error
+        As of `jax_script`.
+
+    Raises
+    ------
+    NoScript
+        If the test is no program over references.
+    """
+    if executor != "jax_refs":
+        raise NoScript(f"there are no scripts of what ends a process of {executor}")
+    return jax_script(test, config, version, place=place, error=error)
+
+
+async def shows_it(
+    path: Path, seconds: float = SCRIPT_S, python: str | None = None, error: str = ""
+) -> bool:
     """Run a script in an isolated interpreter, which cannot import LitmusFuzz.
 
-    True if a forbidden outcome showed. Where an op corrupts memory, the interpreter may crash
-    after that, or before: then another one tries in the time that is left. The process ends with
-    this call, even a cancelled one.
+    True if a forbidden outcome showed, or the exception. Where an op corrupts memory, the
+    interpreter may crash after that, or before: then another one tries in the time that is left.
+    The process ends with this call, even a cancelled one.
 
     Parameters
     ----------
@@ -141,6 +170,8 @@ async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = N
         For which it tries.
     python : str, optional
         Another interpreter than this one.
+    error : str
+        The type of an exception of JAX's; "" for a forbidden outcome.
     """
     end = time.monotonic() + seconds
     while True:
@@ -152,7 +183,7 @@ async def shows_it(path: Path, seconds: float = SCRIPT_S, python: str | None = N
         if time.monotonic() > end:
             return False
     if values := END_ON_JAX.search(output.strip()):
-        return code == 1 and values[1] != values[2]
+        return code == 1 and (values[2] == error if error else values[1] != values[2])
     match = LAST_LINE.fullmatch(output.strip().rpartition("\n")[2])
     return code == 1 and match is not None and int(match[1]) > 0
 

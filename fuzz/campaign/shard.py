@@ -30,6 +30,7 @@ from litmusfuzz.reports.events import MutantRun, ShardEnded, ShardStarted
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Mapping
 
+    from litmusfuzz.fuzz.campaign.known_findings import Pattern
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.reports.events import Event
 
@@ -70,6 +71,8 @@ class Shard:
         Files, as text, of tests that fresh processes of earlier shards did not show again.
     earlier : mapping of int to set of str
         As of `fuzz.campaign.dispatcher.Dispatcher`.
+    known_deaths, reduced
+        As of `fuzz.campaign.loop.Campaign`.
     log_folder : str or None
         Folder for the shard log; None if the shard's process does not see the campaign's folder.
     """
@@ -81,6 +84,8 @@ class Shard:
     pending: tuple[tuple[str, bool], ...] = ()
     unconfirmed: tuple[str, ...] = ()
     earlier: Mapping[int, Collection[str]] = field(default_factory=dict)
+    known_deaths: tuple[Pattern, ...] = ()
+    reduced: tuple[tuple[str, str], ...] = ()
     log_folder: str | None = None
 
     @property
@@ -112,7 +117,17 @@ class Shard:
         pending = [loads(text) for text, suspect in self.pending if not suspect]
         suspects = [loads(text) for text, suspect in self.pending if suspect]
         again = [loads(text) for text in self.unconfirmed]
-        return Campaign(self.settings, log, known, pending, suspects, again, self.earlier)
+        return Campaign(
+            self.settings,
+            log,
+            known,
+            pending,
+            suspects,
+            again,
+            self.earlier,
+            self.known_deaths,
+            self.reduced,
+        )
 
 
 SELFTEST_WORKERS: Final = 2

@@ -127,6 +127,9 @@ class Slot:
     clusterings : tuple of ChosenClusters
         Of the last job: the clusterings of the graphs that the executor ran.
     minimizing : bool
+    reducing : str
+        The exception (`fuzz.campaign.worker_deaths.raised`) that its candidates are to end it
+        with; "" if it reduces no crash.
     busy : bool
         True while it works on a test or a finding.
     """
@@ -140,6 +143,7 @@ class Slot:
     executions: int = 0
     clusterings: tuple[ChosenClusters, ...] = ()
     minimizing: bool = False
+    reducing: str = ""
     busy: bool = False
     _damaged: bool = False
     _last: Job | None = None

@@ -42,6 +42,7 @@ from litmusfuzz.reports import events
 from litmusfuzz.reports.events import (
     CampaignStarted,
     Configured,
+    CrashReduced,
     Event,
     ScriptRun,
     ShardEnded,
@@ -546,7 +547,8 @@ def files_of(event: Event) -> Iterator[str]:
     file: str = getattr(event, "file", None) or getattr(event, "unreduced", None) or ""
     if file:
         yield file
-    if isinstance(event, ScriptRun):
+    crash = isinstance(event, CrashReduced) and event.script_shows_it is not None
+    if crash or isinstance(event, ScriptRun):
         yield str(PurePath(file).with_suffix(".py"))
 
 

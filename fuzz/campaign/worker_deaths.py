@@ -1,8 +1,8 @@
 """Worker deaths (crashes and timeouts), grouped: deaths that look alike are one finding.
 
-A campaign does not minimize crashes: chance decides whether and where damaged memory ends a
-process (`litmusfuzz minimize` reduces what ends each). The op that damaged the memory may be any op
-of the test, so that no two deaths look the same. A group has one class of configurations,
+A campaign minimizes exceptions alone (`raised`): chance decides whether and where damaged memory
+ends a process (`litmusfuzz minimize` reduces what ends each). The op that damaged the memory may be
+any op of the test, so that no two deaths look the same. A group has one class of configurations,
 one message, and one op in common: the op that most of the unexplained deaths have, again and again
 until every death is explained. Reads are in every test and explain nothing, unless there is nothing
 else.
@@ -18,15 +18,19 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign.canonical import VERSION
 from litmusfuzz.fuzz.executors.process_log import OMITTED
+from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from litmusfuzz.reports.events import FindingKind, WorkerDied
+
+
+_FAILED: Final = f"{SystemFailed.__module__}.{SystemFailed.__qualname__}: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +127,19 @@ def _ops(death: WorkerDied) -> frozenset[str]:
     return telling_ops(death.ops)
 
 
+def raised(message: str) -> str:
+    """Type and place of the exception with which a traced system ended a worker; "" if it did not.
+
+    What raises it once does so each time, on any machine.
+    """
+    _, failed, said = message.partition(_FAILED)
+    return said if failed else ""
+
+
 def message_pattern(message: str) -> str:
     """A worker's last message without the numbers that differ each time."""
     how, colon, said = message.partition(":")
+    if raised(message):
+        how = "exit 1"  # a process that lingers has no exit code yet
     pattern = how + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", said)
     return OMITTED.join(line[:120] for line in pattern.split(OMITTED))

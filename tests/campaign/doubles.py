@@ -18,6 +18,7 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, Refused, Unavailable
+from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 from litmusfuzz.fuzz.mutants.stale_reads import StaleReads
 from litmusfuzz.fuzz.passes.clustering import Clustering, Rule, cluster
 from litmusfuzz.fuzz.support import EVERYTHING, Support
@@ -375,6 +376,19 @@ class EndsItsProcess(Spaced):
         return replace(super().prepare(test, config), stale=False)
 
 
+class Raises(Spaced):
+    """An addition raises an exception in the system under one pair of settings."""
+
+    name: ClassVar[str] = "double/raises"
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Raises where settings and test say so."""
+        adds = any(node.op == "AssignAddVariableOp" for node in test.effects)
+        if adds and self.shows.items() <= dict(config.settings).items():
+            raise SystemFailed("ValueError at system/core.py:bind")
+        return replace(super().prepare(test, config), stale=False)
+
+
 class EitherSetting(Spaced):
     """Two defects that show the same: each needs a setting of its own."""
 
@@ -573,6 +587,7 @@ DOUBLES = (
     *(
         CrashesInLongRuns,
         EndsItsProcess,
+        Raises,
         Spaced,
         EitherSetting,
         RarelyPlain,

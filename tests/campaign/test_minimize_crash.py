@@ -25,6 +25,7 @@ ALL = "cache=large;threads=1;process=two;checked=true"
 def test_settings_and_test_are_minimized(litmusfuzz_here, tmp_path: Path) -> None:
     save(Entry(TEST), tmp_path / "t.yaml")
     command = ("minimize", "t.yaml", "--executors", f"{EXECUTOR}:{ALL}", "--out", "small")
+    command = (*command, "--time", "10m")  # each candidate starts a process
     done = litmusfuzz_here(*command, "--json")
     assert done.returncode == 1, done.stderr
     data = json.loads(done.stdout)

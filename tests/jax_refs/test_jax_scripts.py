@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 import runpy
+import sys
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -15,9 +17,10 @@ from helpers import LITMUS, corpus_entry, differentiated
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.textfile import Entry, Finding
+from litmusfuzz.corpus.textfile import Entry, Finding, load
+from litmusfuzz.fuzz.campaign import known_findings
 from litmusfuzz.fuzz.campaign.portfolio import Portfolio
-from litmusfuzz.fuzz.campaign.scripts import jax_script, script_of, shows_it
+from litmusfuzz.fuzz.campaign.scripts import crash_script, jax_script, script_of, shows_it
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.script import END, script
@@ -41,15 +44,26 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding
     from litmusfuzz.fuzz.executors.protocol import Config
 
     Ended = Callable[[str], tuple[str, str, str]]
 
 EXECUTOR = JaxRefsExecutor()
 MAX_LINES = 25
+FAILURES = (
+    *(AttributeError, KeyError, NotImplementedError, TypeError, ValueError),
+    jax.errors.TracerArrayConversionError,
+)
 WITH_BODIES = (
     litmus("r0=X; if r0==0 { X=1; r1=X } else { X=2 }"),
     litmus("X=1; call { X+=2; X+=3 }"),
+)
+FINDINGS = LITMUS[0].parents[1] / "findings" / "jax"
+KNOWN = tuple(
+    each
+    for each in known_findings.load(FINDINGS.parents[1] / "known.yaml").entries
+    if each.name.startswith("jax-")
 )
 STALE = "h-condition-sees-its-own-body"
 
@@ -60,26 +74,36 @@ def named(name: str) -> LitmusTest:
 
 
 @pytest.fixture
-def ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Ended]:
-    """Executes a script here: "equal", "different" or a type; then expected and observed."""
+def ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Ended]:
+    """Executes a script here: "equal", "different" or a type; then expected and observed.
+
+    The type is that of an exception in a script that is to show an outcome.
+    """
     path = tmp_path / "script.py"
 
     def run(text: str) -> tuple[str, str, str]:
         assert "litmusfuzz" not in text
         # The devices of this process are there.
         path.write_text(re.sub(r".*jax_num_cpu_devices.*\n", "", text), encoding="utf-8")
+        jax.config.update("jax_enable_x64", val=False)
         capsys.readouterr()
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit as end:
             code = end.code
-        except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
-            return type(error).__name__, "", ""
+        except FAILURES as error:
+            if "excepthook" not in text:
+                return type(error).__name__, "", ""
+            sys.excepthook(type(error), error, error.__traceback__)
+            code = 1
         found = END.search(capsys.readouterr().out.strip())
         assert found is not None
         assert code == (found[1] != found[2])
         return "different" if code else "equal", found[1], found[2]
 
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     yield run
     jax.config.update("jax_enable_x64", val=True)
 
@@ -209,11 +233,44 @@ def test_a_script_of_a_finding_is_short_and_shows_it_alone(tmp_path: Path) -> No
 
 
 def test_a_script_of_a_failure_fails_alike(ended: Ended) -> None:
+    """One that is to show an outcome, too; and the first execution, or the second."""
     test = differentiated(in_floats(named("MP")))
+    config = configuration("jax_refs")
     for place in (None, 0):
-        text = jax_script(test, configuration("jax_refs"), "0.10.2", place=place)
-        assert ended(text)[0] == "AttributeError"
+        assert ended(jax_script(test, config, "", place=place))[0] == "AttributeError"
+        text = jax_script(test, config, "", place=place, error="AttributeError at jax/x.py:f")
+        assert ended(text)[::2] == ("different", "AttributeError")
+
+
+def test_a_script_of_a_failure_shows_it_alone(tmp_path: Path) -> None:
+    """In an interpreter of its own; and shows none where JAX raises none."""
+    path = tmp_path / "found.py"
+    config = configuration("jax_refs")
+    write = differentiated(in_floats(litmus("X=1")))
+    path.write_text(jax_script(write, config, "", place=0, error="AttributeError at jax/x.py:f"))
+    assert asyncio.run(shows_it(path, error="AttributeError"))
+    path.write_text(jax_script(litmus("X=1"), config, "", place=0, error="AttributeError at x"))
+    assert not asyncio.run(shows_it(path, error="AttributeError"))
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)
+def test_each_known_finding_has_a_short_script_that_shows_it(
+    known: KnownFinding, ended: Ended
+) -> None:
+    """Generated, from the reduced test in `corpus/findings/jax`."""
+    entry = load(FINDINGS / f"{known.name.removeprefix('jax-')}.yaml")
+    if known.pattern is None:
+        text, error = script_of(entry, ""), ""
+    else:
+        (on, raised) = entry.test.description.removeprefix("jax_refs/").split(": ")
+        assert raised == known.pattern.message
+        error = raised.split()[0]
+        config = configuration("jax_refs", on)
+        text = crash_script(entry.test, "jax_refs", config, "0.10.2", 0, raised)
     assert len(text.splitlines()) <= MAX_LINES
+    end, expected, observed = ended(text)
+    assert (end, observed) == ("different", error or observed)
+    assert set(ast.literal_eval(expected)) == set(sequential.outcome(entry.test).plain)
 
 
 INLINED = """\

@@ -13,19 +13,17 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-WIDTH: Final = 88
+WIDTH: Final = 100
 """No substitution makes a line longer."""
 _ARRAYS: Final = ("jnp", "np")
 """Modules whose functions only compute."""
 _METHODS: Final = ("astype", "reshape")
 _MAPPINGS: Final = ("a", "c", "v", "refs")
 """Names of dictionaries in a script: to look up a key reads no reference."""
-_OPAQUE: Final = (
-    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-    *(ast.IfExp, ast.BoolOp),
-)
+_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp)
+_OPAQUE: Final = (ast.Lambda, *_COMPREHENSIONS, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
 """Expressions that evaluate a part of themselves later, often or never."""
 
 
@@ -65,11 +63,26 @@ class _Inliner:
                 self.block(inner, depth + 1)
         place = 0
         while place < len(body):
-            if self._goes_on(body, place, depth):
+            if (
+                self._looked_up(body, place)
+                or self._taken_apart(body, place)
+                or self._goes_on(body, place, depth)
+            ):
                 del body[place]
                 place = 0
             else:
+                body[place] = self._without_unused(body[place])
                 place += 1
+
+    def _without_unused(self, statement: ast.stmt) -> ast.stmt:
+        """A statement without the names that it binds, if none is used."""
+        if not isinstance(statement, ast.Assign):
+            return statement
+        names = _bound(statement)
+        (target,) = statement.targets
+        if not isinstance(target, ast.Name | ast.Tuple) or any(map(self._loads.get, names)):
+            return statement
+        return ast.Expr(statement.value)
 
     def _goes_on(self, body: list[ast.stmt], place: int, depth: int) -> bool:
         """Put the value of an assignment where it is used, if it may; True if it is there."""
@@ -77,6 +90,9 @@ class _Inliner:
             return False
         name, value = named
         kind = _kind(value)
+        if self._stores[name] == 1 and not self._loads[name] and kind is _Kind.PURE:
+            self._loads.subtract(n.id for n in ast.walk(value) if isinstance(n, ast.Name))
+            return True
         if self._stores[name] != 1 or self._loads[name] != 1:
             return False
         needs = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
@@ -86,6 +102,78 @@ class _Inliner:
             if not _commute(kind, _statement_kind(using)) or needs & _bound(using):
                 return False
         return False
+
+    def _looked_up(self, body: list[ast.stmt], place: int) -> bool:
+        """Look a reference up in `refs` wherever it is used; True if that is done now.
+
+        The mapping is a parameter, and its references are the same all the time.
+        """
+        if (named := _named(body[place])) is None or self._stores[named[0]] != 1:
+            return False
+        name, value = named
+        if not isinstance(value, ast.Subscript) or not isinstance(value.value, ast.Name):
+            return False
+        if value.value.id != "refs" or not isinstance(value.slice, ast.Constant):
+            return False
+        using = _Instead(name, value)
+        body[place + 1 :] = [using.visit(statement) for statement in body[place + 1 :]]
+        self._loads["refs"] += self._loads[name] - 1
+        return True
+
+    def _taken_apart(self, body: list[ast.stmt], place: int) -> bool:
+        """Put the parts of a tuple that are used once where they are used; True if all are there.
+
+        The tuple is a parameter that is bound once: `x, y = going` becomes `going[0]`, `going[1]`.
+        """
+        if (parts := _parts(body[place])) is None:
+            return False
+        whole, names = parts
+        if any(self._stores[each] != 1 for each in (whole, *names)):
+            return False
+        if any(self._loads[each] > 1 for each in names):
+            return False
+        numbers = {name: number for number, name in enumerate(names)}
+        using = _Parts(whole, numbers)
+        body[place + 1 :] = [using.visit(statement) for statement in body[place + 1 :]]
+        self._loads[whole] += sum(self._loads[each] for each in names) - 1
+        self._loads.subtract(dict.fromkeys(names, 1))
+        return True
+
+
+class _Instead(ast.NodeTransformer):
+    """A name becomes an expression."""
+
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self._name, self._value = name, value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """The expression, if it is the name."""
+        return self._value if node.id == self._name else node
+
+
+class _Parts(ast.NodeTransformer):
+    """Names of the parts of a tuple become subscripts."""
+
+    def __init__(self, whole: str, numbers: Mapping[str, int]) -> None:
+        self._whole, self._numbers = whole, numbers
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """The subscript, if the name is one of a part."""
+        if node.id not in self._numbers:
+            return node
+        number = ast.Constant(self._numbers[node.id])
+        return ast.Subscript(ast.Name(self._whole, ast.Load()), number, ast.Load())
+
+
+def _parts(statement: ast.stmt) -> tuple[str, list[str]] | None:
+    """A tuple and the names that its parts get, if a statement is such an assignment."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Name):
+        return None
+    (target,) = statement.targets
+    if not isinstance(target, ast.Tuple):
+        return None
+    names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+    return (statement.value.id, names) if len(names) == len(target.elts) else None
 
 
 def _named(statement: ast.stmt) -> tuple[str, ast.expr] | None:
@@ -150,7 +238,9 @@ def _own_kind(node: ast.AST) -> _Kind:
 
 def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
     """Nodes in the order in which their evaluation ends; an opaque expression is one node."""
-    if not isinstance(node, _OPAQUE):
+    if isinstance(node, _COMPREHENSIONS):  # what it iterates over is evaluated first, and once
+        yield from _evaluated(node.generators[0].iter)
+    elif not isinstance(node, _OPAQUE):
         for child in _children(node):
             yield from _evaluated(child)
     yield node

@@ -2,7 +2,8 @@
 
 The walk that makes a program of a test makes the script too, over a system whose values are
 expressions and whose ops are lines of Python: those that `Lowering` and `Program` execute. The
-script prints what program order gives and what it observes, and exits 1 if these differ.
+script prints what program order gives and what it observes, and exits 1 if these differ. One that
+shows an exception observes that, and ends in its traceback.
 """
 
 from __future__ import annotations
@@ -51,12 +52,17 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
-_TAKEN: Final = ("a", "c", "f", "g", "i", "k", "n", "v", "jax", "jnp", "np", "lax", "export")
+_TAKEN: Final = ("a", "c", "f", "g", "i", "k", "n", "v", "jax", "jnp", "np", "sys", "export")
 _TAKEN_TOO: Final = ("expected", "observed", "found", "refs", "by", "weights", "gradients")
 _DEVICES: Final = ("P", "Mesh", "NamedSharding", "mesh", "mapped", "placed")
 _BUILTINS: Final = ("isinstance", "print", "range", "sum", "SystemExit")
 _EAGER, _MAYBE, _TRACED = range(3)
 """Whether Python code can look at a value: always; unless it is traced; never."""
+_HOOK: Final = (
+    "sys.excepthook = lambda kind, *e:"
+    " (print('observed', kind.__name__), sys.__excepthook__(kind, *e))"
+)
+"""Prints what exception is observed, and its traceback."""
 END: Final = re.compile(r"^expected (.*)\nobserved (.*)\Z", re.MULTILINE)
 """How a script ends."""
 
@@ -69,6 +75,7 @@ def script(
     *,
     dtypes: bool = False,
     place: int | None = None,
+    fails: bool = False,
 ) -> str:
     """The text of a script.
 
@@ -85,13 +92,15 @@ def script(
     place : int, optional
         Execute the program once, with the test's own contents in this copy of a batch. By default
         it is executed until it shows another outcome, in every copy, or else twice.
+    fails : bool
+        It shows an exception, whatever the outcome is where JAX raises none.
 
     Raises
     ------
     Refused
         If the test is no program of one thread.
     """
-    return _Script(test, settings, place).text(expected, title, dtypes=dtypes)
+    return _Script(test, settings, place, fails=fails).text(expected, title, dtypes=dtypes)
 
 
 class _Lines:
@@ -147,6 +156,8 @@ class _System(_Lines):
         super().__init__()
         self.test, self.settings = test, settings
         self.sight = _EAGER
+        self.traced = set[str]()
+        """References and values that are traced in any case."""
 
     def shape_of(self, name: str) -> Shape:
         return tuple(self.test.type_of(name).shape)
@@ -160,7 +171,9 @@ class _System(_Lines):
         if node.op == "Select":
             condition, like = (len(self.shape(each)) for each in operands[:2])
             given[0] += "" if condition in (0, like) else "[..., None]"
-        return self.let(node.name, PURE[node.op].format(*given), self.shape_of(node.name))
+        name = self.let(node.name, PURE[node.op].format(*given), self.shape_of(node.name))
+        self.traced.update([name] if not self.traced.isdisjoint(operands) else ())
+        return name
 
     def read(self, node: Node, reference: str, rows: str | None) -> str:
         shape = self.shape(reference)
@@ -173,7 +186,9 @@ class _System(_Lines):
             text = f"jnp.concatenate([{reference}[:1], {reference}[1:]])"
         else:
             text = f"{reference}.at[...][...]" if shape and how == "view" else f"{reference}[...]"
-        return self.let(node.name, text, self.shape_of(node.name))
+        name = self.let(node.name, text, self.shape_of(node.name))
+        self.traced.update([name] if reference in self.traced else ())
+        return name
 
     def rows(self, node: Node, reference: str, rows: str) -> str:
         numbers, (rows, count) = rows_of(node), self.vector(node, rows)
@@ -350,7 +365,7 @@ class _System(_Lines):
         head = ", ".join(own)
         unpacked = packed and len(own) != 1
         if unpacked:
-            head = self.name("going")
+            head = self.name("s")
         with self.seen(sight), self.block(f"def {name}({head}):"):
             if unpacked and own:
                 self.line(f"{_bundle(own)} = {head}")
@@ -398,6 +413,7 @@ class _System(_Lines):
         known = self.settings.conditionals == "python"
         if known and self.sight == _EAGER:
             return self._if(self.first_lane(predicate), then, orelse, captured)
+        sight = _TRACED if predicate in self.traced or not known else self.sight
         shared = {**then.references, **orelse.references}
         taken_refs = shared if self.arguments else {}
         shapes: list[Shape] = []
@@ -411,15 +427,13 @@ class _System(_Lines):
             return type(code)(run, code.references, writes=code.writes)
 
         taken, other = (
-            self._called(
-                like, noting(code), captured, taken_refs, _TRACED if not known else self.sight
-            )
+            self._called(like, noting(code), captured, taken_refs, sight)
             for like, code in (("then", then), ("orelse", orelse))
         )
         operands = "".join(f", {each}" for each in (*captured, *self.passed(taken_refs)))
         chosen = self.first_lane(predicate)
         text = self._chosen(chosen, taken, other, operands)
-        if known and self.sight == _MAYBE:
+        if known and sight == _MAYBE:
             here = ", ".join(map(str, (*captured, *self.passed(taken_refs))))
             text = f"{text} if {_traced(chosen)} else ({taken} if {chosen} else {other})({here})"
         return self._results(["y"] * len(shapes), shapes, text)
@@ -427,8 +441,8 @@ class _System(_Lines):
     def _chosen(self, predicate: str, then: str, orelse: str, operands: str = "") -> str:
         if self.settings.conditionals == "switch":
             number = f"{predicate}.astype(jnp.int32)"
-            return f"lax.switch({number}, [{orelse}, {then}]{operands})"
-        return f"lax.cond({predicate}, {then}, {orelse}{operands})"
+            return f"jax.lax.switch({number}, [{orelse}, {then}]{operands})"
+        return f"jax.lax.cond({predicate}, {then}, {orelse}{operands})"
 
     def _if(
         self, predicate: str, then: BodyCode, orelse: BodyCode, captured: Sequence[str]
@@ -464,7 +478,7 @@ class _System(_Lines):
         if how == "while" and not code.condition.writes:
             more = self.function("test", carried, lambda x: [test(x)], sight, packed=True)
             body = self.function("body", carried, step, sight, packed=True)
-            return self._results(like, shapes, f"lax.while_loop({more}, {body}, {first})")
+            return self._results(like, shapes, f"jax.lax.while_loop({more}, {body}, {first})")
         body = self.function("body", carried, step, sight, packed=True)
         if code.always and how != "while":
             return self._results(like, shapes, self._counted(code, body, first))
@@ -472,7 +486,7 @@ class _System(_Lines):
             "tested", carried, lambda x: [f"({', '.join((test(x), *x))},)"], sight, packed=True
         )
         if how == "while":
-            begin = f"lax.while_loop(lambda g: g[0], lambda g: {tested}({body}(g[{rest}]))"
+            begin = f"jax.lax.while_loop(lambda g: g[0], lambda g: {tested}({body}(g[{rest}]))"
             text = f"{begin}, {tested}({first}))[{rest}]"
             return self._results(like, shapes, text)
         step_ = self.name("iteration")
@@ -496,11 +510,11 @@ class _System(_Lines):
             return going
         if how == "fori":
             more = f", unroll={unroll}" if unroll > 1 else ""
-            return f"lax.fori_loop(0, {code.bound}, lambda _, g: {step}(g), {first}{more})"
+            return f"jax.lax.fori_loop(0, {code.bound}, lambda _, g: {step}(g), {first}{more})"
         more = ", reverse=True" if self.settings.reverse else ""
         more += f", unroll={unroll}" if unroll > 1 else ""
         count = f"jnp.arange({code.bound})"
-        return f"lax.scan(lambda g, _: ({step}(g), None), {first}, {count}{more})[0]"
+        return f"jax.lax.scan(lambda g, _: ({step}(g), None), {first}, {count}{more})[0]"
 
     def _eager_loop(
         self, code: LoopCode, carried: Sequence[str], captured: Sequence[str]
@@ -544,9 +558,11 @@ class _System(_Lines):
 class _Script(_System):
     """One script while it is written; see `Program` for what it does."""
 
-    def __init__(self, test: LitmusTest, settings: Settings, place: int | None) -> None:
+    def __init__(
+        self, test: LitmusTest, settings: Settings, place: int | None, *, fails: bool
+    ) -> None:
         super().__init__(test, settings)
-        self.place = place
+        self.place, self.fails = place, fails
         self.by = [v.name for v in test.variables if v.gradient]
         self.inside = settings.references == "inside" or bool(self.by)
         how = settings.references
@@ -557,10 +573,19 @@ class _Script(_System):
         some = settings.batch or self.by or settings.checkpoint
         self.first_sight = _TRACED if traced else _MAYBE if some else _EAGER
         self.literal = self.first_sight == _EAGER
+        if self.inside and (settings.checkpoint or settings.batch):
+            self.traced.update(self.refs.values())
+        elif self.inside:
+            self.traced.update(self.refs[name] for name in self.by)
         given = dict(constants_of(test))
         for run in test.runs:
             given |= {_fed(run, name): each for name, each in fed_to(test, run).items()}
         self.given = given
+        first: dict[tuple[str, str], str] = {}
+        self.same = {
+            k: first.setdefault((x.dtype.name, str(x.tolist())), k) for k, x in given.items()
+        }
+        """By name of what the program is given, the first that is equal."""
         for name, each in given.items():
             self.shapes[self.constant(name)] = each.shape
         self.others = False
@@ -571,7 +596,13 @@ class _Script(_System):
 
     def constant(self, name: str) -> str:
         """The expression for what the program is given."""
-        return _literal(self.given[name]) if self.literal else f"c[{name!r}]"
+        return _literal(self.given[name]) if self.literal else f"c[{self.same[name]!r}]"
+
+    @property
+    def numpy(self) -> bool:
+        """True if the weights of the floats have to be NumPy's arrays."""
+        way = self.settings.derivative
+        return way not in FORWARD and (way != "vjp" or bool(self.settings.compiled))
 
     @property
     def closed(self) -> bool:
@@ -606,14 +637,15 @@ class _Script(_System):
         self.devices()
         self.observing(shown, dtypes=dtypes)
         body = inlined("\n".join((*program, *self.lines)))
-        head = ["import jax", "import jax.numpy as jnp"]
+        head = [*["import sys"] * self.fails, "import jax", "import jax.numpy as jnp"]
         head += ["import numpy as np"] * ("np." in body.replace("jnp.", ""))
         head += ["from jax import export"] * (self.settings.compiled == "export")
-        head += ["from jax import lax"] * ("lax." in body)
         if "mesh" in body:
             head += ["from jax.sharding import Mesh, NamedSharding, PartitionSpec as P"]
             head += ['jax.config.update("jax_num_cpu_devices", 4)']
-        head += ['jax.config.update("jax_enable_x64", True)'] * self.settings.x64
+        types = (*(v.type for v in self.test.variables), *filter(None, self.test.types.values()))
+        if self.settings.x64 and any(kind.dtype.endswith("64") for kind in types):
+            head += ['jax.config.update("jax_enable_x64", True)']
         return "\n".join([f'"""{title}"""', *head, body])
 
     # --- the program ------------------------------------------------------------------------
@@ -656,7 +688,8 @@ class _Script(_System):
         length = PIECE if self.settings.parts == "pieces" else max(1, len(nodes))
         refs = self.packed(list(self.refs.values()), _dict(self.refs))
         if 0 < len(nodes) <= length:
-            name = self.part(nodes, [key for n in nodes for key in n.keys if key in observed])
+            wanted = [key for n in nodes for key in n.keys if key in observed]
+            name = self.part(nodes, wanted, whole=True)
             values = self.let("v", f"{name}({refs}c, {_dict(fed)})", ())
             return {key_of(test, run, name): f"{values}[{name!r}]" for name in observed}
         values = self.let("v", _dict(fed), ())
@@ -668,8 +701,8 @@ class _Script(_System):
             self.line(f"{values} |= {name}({refs}c, {values})")
         return {key_of(test, run, name): f"{values}[{name!r}]" for name in observed}
 
-    def part(self, nodes: Sequence[Node], wanted: Sequence[str]) -> str:
-        """Define a part of a run, in a `jit` of its own."""
+    def part(self, nodes: Sequence[Node], wanted: Sequence[str], *, whole: bool = False) -> str:
+        """Define a part of a run, or the whole, in a `jit` of its own."""
         before, self.lines, depth, self.depth = self.lines, [], self.depth, 0
         own = dict(self.refs)
         if self.how != "closure":
@@ -683,7 +716,8 @@ class _Script(_System):
                     self.line(f"{each} = refs[{key!r}]")
             made = Walk(self.test, self, self.constants()).nodes(nodes, _Values(self), own)
             found = {key: made[key] for key in wanted if key in made}
-            self.line(f"return {_dict(found)}")
+            if found or not whole:
+                self.line(f"return {_dict(found)}")
         self.parts += self.lines
         self.lines, self.depth = before, depth
         return name
@@ -699,7 +733,7 @@ class _Script(_System):
             array = array_of(each, test.type_of(key))
             # In reverse mode, a trace makes something else of NumPy's arrays than of JAX's.
             numpy = f"np.array({_as_ints(array.tolist())}, np.{array.dtype.name})"
-            weights[key] = _literal(array) if settings.derivative in FORWARD else numpy
+            weights[key] = numpy if self.numpy else _literal(array)
         function = "f"
         if settings.checkpoint:
             policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
@@ -710,17 +744,18 @@ class _Script(_System):
             one = len(self.by) == 1 and not self.shape(self.refs[self.by[0]])
             if self.others or len(weights) > 1 or not (one and settings.derivative in FORWARD):
                 self.line(f"weights = {_dict(weights)}")
-            called = f"{function}({'a | by' if some else 'by'}{c})"
+            called = f"{function}({'a | x' if some else 'x'}{c})"
             if self.others:  # integers have no gradients
-                with self.block("def floats(by):"):
+                with self.block("def floats(x):"):
                     self.line(f"values = {called}")
                     self.line("return {k: values[k] for k in weights}, values")
             else:
-                self.line(f"floats = lambda by: ({called},) * 2")
+                self.line(f"floats = lambda x: ({called},) * 2")
             if some:
                 self.line("by = " + _dict({k: f"a[{k!r}]" for k in self.by}))
             by = "by" if some else "a"
-            for line in derivative(settings.derivative, by, self.by[0] if one else "", weights):
+            how = {"one": one, "numpy": self.numpy}
+            for line in derivative(settings.derivative, by, self.by, weights, **how):
                 self.line(line)
 
     def devices(self) -> None:
@@ -760,15 +795,19 @@ class _Script(_System):
                 1 if self.inside else {"closure": 0, "argument": len(self.refs)}.get(self.how, 1)
             )
             axes = (*[self.axis] * count, 0 if settings.batch == "vmap_all" else None)
-            made = f"jax.vmap({made}, in_axes={axes}, out_axes={self.axis})"
+            others = "" if not any(axes) and None not in axes else f", in_axes={axes}"
+            others += f", out_axes={self.axis}" if self.axis else ""
+            made = f"jax.vmap({made}{others})"
         if settings.compiled:
             more = ", donate_argnums=(0,)" if settings.donate else ""
             made = f"jax.jit({made}{more})"
         return made
 
     def observing(self, expected: Mapping[str, object], *, dtypes: bool) -> None:
-        """Executions of the program, and what they show."""
+        """What is expected, and what executions of the program show."""
         self.line(f"print('expected', expected := {expected})")
+        if self.fails:
+            self.line(_HOOK)
         run = self.transformed()
         if run not in ("f", "g"):
             run = self.let("run", run, ())
@@ -784,7 +823,8 @@ class _Script(_System):
         else:
             self.several(run, dtypes=dtypes)
             self.line("print('observed', observed)")
-        self.line("raise SystemExit(observed != expected)")
+        if not self.fails:
+            self.line("raise SystemExit(observed != expected)")
 
     def several(self, run: str, *, dtypes: bool) -> None:
         """Executions until one shows another outcome than the single one."""
@@ -852,13 +892,18 @@ class _Script(_System):
             named = self.how in ("argument", "closure")
             refs = self.refs if named else {n: f"refs[{n!r}]" for n in self.refs}
             call = f"{call} | {_dict({n: self.final(each) for n, each in refs.items()})}"
-        self.line(f"found = {call}")
-        value = "found[k]"
+        once = self.fails and not again
+        value = "x" if once else "found[k]"
         if settings.batch:
             value += f"[..., {place}]" if self.axis else f"[{place}]"
         shown = f"{value}.tolist()"
         if dtypes:
             shown = f"f'{{{value}.dtype}} {{{shown}}}'"
+        if once:  # what is observed is an exception
+            found = call if self.inside else f"({call})"
+            self.line(f"print('observed', {{k: {shown} for k, x in {found}.items()}})")
+            return
+        self.line(f"found = {call}")
         observed = f"{{k: {shown} for k in expected}}"
         self.line(
             f"observed = {observed}" if again else f"print('observed', observed := {observed})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 PURE: Final = {
     "Neg": "-{0}",
@@ -53,17 +53,17 @@ _ALL_UNITS: Final = (
     "    gradients[k] = jnp.stack(rows).reshape(x.shape).astype(x.dtype)",
 )
 _ONE_UNIT: Final = (
-    "tangents = along({{{one!r}: jnp.ones((), {by}[{one!r}].dtype)}})",
+    "tangents = along({{{only!r}: jnp.ones((), {by}[{only!r}].dtype)}})",
     f"total = {_WEIGHTED.format('tangents')}",
 )
 _ONE_OF_ONE: Final = (
-    "tangents = along({{{one!r}: jnp.ones((), {by}[{one!r}].dtype)}})",
+    "tangents = along({{{only!r}: jnp.ones((), {by}[{only!r}].dtype)}})",
     "total = jnp.sum(tangents[{key!r}] * {weight})",
 )
 _WAYS: Final = {
     "vjp": (
         "_, pull, values = jax.vjp(floats, {by}, has_aux=True)",
-        "(gradients,) = pull(jax.tree.map(jnp.asarray, weights))",
+        "gradients = pull({given})[0]",
     ),
     "grad": (
         "def weighted(by):",
@@ -88,7 +88,9 @@ _WAYS: Final = {
 }
 
 
-def derivative(way: str, by: str, one: str, weights: Mapping[str, str]) -> Iterator[str]:
+def derivative(
+    way: str, by: str, names: Sequence[str], weights: Mapping[str, str], *, one: bool, numpy: bool
+) -> Iterator[str]:
     """Lines that compute the gradients and `values`, of a function `floats`, and return them.
 
     Parameters
@@ -97,18 +99,26 @@ def derivative(way: str, by: str, one: str, weights: Mapping[str, str]) -> Itera
         One of JAX's ways to differentiate.
     by : str
         The dictionary of the arrays to differentiate by.
-    one : str
-        Its only key, if it has a single number, or "".
+    names : sequence of str
+        Its keys.
     weights : mapping of str to str
         Expressions for the weights of the floats.
+    one : bool
+        There is one number to differentiate by.
+    numpy : bool
+        The weights are arrays of NumPy's.
     """
     units: tuple[str, ...] = ()
+    only = names[0] if len(names) == 1 else ""
     shown = "{{f'grad({{k}})': x for k, x in gradients.items()}}"
+    if only:
+        shown = "{{'grad({only})': gradients[{only!r}]}}"
     if way in FORWARD:
         units = _ALL_UNITS
         if one:
             units = _ONE_UNIT if len(weights) > 1 else _ONE_OF_ONE
-            shown = "{{'grad({one})': total.astype({by}[{one!r}].dtype)}}"
+            shown = "{{'grad({only})': total.astype({by}[{only!r}].dtype)}}"
     key, weight = next(iter(weights.items()))
+    given = "jax.tree.map(jnp.asarray, weights)" if numpy else "weights"
     for line in (*_WAYS[way], *units, f"return values | {shown}"):
-        yield line.format(by=by, one=one, key=key, weight=weight)
+        yield line.format(by=by, only=only, key=key, weight=weight, given=given)

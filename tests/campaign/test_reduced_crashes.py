@@ -1,0 +1,81 @@
+"""Campaigns reduce the exceptions that end workers, each once; other crashes stay as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from campaign.campaigns import Run
+
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.known_findings import Pattern
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern, raised
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.reports.events import CrashReduced, Executed, WorkerDied
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("doubles")
+
+ALL = "cache=large;threads=1;checked=true"
+RAISED = "ValueError at system/core.py:bind"
+"""What the double raises on an addition."""
+
+
+def campaign(out: Path, executor: str = "double/raises") -> Run:
+    config = configuration(executor, ALL)
+    asked = {"families": ("sparse",), "tests": 3, "count": 8, "time_s": 600, "model": None}
+    return Run(Settings(54, out, ((executor, config),), **asked))
+
+
+def test_an_exception_is_reduced_once_with_its_settings(tmp_path: Path) -> None:
+    run = campaign(tmp_path)
+    run.campaign.known_deaths = [_pattern("core.py:other")]
+    run.run()
+    (reduced,) = run.of(CrashReduced)
+    assert reduced.raised == RAISED
+    assert (reduced.executor, reduced.configuration) == ("double/raises", "cache=large;threads=1")
+    assert reduced.needs == "only with a large cache, in one thread"
+    assert reduced.complete
+    assert reduced.script_shows_it is None  # there are scripts on JAX alone
+    test = load(run.path(reduced.file)).test
+    assert [node.op for node in test.effects] == ["AssignAddVariableOp"]
+    # What its candidates do is no crash of its own.
+    died = run.of(WorkerDied)
+    assert len(died) == sum(each.end == "crashed" for each in run.of(Executed)) > 1
+    assert reduced.died_on == died[0].file
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_is_known_or_reduced_is_not_reduced(tmp_path: Path, *, known: bool) -> None:
+    run = campaign(tmp_path)
+    run.campaign.known_deaths = [_pattern("core.py:bind" if known else "core.py:other")]
+    if not known:  # an earlier shard has reduced it
+        run.campaign._exceptions.add(("double/raises", RAISED))
+    run.run()
+    assert run.of(WorkerDied)
+    assert not run.of(CrashReduced)
+
+
+def _pattern(message: str) -> Pattern:
+    of = ("double/raises/rfc", "double/raises/executor")
+    return Pattern(
+        ("crashed",), ("AssignAddVariableOp", "AssignVariableOp", "read"), of, None, message
+    )
+
+
+def test_what_is_no_exception_is_not_reduced(tmp_path: Path) -> None:
+    run = campaign(tmp_path, "double/ends-its-process").run()
+    assert run.of(WorkerDied)
+    assert not run.of(CrashReduced)
+
+
+def test_an_exception_is_recognized_by_its_type_and_place() -> None:
+    """Whatever the exit code of its process: one that lingers has none yet."""
+    said = "litmusfuzz.fuzz.executors.traced.failures.SystemFailed: KeyError at jax/core.py:read"
+    one, other = (f"exit {code}: {said}" for code in (0, 1))
+    assert raised(one) == raised(other) == "KeyError at jax/core.py:read"
+    assert message_pattern(one) == message_pattern(other)
+    assert raised("exit 1: KeyError: 'x'") == raised("signal 6") == ""
