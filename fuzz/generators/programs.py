@@ -28,6 +28,7 @@ from litmusfuzz.oracles.errors import ValueTooLarge
 if TYPE_CHECKING:
     import random
 
+    from litmusfuzz.corpus.model import Node
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
 
@@ -174,18 +175,40 @@ class _Program(BodyGenerator):
         support, rng = self.context.support, self.rng
         node = self.nodes[-1]
         rows = node.attrs.indices if isinstance(node.attrs, RowsAttrs) else ()
-        kind = TensorType("int32", (len(rows), 1) if node.definition.nd else (len(rows),))
+        scalar = len(rows) == 1 and rng.random() < 0.5
+        many = () if scalar else (len(rows),)
+        kind = TensorType("int32", (*many, 1) if node.definition.nd else many)
         possible = "computed indices" in support.features and "Select" in support.ops
         if not possible or "int32" not in support.dtypes or not support.takes_shape(kind.shape):
             return
         self.nodes.pop()
-        every = range(variable.shape[0])
+        inputs, read = node.inputs, node.name in self.types
+        row = TensorType(variable.dtype, variable.shape[1:])
+        if scalar and not read:
+            factor = rng.choice((2, 3)) if node.op == "ResourceScatterMul" else None
+            inputs = (self.constant(row, factor) if factor else self.operand(row),)
+        index = self.index(variable, node, kind, rows)
+        self.nodes.append(replace(node, inputs=(index, *inputs), after=self.last, attrs=None))
+        if scalar and read:
+            self.types[node.name] = row
+
+    def index(self, variable: Variable, node: Node, kind: TensorType, rows: tuple[int, ...]) -> str:
+        """An index for an op: chosen by what was read, or that itself, clamped."""
+        rng, every = self.rng, range(variable.shape[0])
+        read = [name for name in self.sources if name != node.name and self.types[name] == kind]
+        clamps = {"Minimum", "Maximum"} <= self.context.support.ops
+        if read and clamps and not kind.shape and rng.random() < 0.5:
+            least, most = self.constant(kind, 0), self.constant(kind, every[-1])
+            return self.pure(
+                "Minimum", (self.pure("Maximum", (rng.choice(read), least), kind), most), kind
+            )
         distinct = node.definition.distinct
         others = rng.sample(every, len(rows)) if distinct else rng.choices(every, k=len(rows))
         flag = self.predicate()
-        one, other = (self.constant(kind, each) for each in (rows, tuple(others)))
-        index = self.pure("Select", (flag, one, other), kind)
-        self.nodes.append(replace(node, inputs=(index, *node.inputs), after=self.last, attrs=None))
+        one, other = (
+            self.constant(kind, each if kind.shape else each[0]) for each in (rows, tuple(others))
+        )
+        return self.pure("Select", (flag, one, other), kind)
 
     def fits(self, op: OpDef, variable: Variable) -> bool:
         """True if an op on variables is supported, and can work on this one."""

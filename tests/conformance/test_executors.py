@@ -154,7 +154,7 @@ WITH = {
         ("placeholders", "placeholders-rows"),
         ("handles", "handle-two-of-one-variable"),
         ("uninitialized variables", "state-beside-a-write"),
-        ("computed indices", "indexed-scatter-splits"),
+        ("computed indices", "indexed-gather"),
         ("accumulators", "accumulator-race"),
     )
 }

@@ -60,6 +60,11 @@ _COMBINE: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
+def places(node: Node, rows: Array) -> Array:
+    """The rows that an op names; an op for cells has them in vectors of one number."""
+    return rows[..., 0] if node.definition.computed and node.definition.nd else rows
+
+
 def _spread(condition: Array, like: Array) -> Array:
     """A scalar condition, or one with rows, for values that may have lanes."""
     return condition if condition.ndim in (0, like.ndim) else condition[..., None]
@@ -98,14 +103,20 @@ class Lowering:
         return reference[...]
 
     def rows(self, node: Node, reference: Ref, rows: Array) -> Array:
-        """Rows of a reference, as the settings name them."""
-        numbers, rows = rows_of(node), rows.reshape(-1)
+        """Rows of a reference, as the settings name them; the row itself for a scalar index."""
+        numbers, (size, *lanes) = rows_of(node), reference.shape
+        rows = places(node, rows)
         how = self.settings.indices
-        if how == "scalar":
-            return jnp.stack([reference[rows[i]] for i in range(len(rows))])
-        if how == "slice" and numbers and (found := slice_of(numbers)):
-            return reference[found]
-        return reference[self.index(numbers, rows, reference.shape[0], read=True)]
+        # JAX refuses a scalar index if it knows that it lies beyond the end.
+        own = rows.ndim == 1 or not (rows.ndim or how == "beyond")
+        flat = rows if own else rows.reshape(-1)
+        if how == "scalar" and rows.ndim:
+            read = jnp.stack([reference[flat[i]] for i in range(len(flat))])
+        elif how == "slice" and numbers and (found := slice_of(numbers)):
+            read = reference[found]
+        else:
+            read = reference[self.index(numbers, flat, size, read=True)]
+        return read if own else read.reshape(*rows.shape, *lanes)
 
     def index(self, numbers: Sequence[int] | None, rows: Array, size: int, *, read: bool) -> Any:
         """An index for rows: an array of the traced values, or one that JAX knows.
@@ -114,8 +125,8 @@ class Lowering:
         ----------
         numbers : sequence of int
             The rows, as the file has them; None if they are computed.
-        rows : (n,) int32 array
-            The same, as a value.
+        rows : array of int
+            The same, as a value: a vector, or a scalar.
         size : int
             Rows of the reference.
         read : bool
@@ -184,9 +195,15 @@ class Lowering:
         Which of two values for one row stays, and whether two additions to one row in one op both
         count, the page does not say. Of computed rows any may repeat.
         """
-        numbers, rows = rows_of(node), rows.reshape(-1)
-        size = reference.shape[0]
-        one_by_one = self.settings.indices == "scalar"
+        numbers, (size, *lanes) = rows_of(node), reference.shape
+        rows = places(node, rows)
+        only = None
+        if numbers is None:
+            if not rows.ndim and self.settings.indices != "beyond":
+                only = rows
+            rows = rows.reshape(-1)
+            updates = updates.reshape(len(rows), *lanes) if updates.ndim else updates
+        one_by_one = self.settings.indices == "scalar" or only is not None
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
         apart = one_by_one or numbers is None
         for which in distinct(numbers or range(len(rows)), one_by_one=apart):
@@ -194,7 +211,8 @@ class Lowering:
             known = numbers and numbers[part]
             given = updates[part] if updates.ndim else updates
             if one_by_one:
-                index: Any = rows[which.start]
+                row = rows[which.start] if only is None else only
+                index: Any = self.index(None, row, size, read=False)
                 given = given[0] if updates.ndim else given
             elif self.settings.indices == "slice" and known and (found := slice_of(known)):
                 index = found

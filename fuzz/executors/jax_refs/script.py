@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from contextlib import contextmanager
 from keyword import iskeyword
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -191,21 +192,27 @@ class _System(_Lines):
         return name
 
     def rows(self, node: Node, reference: str, rows: str) -> str:
-        numbers, (rows, count) = rows_of(node), self.vector(node, rows)
+        numbers, (rows, shape) = rows_of(node), self.places(node, rows)
+        size, *lanes = self.shape(reference)
         how = self.settings.indices
-        if how == "scalar":
-            return f"jnp.stack([{reference}[{rows}[i]] for i in range({count})])"
-        if how == "slice" and numbers and (found := slice_of(numbers)):
-            return f"{reference}[{_colons(found)}]"
-        index = self.index(numbers, rows, self.shape(reference)[0], read=True)
-        return f"{reference}[{index}]"
+        own = len(shape) == 1 or not (shape or how == "beyond")
+        flat = rows if own else f"{rows}.reshape(-1)"
+        if how == "scalar" and shape:
+            text = f"jnp.stack([{reference}[{flat}[i]] for i in range({prod(shape)})])"
+        elif how == "slice" and numbers and (found := slice_of(numbers)):
+            text = f"{reference}[{_colons(found)}]"
+        else:
+            text = f"{reference}[{self.index(numbers, flat, size, read=True)}]"
+        return text if own else f"{text}.reshape({(*shape, *lanes)})"
 
-    def vector(self, node: Node, rows: str) -> tuple[str, int]:
-        """The rows of a sparse op as a vector, and how many there are."""
+    def places(self, node: Node, rows: str) -> tuple[str, Shape]:
+        """The rows that an op names, and their shape."""
         if (numbers := rows_of(node)) is not None:
-            return rows, len(numbers)
+            return rows, (len(numbers),)
         shape = self.shape(rows)
-        return (f"{rows}.reshape(-1)" if len(shape) > 1 else rows), shape[0]
+        if not node.definition.nd:
+            return rows, shape
+        return f"{rows}[{'0' if len(shape) == 1 else '..., 0'}]", shape[:-1]
 
     def index(self, numbers: Sequence[int] | None, rows: str, size: int, *, read: bool) -> str:
         how = self.settings.indices
@@ -285,11 +292,17 @@ class _System(_Lines):
             self.line(f"{reference}[{index}] = {reference}[{index}] + {value}")
 
     def scatter(self, node: Node, reference: str, updates: str, rows: str) -> None:
-        numbers, (rows, count) = rows_of(node), self.vector(node, rows)
+        numbers, (rows, places) = rows_of(node), self.places(node, rows)
         size, *lanes = self.shape(reference)
-        shape = self.shape(updates)
+        shape, count = self.shape(updates), prod(places)
         how = self.settings.indices
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
+        only = "" if places or how == "beyond" else rows
+        if len(places) != 1:
+            rows = f"{rows}.reshape(-1)"
+            if shape:
+                shape = (count, *lanes)
+                updates = f"{updates}.reshape({shape})"
         apart = how == "scalar" or numbers is None
         for which in distinct(numbers or range(count), one_by_one=apart):
             whole = len(which) == count
@@ -304,8 +317,9 @@ class _System(_Lines):
                 )
             )
             part: Shape = (len(which), *lanes)
-            if how == "scalar":
-                index = f"{rows}[{which.start}]"
+            if how == "scalar" or only:
+                row = only or f"{rows}[{which.start}]"
+                index = self.index(None, row, size, read=False)
                 given, known = (f"{given}[0]", known[1:]) if shape else (given, known)
                 part = tuple(lanes)
             elif how == "slice" and few and (found := slice_of(few)):
