@@ -1,8 +1,9 @@
 """Reduces a test that ends its process in one way: its configuration, and the test.
 
 Like the reducer of tests, `smaller_crashes` yields candidates, and receives whether each ends its
-process in that way. `litmusfuzz minimize` runs each in a fresh process; a campaign runs those of
-an exception on its workers (`fuzz.campaign.worker_deaths.raised`).
+process in that way. `litmusfuzz minimize` runs each in a fresh process. Those of an exception
+(`fuzz.campaign.worker_deaths.raised`) run one after another in a process that survives it, there
+and in a campaign; a fresh process then has to end on the smallest.
 """
 
 from __future__ import annotations

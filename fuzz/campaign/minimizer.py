@@ -366,30 +366,41 @@ class Minimizer:
         None if a fresh process does not end in that way: on the test as it was run, or on the
         smallest one, which then says nothing.
         """
+        others = set[str]()
 
-        async def ends(
-            crash: Crash, job: Job = unreduced.job, *, fresh: bool = False
-        ) -> Died | None:
+        async def run(crash: Crash, job: Job) -> Result | None:
             slot.switch_to(unreduced.executor.sample(crash.config))
             if await slot.why_unavailable():
                 return None
-            result = await slot.run(replace(job, test=crash.test, fresh=fresh))
+            return await slot.run(replace(job, test=crash.test))
+
+        async def ends(crash: Crash, job: Job) -> Died | None:
+            result = await run(crash, replace(job, fresh=True))
             shown = isinstance(result, Died) and raised(result.message) == unreduced.raised
             return result if isinstance(result, Died) and shown else None
 
-        if await ends(smallest.crash, fresh=True) is None:
+        async def fails(crash: Crash) -> bool:
+            """A candidate does not end its process, which takes far longer than to go on."""
+            result = await run(crash, replace(unreduced.job, survives=True))
+            failed = result.failed if isinstance(result, messages.Reply) else ""
+            if failed not in ("", unreduced.raised, *others):
+                others.add(failed)
+                await run(crash, unreduced.job)  # another crash, which is to be stored
+            return failed == unreduced.raised
+
+        if await ends(smallest.crash, unreduced.job) is None:
             return None
         end = time.monotonic() + CRASH_SHARE * self.settings.max_reduction_s
         candidates = smaller_crashes(unreduced.executor.name, smallest, self.put_back)
         with suppress(StopIteration):
             candidate = next(candidates)
             while time.monotonic() < end:
-                candidate = candidates.send(await ends(candidate) is not None)
+                candidate = candidates.send(await fails(candidate))
         first = replace(unreduced.job, count=1, seed=0)
-        if (died := await ends(smallest.crash, first, fresh=True)) is not None:
+        if (died := await ends(smallest.crash, first)) is not None:
             smallest.place = first.seed
             return died
-        return await ends(smallest.crash, fresh=True)
+        return await ends(smallest.crash, unreduced.job)
 
     async def confirm(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random

@@ -47,7 +47,7 @@ class Job:
     earlier test, and then its outcomes are no finding on this test. With `wanted`, an execution
     with one of these outcomes is recorded instead; with `choices`, a recorded execution is
     replayed. With `executor`, another executor of the same environment runs it instead of the
-    worker's own.
+    worker's own. With `survives`, an exception of a traced system does not end the process.
     """
 
     test: LitmusTest | None
@@ -58,6 +58,7 @@ class Job:
     wanted: tuple[Outcome, ...] = ()
     choices: tuple[Choice, ...] | None = None
     executor: str = ""
+    survives: bool = False
 
     def request(self, config: Config) -> messages.Request:
         """The message to the worker."""
@@ -74,6 +75,7 @@ class Job:
             wanted=messages.rows(dict.fromkeys(self.wanted, 1)),
             choices=list(self.choices or ()),
             timeout_s=RECORD_S,
+            survives=self.survives,
         )
 
 

@@ -148,6 +148,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         Limit for *record* and *force*.
     pack : list of Packed
         In place of `test` and `seed`, for an executor that is `Packing`: tests to run together.
+    survives : bool
+        An exception of a traced system (`traced.failures.SystemFailed`) is what the reply says, and
+        does not end the worker.
     number : int
         Of the request; its reply has the same. `Worker` sets it.
     """
@@ -165,6 +168,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     choices: list[Choice] = []
     order: list[EventKey] = []
     timeout_s: float = 0.0
+    survives: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,6 +186,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         The clusters that the executor's own clusterer chose; of a run, those that it executed.
     diverged : str
         Why a replay or a total order could not be followed.
+    failed : str
+        Type and place of an exception of a traced system, for a request that survives it.
     drivers : dict of str to str
         Devices on which the test ran, with their drivers (`Drives`).
     seconds : float
@@ -196,6 +202,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     choices: list[tuple[Natural, Natural, Natural]] = []
     clusterings: Annotated[list[Clustering], Meta(max_length=MAX_CLUSTERINGS)] = []
     diverged: Text = ""
+    failed: Text = ""
     refused: Text = ""
     unavailable: Text = ""
     versions: Annotated[dict[Name, Name], Meta(max_length=MAX_NAMED)] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.messages import Clustering, Reply, Request, Row
 
-_REASONS: Final = ("refused", "unavailable", "diverged")
+_REASONS: Final = ("refused", "unavailable", "diverged", "failed")
 MAX_CHOICES: Final = 1_000_000_000
 """Events among which a choice is made, fewer than; as in a file."""
 _SHOWN: Final = 80
@@ -47,6 +47,8 @@ def check(request: Request, test: LitmusTest | tuple[LitmusTest, ...] | None, re
         raise BadReply(f"it has number {reply.number}, and the request {request.number}")
     if reply.seconds < 0:
         raise BadReply(f"its time is negative: {reply.seconds} s")
+    if reply.failed and not request.survives:
+        raise BadReply("it has failed, which nobody asked for")
     given = [name for name in _REASONS if getattr(reply, name)]
     fields = ("rows", "packed", "choices", "clusterings")
     results = [name for name in fields if getattr(reply, name)]

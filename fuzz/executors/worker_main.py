@@ -38,6 +38,7 @@ from litmusfuzz.fuzz.executors.protocol import (
     noise_from,
 )
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,6 +88,11 @@ class _Server:
             found = prepared.run(request.count, noise_from(request.noise), request.seed)
         except (Diverged, TimeoutError) as error:
             return messages.Reply(diverged=_line(error))
+        except SystemFailed as failure:
+            if not request.survives:
+                raise
+            self.prepared = None
+            return messages.Reply(failed=_line(failure))
         except Refused as refusal:
             return messages.Reply(refused=_line(refusal))
         except Unavailable as missing:
