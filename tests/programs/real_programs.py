@@ -159,16 +159,13 @@ KERAS: Final = {
     "lost update: train beside eval": (
         "both add to the loss and the metrics by read, add and assign: one batch is not counted"
     ),
-    "lost update: train beside predict": "both carry the state of the recurrent layer on",
     "lost update: train beside reset_metrics": (
         "a step that began before the reset writes the old sums back"
     ),
     "lost update: eval beside itself": "of two batches one is not counted in the metrics",
-    "lost update: eval beside predict": "both carry the state of the recurrent layer on",
     "lost update: eval beside reset_metrics": (
         "a batch that began before the reset writes the old sums back"
     ),
-    "lost update: predict beside itself": "both carry the state of the recurrent layer on",
     "stale read: train beside itself": (
         "a step updates a slot and reads it again: the other step's update may come between"
     ),
@@ -182,8 +179,9 @@ KERAS: Final = {
 }
 """By anomaly of a Keras model: what goes wrong, mostly."""
 SPARSE: Final = "a sparse update reads rows and writes them: what comes between is lost"
+STATE: Final = "both carry the state of the recurrent layer on: one of them is lost"
 WEIGHT: Final = (
-    "the optimizer or a constraint reads a weight and assigns it: the other step is lost"
+    "the optimizer, a constraint or a layer reads a weight and assigns it: a step is lost"
 )
 METRIC: Final = "the result that `eval` returns is of a total and a count of two states"
 HALF: Final = "each prediction of the untrained network is 1/2, and each loss the same"
@@ -247,6 +245,7 @@ ROLES: Final = {
     "seed": r"seed_generator",
     "iteration": r"/iteration$",
     "statistics": r"moving_(mean|variance)",
+    "state": r"/rnn_state$",
     "slot": r"^(adam|adamw|adagrad|ftrl|lamb|loss_scale_optimizer|nadam|rmsprop|sgd)/",
     "weight": r"",
 }
@@ -291,8 +290,9 @@ def _keras(each: dict[str, Any]) -> str:
     lost = each["kind"] == "lost update"
     if lost and each["accesses"][0]["op"].startswith("ResourceScatter"):
         return SPARSE
-    if lost and _role(each["accesses"][0]["variable"]) == "weight":
-        return WEIGHT
+    role = _role(each["accesses"][0]["variable"])
+    if lost and role in ("state", "weight"):
+        return STATE if role == "state" else WEIGHT
     if not lost and {_role(variable) for variable in each["variables"]} == {"metric"}:
         return METRIC
     return KERAS[anomaly(each)]
@@ -409,8 +409,8 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
             f"{share:.1f} % are false or of no use, and without the Keras models {other:.1f} % of "
             f"{len(few)}. The {len(decided) - len(few)} anomalies of Keras models are "
             f"{len(patterns)} combinations of a kind, runs, the example's accesses with the roles "
-            "of their variables (weight, optimizer's slot, statistics, metric, iteration, seed), "
-            "and whether there is a condition. "
+            "of their variables (weight, optimizer's slot, statistics, metric, iteration, seed, "
+            "state), and whether there is a condition. "
             f"`--show` shows {len(shown)} of them, both orders on TensorFlow with "
             f"different results; below it says why it does not show the other "
             f"{len(decided) - len(shown)}."
@@ -488,7 +488,8 @@ def _reason(text: str) -> str:
 
 def said() -> dict[str, str]:
     """What the page says of each program."""
-    rows = (line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines())
+    text = PAGE.read_text(encoding="utf-8").partition("## Not shown\n")[0]
+    rows = (line.split(" | ") for line in text.splitlines())
     return {
         row[0].removeprefix("| "): row[2]
         for row in rows
