@@ -424,8 +424,8 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
         ),
         "",
         *_wrapped(
-            "Keras counts an optimizer's iterations by read, add and assign. That two steps side "
-            f"by side can count as one, `check` says of {len(counted)} models: `iteration` is "
+            "Keras counts an optimizer's iterations by read, add and assign. That two concurrent "
+            f"steps can count as one, `check` says of {len(counted)} models: `iteration` is "
             "among the variables of the lost update."
         ),
     ]
