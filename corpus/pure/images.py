@@ -158,7 +158,7 @@ def _of_any_rank(call: Call, x: Array, filters: Array) -> Any:
 def _padded_first(call: Call, x: Array, paddings: Array, filters: Array) -> Any:
     expect(x.ndim == 4, "has four dimensions", "input")
     expect(paddings.shape == (4, 2), "has shape [4, 2]", "paddings")
-    if len(x) > 1:  # TensorFlow 2.21 computes something else for the others
+    if len(x) > 1:  # of each other one TensorFlow 2.21 returns the first one's
         raise Inexact("more than one image", "input")
     padded = mirror_pad(call, x, paddings)
     if paddings[0].any() or paddings[3].any():

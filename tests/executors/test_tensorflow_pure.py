@@ -141,3 +141,24 @@ def test_the_dtype_of_each_output_is_known() -> None:
     assert type_of(node("Unique", T=floats, out_idx=types_pb2.DT_INT64), 1) is tf.int64
     assert type_of(node("Split", T=floats), 2) is tf.float32
     assert type_of(node("VarHandleOp", dtype=floats)) is tf.resource
+
+
+def test_fused_pad_conv_still_convolves_the_first_image_again() -> None:
+    """Why a test has one image: docs/tensorflow-findings.md. One alone is right."""
+    images = tf.reshape(tf.range(18.0), [2, 3, 3, 1])
+    window, paddings = tf.ones([2, 2, 1, 1]), [[0, 0], [1, 0], [0, 0], [0, 0]]
+    right = tf.nn.conv2d(tf.pad(images, paddings, "REFLECT"), window, 1, "VALID").numpy()
+
+    def fused(batch):
+        return tf.raw_ops.FusedPadConv2D(
+            input=batch,
+            paddings=paddings,
+            filter=window,
+            mode="REFLECT",
+            strides=[1, 1, 1, 1],
+            padding="VALID",
+        ).numpy()
+
+    assert (fused(images[1:]) == right[1:]).all()
+    assert (fused(images) == right[[0, 0]]).all()
+    assert (right[0] != right[1]).any()
