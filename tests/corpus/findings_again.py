@@ -66,6 +66,9 @@ SHOWING_RUNS: Final = 3
 """Runs that show a finding after which it has shown often enough."""
 
 CLUSTERS: Final[Mapping[str, Setting]] = MappingProxyType({"compiled": "clusters"})
+MERGED: Final = MappingProxyType(
+    {**CLUSTERS, "rewrites": "arithmetic_optimization=ON,common_subgraph_elimination=ON"}
+)
 OF_TWO: Final = MappingProxyType({**CLUSTERS, "min_cluster_size": 2})
 """The scatter is no cluster of its own: of 30,000 executions without that, none showed it."""
 ASYNC: Final = MappingProxyType({**CLUSTERS, "lazy": True, "in_background": True})
@@ -83,6 +86,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-reads-beside-scatter-nd": ASYNC,
     "cluster-spans-read-and-write": CLUSTERS,
     "cluster-in-a-call-spans-two-sections": CLUSTERS,
+    "cluster-in-two-calls-spans-two-sections": MERGED,
     "cluster-spans-two-reads": CLUSTERS,
     "cluster-spans-two-sections": CLUSTERS,
     "cluster-spans-update-and-write": CLUSTERS,
