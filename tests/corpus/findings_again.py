@@ -79,7 +79,9 @@ ASYNC: Final = MappingProxyType({**CLUSTERS, "lazy": True, "in_background": True
 NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "first-assignment-writes-twice": {},
     "call-overtakes-its-argument": MappingProxyType({"front_end": "function", "rewrites": "all"}),
-    "call-overtakes-one-of-two-reads": MappingProxyType({"front_end": "function", "rewrites": "all"}),
+    "call-overtakes-one-of-two-reads": MappingProxyType(
+        {"front_end": "function", "rewrites": "all"}
+    ),
     "cluster-around-a-message": CLUSTERS,
     "cluster-optimizer-beside-scatter": OF_TWO,
     "cluster-optimizer-beside-scatter-nd": OF_TWO,

@@ -42,17 +42,19 @@ CORPUS = [
 ]
 
 
-def training(step: Step, *gradients: int, shape: tuple[int, ...] = ()) -> LitmusTest:
+def training(
+    step: Step, *gradients: int, shape: tuple[int, ...] = (), dtype: str = "float32"
+) -> LitmusTest:
     """Steps one after the other, each after the one before."""
-    variables = [Variable("X", "float32", shape, 3)]
-    variables += [Variable(n, "float32", shape, 2) for n in (step.slot, step.average) if n]
-    variables += [Variable(step.rate, "float32", (), 2)] if step.rate else []
+    variables = [Variable("X", dtype, shape, 3)]
+    variables += [Variable(n, dtype, shape, 2) for n in (step.slot, step.average) if n]
+    variables += [Variable(step.rate, dtype, (), 2)] if step.rate else []
     variables += [Variable(step.iterations, ITERATIONS, (), 0)] if step.iterations else []
     nodes: list[Node] = []
     for place, gradient in enumerate(gradients):
-        constant = ConstAttrs("float32", shape, gradient)
+        constant = ConstAttrs(dtype, shape, gradient)
         nodes.append(Node(f"g{place}", "Const", attrs=constant))
-        made = call(step, f"s{place}", f"g{place}", "float32", shape)
+        made = call(step, f"s{place}", f"g{place}", dtype, shape)
         nodes.append(replace(made, after=(f"s{place - 1}",) if place else ()))
     return LitmusTest("training", tuple(variables), (Graph("main", tuple(nodes)),))
 
@@ -61,8 +63,8 @@ def training(step: Step, *gradients: int, shape: tuple[int, ...] = ()) -> Litmus
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_what_keras_computes_is_what_the_step_says(step: Step, config: str) -> None:
     """Three steps in a row have one outcome, which no part of Keras had a hand in."""
-    for shape in ((), (2,)):
-        test = training(step, 1, -4, 2, shape=shape)
+    for shape, dtype in (((), "float32"), ((2,), "float64")):
+        test = training(step, 1, -4, 2, shape=shape, dtype=dtype)
         assert set(steps_of(test).values()) == {step}
         seen = TensorFlowExecutor().prepare(test, configuration("tf", config)).run(4, Noise(), 1)
         assert set(seen) == {sequential.outcome(test)}

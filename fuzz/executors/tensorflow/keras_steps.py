@@ -18,6 +18,7 @@ Keras 3, ``keras/src/optimizers/base_optimizer.py``, ``apply``; TensorFlow,
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ from litmusfuzz.fuzz.executors.tensorflow.eager import MixedProgram, PreparedEag
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from litmusfuzz.corpus.model import CallAttrs, LitmusTest, Node, Variable
     from litmusfuzz.corpus.optimizers import Step
@@ -106,7 +107,8 @@ class KerasProgram(MixedProgram):
 
     def _applied(self, step: Step, variable: Any) -> Callable[[Any], None]:
         """Apply the optimizer of a step, whose variables are those of the test."""
-        optimizer = optimizer_of(step)
+        with _default_float(variable.dtype):
+            optimizer = optimizer_of(step)
         optimizer.build([variable])
         if step.slot:
             slots = "_momentums" if step.kind == "Lion" else "momentums"
@@ -153,6 +155,18 @@ class PreparedKeras(PreparedEager):
         refuse_others(test)
         compiled = bool(Settings.of(config).compiled)
         self.program = partial(KerasProgram, compiled=compiled)
+
+
+@contextmanager
+def _default_float(dtype: str) -> Iterator[None]:
+    """Make that the dtype of learning rates: Keras has one for all optimizers that it makes."""
+    config = _keras().config
+    before = config.floatx()
+    config.set_floatx(dtype)
+    try:
+        yield
+    finally:
+        config.set_floatx(before)
 
 
 def _keras() -> Any:

@@ -117,8 +117,8 @@ _INVALID_NODE: Final = "is not in the list of allowed values"
 made the node, when a run began or a function was called."""
 _BUSY_S: Final = 0.0001
 """Processor time of other threads between two checks that shows that some can go on."""
-_INIT_ATTEMPTS: Final = 4
-"""Runs of `INIT` before a step fails because a queue is not there."""
+_HELD_S: Final = 10.0
+"""Seconds for which an op of the last step may hold a queue before the next step fails."""
 _ABORT_S: Final = 1.0
 """Seconds that blocked runs have to end after one of their ops has failed."""
 
@@ -330,12 +330,15 @@ class LiveSession:
         cancelled op of the last step may hold that for a moment longer. Then `INIT`, which is alone
         in the session, finds no queue under the name, and is run again.
         """
-        for left in reversed(range(_INIT_ATTEMPTS)):
+        end, pause = time.monotonic() + _HELD_S, 0.0001
+        while True:
             try:
                 self.initialize()
             except tf.errors.NotFoundError:
-                if not (left and self._began):
+                if not self._began or time.monotonic() > end:
                     raise
+                time.sleep(pause)  # for the thread that holds it, not for the outcome
+                pause = min(2 * pause, 0.05)
             else:
                 break
         self._began = True
