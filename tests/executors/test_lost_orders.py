@@ -196,3 +196,27 @@ def test_a_graph_that_was_not_dumped_and_a_write_that_is_gone_are_named(tmp_path
     assert dumped.read(tmp_path) == [ChosenClusters((), (), clusters.NO_OP)]
     dumped.graph.Clear()
     assert dumped.read(tmp_path) == [ChosenClusters((), (), clusters.NO_GRAPH)]
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_what_comes_before_a_loop_without_ops_is_not_ordered(*, live: bool, tmp_path: Path) -> None:
+    """An optimizer that proves that an op never runs may drop it, and then what led to it."""
+    dumped = Dumped(litmus("r0=X; loop 2 { Y=1 }"))
+    names = {node.op: f"c0/{node.name}" for node in dumped.test.nodes}
+    read, write = names["ReadVariableOp"], names["AssignVariableOp"]
+    edges = {node.name: list(node.input) for node in dumped.graph.node}
+    for node in list(dumped.graph.node):
+        kept = []
+        for edge in node.input:
+            if edge.lstrip("^") == write and not live:
+                kept += [f"^{each.lstrip('^').partition(':')[0]}" for each in edges[write]]
+            elif edge != f"^{read}":
+                kept.append(edge)
+        del node.input[:]
+        node.input.extend(sorted(set(kept), key=lambda each: each[0] == "^"))
+        if node.name == write and not live:
+            dumped.graph.node.remove(node)
+    (found,) = dumped.read(tmp_path)
+    assert not found.problem
+    assert bool(found.lost) is live
+    assert not live or (read[3:], write[3:]) in found.lost

@@ -344,3 +344,42 @@ def test_a_node_that_an_optimizer_made_wrong_is_no_op_that_fails() -> None:
     prepared = TensorFlowExecutor().prepare(test, configuration("tf", "function_kernels"))
     with closing(prepared), pytest.raises(tf.errors.InvalidArgumentError, match="list of allowed"):
         prepared.run(4, NOISE, 1)
+
+
+CHOSEN = """
+litmusfuzz: 2
+name: chosen
+variables: {X: {dtype: int32, shape: [2], init: 0}, Y: {dtype: int32, shape: [2], init: 1}}
+graphs:
+  main:
+    x: {op: VarHandleOp, variable: X}
+    y: {op: VarHandleOp, variable: Y}
+    no: {op: Const, dtype: bool, shape: [], value: 0}
+    which:
+      op: If
+      inputs: [no]
+      captures: {a: x, b: y}
+      results: [handle]
+      then: {results: [a]}
+      else: {results: [b]}
+    row: {op: ResourceGather, resources: [X, Y], handle: which.handle, indices: [1]}
+    half: {op: Const, dtype: int32, shape: [], value: 1}
+    less: {op: Less, inputs: [row, half]}
+    shown:
+      op: If
+      inputs: [less]
+      results: [value]
+      then: {nodes: {c: {op: Const, dtype: int32, shape: [], value: 5}}, results: [c]}
+      else: {nodes: {d: {op: Const, dtype: int32, shape: [], value: 6}}, results: [d]}
+observe: [shown.value]
+"""
+
+
+@pytest.mark.parametrize("config", ["python_v1", "python_v2", "function", "eager_threads"])
+def test_a_predicate_whose_shape_tensorflow_cannot_infer_is_lane_0(config: str) -> None:
+    """That of what a chosen handle holds; a test needs no shape of its own for it."""
+    test = loads(CHOSEN, "chosen").test
+    prepared = TensorFlowExecutor().prepare(test, configuration("tf", config))
+    with closing(prepared):
+        seen = prepared.run(4, NOISE, 1)
+    assert [dict(outcome.values)["shown.value"] for outcome in seen] == [(6,)]

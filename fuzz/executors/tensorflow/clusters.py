@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Template, Unit
 
 _FORMAT: Final = {"TF_DUMP_GRAPH_FMT": "BIN"}
-_CONTROL_FLOW: Final = frozenset(
-    {"LoopCond", "NextIteration", "Exit", "MutexLock", "ConsumeMutexLock"}
-)
-"""Ops of helpers whose order counts as that of the test's ops does: they decide which instances
-there are, and who holds a mutex."""
+_LOCKS: Final = frozenset({"MutexLock", "ConsumeMutexLock"})
+"""Ops of helpers whose order counts as that of the test's ops does: they say who holds a mutex."""
+_LOOPS: Final = frozenset({"LoopCond", "NextIteration", "Exit"})
+"""Their order counts where an op of the test comes after them, perhaps in the next iteration: they
+decide which instances there are."""
 _FUNCTIONAL: Final = frozenset({"If", "While"})
 _CALLS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BODIES: Final = frozenset({"calls", "conditionals", "loops"})
@@ -205,21 +205,33 @@ class _Graph:
 
     ops: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, list[str]] = field(default_factory=dict)
+    """Without those that come from the iteration before."""
+    repeated: dict[str, list[str]] = field(default_factory=dict)
+    """The others, of Merge nodes."""
 
     @classmethod
     def of(cls, nodes: Iterable[tuple[str, str, Iterable[str]]]) -> _Graph:
-        """The graph without the edges that lead to the next iteration of a loop."""
+        """The graph of these nodes, each with its inputs."""
         made = cls()
         for name, op, sources in nodes:
             made.ops[name] = op
             made.inputs[name] = list(sources)
         for name, op in made.ops.items():
             if op == "Merge":
-                again = made.ops
-                made.inputs[name] = [
-                    each for each in made.inputs[name] if again.get(each) != "NextIteration"
-                ]
+                given = made.inputs[name]
+                made.repeated[name] = [e for e in given if made.ops.get(e) == "NextIteration"]
+                made.inputs[name] = [e for e in given if e not in made.repeated[name]]
         return made
+
+    def leading_to(self, names: Iterable[str]) -> set[str]:
+        """The nodes with a path to one of these, through later iterations as well."""
+        left = list(names)
+        found = set(left)
+        for name in left:  # grows
+            new = {*self.inputs.get(name, ()), *self.repeated.get(name, ())} - found
+            found |= new
+            left += new
+        return found
 
     def before(self, marked: Mapping[str, int]) -> dict[str, int]:
         """For each node, the set of marked nodes with a path to it, as a mask of their bits."""
@@ -421,11 +433,15 @@ class _ReadUnit:
             (name, node.op, (_as_given(_tail(edge)) for edge in node.input))
             for name, node in zip(names, dumped.node, strict=True)
         )
+        present = [name for name in given.ops if name in graph.ops or name in home]
         counted = [
+            name for name in present if given.ops[name] in _LOCKS or _is_op(nodes, prefix, name)
+        ]
+        before_ops = graph.leading_to(home.get(name, name) for name in counted)
+        counted += [
             name
-            for name, op in given.ops.items()
-            if (op in _CONTROL_FLOW or _is_op(nodes, prefix, name))
-            and (name in graph.ops or name in home)
+            for name in present
+            if given.ops[name] in _LOOPS and home.get(name, name) in before_ops
         ]
         bits = {name: 1 << place for place, name in enumerate(counted)}
         marked: dict[str, int] = {}

@@ -249,7 +249,7 @@ def _results(node: Node, returned: Sequence[Any]) -> Values:
 
 def _lane(value: Any) -> Any:
     """A predicate: lane 0 of a value."""
-    return tf.reshape(value, [-1])[0] if value.shape.rank else value
+    return value if value.shape.rank == 0 else tf.reshape(value, [-1])[0]  # None: not inferred
 
 
 def _plain(proto: Any) -> tuple[Any, ...]:
