@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,10 +17,11 @@ import pytest
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     CONFIGURATIONS,
@@ -121,7 +123,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering, session
 from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, QUIET, Settings
 test = loads(sys.stdin.read()).test
@@ -246,3 +248,59 @@ def test_ops_run_on_the_threads_that_the_configuration_names(
         del run
         assert (pools() - before)[pool] == threads
     assert ran_on == {pool}
+
+
+UNREAD = """
+litmusfuzz: 2
+name: unread
+variables: {X: {dtype: int32, initialized: false}}
+graphs:
+  main:
+    zero: {op: Const, dtype: int32, value: 0}
+    loop:
+      op: While
+      inputs: [zero, zero]
+      carried: [i, v]
+      condition:
+        nodes:
+          limit: {op: Const, dtype: int32, value: 1}
+          more: {op: Less, inputs: [i, limit]}
+        results: [more]
+      body:
+        nodes:
+          r: {op: ReadVariableOp, resources: [X]}
+          step: {op: Const, dtype: int32, value: 1}
+          next: {op: AddV2, inputs: [i, step], after: [r]}
+        results: [next, RESULT]
+observe: [loop.v]
+"""
+
+
+def test_an_optimizer_leaves_out_a_failing_read_that_nothing_takes() -> None:
+    """It has no effect for Grappler: such a test has other outcomes there. Any other read fails."""
+    import tensorflow as tf
+
+    from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+
+    test = loads(UNREAD.replace("RESULT", "v"), "unread").test
+    for name in ("grappler_dependency", "grappler", "function_grappler"):
+        refused = rf"value nothing takes \(r\) in configuration {name}$"
+        with pytest.raises(Refused, match=refused):
+            TensorFlowExecutor().prepare(test, configuration("tf", name))
+    taken = loads(UNREAD.replace("RESULT", "r"), "unread").test
+    for each, name in (
+        (test, "plain"),
+        (test, "grappler_arithmetic"),
+        (taken, "grappler_dependency"),
+    ):
+        with closing(TensorFlowExecutor().prepare(each, configuration("tf", name))) as prepared:
+            (outcome,) = prepared.run(4, NOISE, 1)
+        assert outcome.status is Status.FAILED
+    with tf.Graph().as_default() as graph:
+        handle = tf.raw_ops.VarHandleOp(dtype=tf.int32, shape=[])
+        with tf.control_dependencies([tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.int32)]):
+            end = tf.no_op()
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.min_graph_nodes = -1
+    with tf.compat.v1.Session(graph=graph, config=config) as session:
+        session.run(end)  # does not fail

@@ -191,6 +191,11 @@ class Settings:
         return frozenset(refused)
 
     @property
+    def leaves_out_reads(self) -> bool:
+        """True if an optimizer leaves out reads whose values nothing takes."""
+        return self.rewrites == "all" or "dependency_optimization" in self.rewrites
+
+    @property
     def packs(self) -> bool:
         """True if several tests may share a session (`packs`): nothing rewrites their graph."""
         rewritten = self.rewrites or self.compiled or self.model_code or self.front_end != "graph"

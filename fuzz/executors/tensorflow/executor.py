@@ -232,6 +232,11 @@ class PreparedTest:
             # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
             raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
         lowering.refuse_takes(test)
+        if self._settings.leaves_out_reads:
+            try:
+                lowering.refuse_unread(test)
+            except Refused as error:
+                raise Refused(f"{error} in configuration {config.name}") from None
         with clock.part("building_s"):
             self._template = lowering.lower(test)
         if self._settings.one_device and self._template.devices > 1:

@@ -65,6 +65,9 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     NestAttrs,
     Queue,
+    bodies,
+    captures_of,
+    head,
     levels,
 )
 from litmusfuzz.corpus.ops import BOOL, Kind, TensorType
@@ -264,6 +267,49 @@ def refuse_takes(test: LitmusTest) -> None:
     for name in uneven(test):
         if len(puts) > 1 or not steady(test):
             raise Refused(f"takes of {name} of different numbers beside ops that free others")
+
+
+_VALUES: Final = frozenset({Kind.PURE, Kind.READ, Kind.STATE, Kind.HANDLE, Kind.TRANSFER})
+"""Of ops that do nothing but have a value."""
+
+
+def refuse_unread(test: LitmusTest) -> None:
+    """Refuse a read that may fail, and whose value nothing takes.
+
+    Grappler's dependency optimizer leaves it out, as an op without an effect, and then nothing
+    fails (docs/tensorflow.md, "What a configuration refuses").
+
+    Raises
+    ------
+    Refused
+        Naming the node.
+    """
+    empty = {each.name for each in test.variables if each.init is None}
+    reads = [
+        node
+        for node in test.nodes
+        if node.definition.kind is Kind.READ
+        and (node.definition.computed or node.name in test.failing or empty & {*node.resources})
+    ]
+    if not reads:
+        return
+    keys = test.nodes_by_key()
+    taken = {head(keys[key]) for key in test.observe}
+    taken.update(head(name) for run in test.runs for name in run.fetches)
+    taken.update(head(name) for n in test.nodes for _, body in bodies(n) for name in body.results)
+    while True:
+        more = {
+            head(name)
+            for node in test.nodes
+            if node.name in taken or node.definition.kind not in _VALUES
+            for name in (*node.inputs, node.handle, *(outer for _, outer in captures_of(node)))
+        }
+        if more <= taken:
+            break
+        taken |= more
+    for node in reads:
+        if node.name not in taken:
+            raise Refused(f"a read that may fail, whose value nothing takes ({node.name})")
 
 
 def _refuse_handles(test: LitmusTest) -> None:
