@@ -92,6 +92,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-in-two-calls-spans-two-sections": MERGED,
     "cluster-spans-two-reads": CLUSTERS,
     "cluster-spans-two-sections": CLUSTERS,
+    "cluster-spans-two-writes": CLUSTERS,
     "cluster-spans-update-and-write": CLUSTERS,
     "cluster-update-beside-scatter": ASYNC,
     "cluster-update-beside-scatter-nd": ASYNC,

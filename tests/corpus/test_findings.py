@@ -72,6 +72,7 @@ LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-in-a-call-spans-two-sections": "blocks as cluster-spans-two-sections does",
     "cluster-in-two-calls-spans-two-sections": "blocks as cluster-spans-two-sections does",
     "cluster-spans-two-reads": "blocks as cluster-spans-two-sections does",
+    "cluster-spans-two-writes": "blocks as cluster-spans-two-sections does",
     "cluster-spans-update-and-write": "blocks as cluster-spans-read-and-write does",
     "cluster-update-beside-scatter": RARE,
     "cluster-update-beside-scatter-nd": RARE,
