@@ -69,6 +69,7 @@ CLUSTERS: Final[Mapping[str, Setting]] = MappingProxyType({"compiled": "clusters
 MERGED: Final = MappingProxyType(
     {**CLUSTERS, "rewrites": "arithmetic_optimization=ON,common_subgraph_elimination=ON"}
 )
+"""TensorFlow merges constants of the two calls before it chooses clusters."""
 OF_TWO: Final = MappingProxyType({**CLUSTERS, "min_cluster_size": 2})
 """The scatter is no cluster of its own: of 30,000 executions without that, none showed it."""
 ASYNC: Final = MappingProxyType({**CLUSTERS, "lazy": True, "in_background": True})
