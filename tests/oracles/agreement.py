@@ -369,7 +369,6 @@ def changed_tests(
     test: LitmusTest, model: Model, allowed: set[Outcome], rng: random.Random, tally: Tally
 ) -> None:
     """Check the effect of equivalent and of stricter variants of the test on its set."""
-
     may_fail = any(outcome.status is Status.FAILED for outcome in allowed)
 
     def outcomes(changed: LitmusTest) -> set[Outcome] | None:
