@@ -383,12 +383,23 @@ class Dispatcher:
         place = self.dispatched % len(self.fuzzed)
         self.dispatched += 1
         chooser = self.fuzzed[place]
-        family = self.weights.choose(place, chooser.families)
+        family = self.weights.choose(place, self._families(chooser))
         start = time.monotonic()
         if not self._share(family, chooser):
             self._generate(family, chooser)
         self.weights.add_time(family, time.monotonic() - start)
         return True
+
+    def _families(self, executor: CampaignExecutor) -> tuple[str, ...]:
+        """The families from which an executor chooses the next test.
+
+        In a campaign limited by time, those of which its next configuration takes some tests: what
+        has been refused by then depends on the speed of executors.
+        """
+        if self.settings.tests is not None or not executor.sampler.several:
+            return executor.families
+        sampler = executor.sampler
+        return sampler.refusals.worthwhile(sampler.peek().config, executor.families)
 
     def _blocks(self, executor: CampaignExecutor) -> bool:
         """True if no test may be generated because this executor's queue is full."""

@@ -644,7 +644,8 @@ class Campaign:
         generated, job, variation, made = shown.planned
         executor, seconds = slot.executor, shown.seconds
         sampled = generated.sampled[executor]
-        executor.sampler.add_run(sampled, seconds)
+        refused = not isinstance(shown.result, dict | Died)
+        executor.sampler.add_run(sampled, seconds, generated.family, refused=refused)
         self.dispatcher.weights.add_time(generated.family, seconds)
         parent = _PARENT.match(generated.test.description)
         executed = Executed(

@@ -10,10 +10,15 @@ earn them is decided elsewhere (`fuzz.campaign.depth`).
 Beside the configurations that are listed there may be *generated* ones, in endless number
 (`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
 the generated ones together get `GENERATED_SHARE` of the time, each for a short slice.
+
+Some configurations refuse most tests of most families: one with Keras's optimizers takes only
+training steps. Such a family is given to a configuration only now and then, so that its time goes
+to tests that run.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +50,49 @@ where n is the number of tests of each configuration; k is 3 here, so that the r
 MAX_COST_S: Final = 1.0
 """Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
 for that."""
+MIN_REFUSED: Final = 4
+"""Tests of a family that a setting refuses before that says anything."""
+MIN_TAKEN: Final = 1 / 4
+"""Share of a family's tests that a setting takes if it is given them as often as any other's."""
+TRIED_EVERY: Final = 8
+"""One in so many choices of a family is among all: what a setting refuses is learned from few
+tests, and some of a family may be unlike the others."""
+
+
+class Refusals:
+    """How many tests of each family configurations and their settings ran, or refused.
+
+    A configuration that is generated is given few tests, but its settings are part of others. So a
+    family is tried with each configuration once; if that is refused, what its settings have refused
+    elsewhere counts as well.
+    """
+
+    def __init__(self) -> None:
+        self._ran: Counter[tuple[object, str]] = Counter()
+        self._refused: Counter[tuple[object, str]] = Counter()
+        self._choices: Counter[str] = Counter()
+
+    def note(self, config: Config, family: str, *, refused: bool) -> None:
+        """Note that a configuration has refused a test of a family, or has run it."""
+        for who in (config.name, *config.settings):
+            (self._refused if refused else self._ran)[who, family] += 1
+
+    def worthwhile(self, config: Config, families: tuple[str, ...]) -> tuple[str, ...]:
+        """The families of which a configuration may be given the next test; at least one."""
+        self._choices[config.name] += 1
+        if self._choices[config.name] % TRIED_EVERY == 0:
+            return families
+        return tuple(f for f in families if not self._refuses(config, f)) or families
+
+    def _refuses(self, config: Config, family: str) -> bool:
+        """True if a configuration has refused a family, and it or a setting refuses most of it."""
+        return self._refuses_most(config.name, family, 1) and any(
+            self._refuses_most(who, family, MIN_REFUSED) for who in (config.name, *config.settings)
+        )
+
+    def _refuses_most(self, who: object, family: str, least: int) -> bool:
+        refused, ran = self._refused[who, family], self._ran[who, family]
+        return refused >= least and ran < MIN_TAKEN * (ran + refused)
 
 
 @dataclass(slots=True, eq=False)
@@ -65,7 +113,7 @@ class SampledConfiguration:
     schedulable : bool
         False once the executor has said that it follows no schedules.
     spent : float
-        Seconds, or tests where tests are counted, over `runs` tests.
+        Seconds, or tests where tests are counted, over `runs` tests that ran and `refused` others.
     waiting : int
         Tests that it has been picked for and has not run yet.
     """
@@ -78,6 +126,7 @@ class SampledConfiguration:
     schedulable: bool = True  # until it says that it is not
     spent: float = 0.0
     runs: int = 0
+    refused: int = 0
     waiting: int = 0
 
     @property
@@ -87,8 +136,10 @@ class SampledConfiguration:
 
     @property
     def cost(self) -> float:
-        """Mean cost of a test."""
-        return self.spent / self.runs if self.runs else 1.0
+        """Mean cost of a test that ran, with those that were refused beside it."""
+        # One that takes nothing has no more tests than the others.
+        ran = self.runs or self.refused
+        return self.spent / ran if ran else 1.0
 
     @property
     def committed(self) -> float:
@@ -120,6 +171,8 @@ class ConfigurationSampler:
     ----------
     generated : list of SampledConfiguration
         Those generated so far.
+    refusals : Refusals
+        Of all its configurations.
     current : SampledConfiguration
         The configuration of the last test.
     """
@@ -135,6 +188,7 @@ class ConfigurationSampler:
         self.configurations = list(configurations)
         self.counted = counted
         self.generated: list[SampledConfiguration] = []
+        self.refusals = Refusals()
         self._generate = generate
         self._of_each = max(MIN_SLICE, length / (SLICES_OF_EACH * max(1, len(configurations))))
         self.slice_start = 0.0
@@ -214,11 +268,28 @@ class ConfigurationSampler:
         self.generated.append(made)
         return made
 
-    def add_run(self, sampled: SampledConfiguration, seconds: float) -> None:
-        """Note that a configuration is done with one of its tests."""
+    def add_run(
+        self,
+        sampled: SampledConfiguration,
+        seconds: float,
+        family: str = "",
+        *,
+        refused: bool = False,
+    ) -> None:
+        """Note that a configuration is done with one of its tests.
+
+        Parameters
+        ----------
+        family : str, optional
+            If it has run the test, or refused it.
+        """
         sampled.waiting -= 1
-        sampled.runs += 1
+        # Where tests are counted, what is refused counts: it may be known late.
+        sampled.runs += self.counted or not refused
+        sampled.refused += refused
         sampled.spent += 1.0 if self.counted else max(seconds, MIN_COST_S)
+        if family:
+            self.refusals.note(sampled.config, family, refused=refused)
 
 
 def _committed(configurations: Sequence[SampledConfiguration]) -> float:

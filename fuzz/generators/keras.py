@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run, Variable
+from litmusfuzz.corpus.model import Graph, Node, Run, Variable
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs
 from litmusfuzz.corpus.optimizers import ITERATIONS, Step, call
+from litmusfuzz.fuzz.generators.context import Context
 from litmusfuzz.fuzz.generators.family import NotGenerated
-from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, TRIES
+from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, TRIES, UnbuiltTest
 from litmusfuzz.oracles.bounds import count_all
 
 if TYPE_CHECKING:
     import random
 
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.support import Support
 
 NEEDED: Final = frozenset(
@@ -38,13 +40,13 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
     for number in range(TRIES):
         # The last attempts have one worker, and few orders.
-        test = _attempt(rng, support, most=2 if number < TRIES // 2 else 1)
-        if count_all(test, MAX_ORDERS) < MAX_ORDERS:
-            return test
+        made = _attempt(rng, support, most=2 if number < TRIES // 2 else 1)
+        if count_all(made, MAX_ORDERS) < MAX_ORDERS:
+            return made.build()
     raise NotGenerated("family keras: all attempts have too many orders")
 
 
-def _attempt(rng: random.Random, support: Support, most: int) -> LitmusTest:
+def _attempt(rng: random.Random, support: Support, most: int) -> UnbuiltTest:
     """A test with so many workers at most, however many orders it has."""
     floats = [each for each in FLOATS if each in support.dtypes]
     if not floats:
@@ -76,7 +78,8 @@ def _attempt(rng: random.Random, support: Support, most: int) -> LitmusTest:
     observe = [f"{name.partition('_')[0]}.{name}" if several else name for name in seen]
     # One run of each graph, in no order, is what a test has without a client.
     runs = tuple(client) if any(run.after for run in client) else ()
-    return LitmusTest("keras", tuple(variables), tuple(graphs), tuple(observe), client=runs)
+    context = Context(rng, support, dtype, tuple(variables))
+    return UnbuiltTest("keras", context, tuple(graphs), tuple(observe), client=runs)
 
 
 def _step(rng: random.Random, support: Support) -> Step:

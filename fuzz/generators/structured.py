@@ -85,6 +85,10 @@ class StatementWeights:
     """Kind of statement that stands first inside the first of them; "" for any."""
 
 
+class TooManyEvents(Exception):
+    """An attempt is certainly too large, before it is complete."""
+
+
 @dataclass(slots=True)
 class StructuredContext:
     """Further state that the structured generators of one test share.
@@ -93,6 +97,8 @@ class StructuredContext:
     ----------
     events_left : int
         Events that may still be generated, counting each iteration.
+    over : int, optional
+        If so many events more were generated, the attempt is too large, and given up.
     """
 
     context: Context
@@ -100,6 +106,7 @@ class StructuredContext:
     events_left: int
     balanced: bool = True
     """Put as many elements into queues as are taken out, as far as is known."""
+    over: int | None = None
     held: dict[str, int] = field(init=False)
     """Elements of each queue after all ops that are generated so far."""
 
@@ -118,8 +125,16 @@ class StructuredContext:
         self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
     def spend(self, events: int) -> None:
-        """Subtract events from the budget."""
+        """Subtract events from the budget.
+
+        Raises
+        ------
+        TooManyEvents
+            If it is overdrawn by more than `over`.
+        """
         self.events_left -= events
+        if self.over is not None and self.events_left < -self.over:
+            raise TooManyEvents
 
 
 def resources(
@@ -735,7 +750,12 @@ class Attempt(Protocol):
     def __call__(
         self, rng: random.Random, support: Support, events: int, *, arithmetic: bool
     ) -> UnbuiltTest:
-        """Generate a test; see `Context.arithmetic`."""
+        """Generate a test; see `Context.arithmetic`.
+
+        Raises
+        ------
+        TooManyEvents
+        """
 
 
 def small(
@@ -756,7 +776,10 @@ def small(
     large: list[tuple[int, UnbuiltTest]] = []  # orders, test
     for number in range(TRIES):
         events = max(1, round(most * (1 - number / (TRIES - 4))))
-        made = attempt(rng, support, events, arithmetic=number < TRIES // 2)
+        try:
+            made = attempt(rng, support, events, arithmetic=number < TRIES // 2)
+        except TooManyEvents:
+            continue
         has_bodies = any(bodies(node) for graph in made.graphs for node in graph.nodes)
         limit = MAX_ORDERS_OF_BODIES if has_bodies else MAX_ORDERS
         counted = 8 * limit if number > TRIES // 2 else limit

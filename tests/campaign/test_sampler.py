@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from litmusfuzz.fuzz.campaign.sampler import (
     MAX_SLICE,
     MIN_COST_S,
+    MIN_REFUSED,
     MIN_SLICE,
+    TRIED_EVERY,
     ConfigurationSampler,
+    Refusals,
     SampledConfiguration,
 )
 from litmusfuzz.fuzz.executors.protocol import Config
@@ -138,3 +142,68 @@ def test_a_generated_configuration_may_be_a_listed_one() -> None:
     assert len(by_name) > 3
     assert all(by_name[each.config.name] is each for each in seen)
     assert by_name["b"] is b
+
+
+# --- families that a configuration refuses -------------------------------------------------
+
+
+def of(**settings: str) -> Config:
+    name = ";".join(f"{key}={value}" for key, value in settings.items())
+    return Config(name, "executor", settings=tuple(settings.items()))
+
+
+def given(refusals: Refusals, config: Config, takes: frozenset[str], number: int) -> list[str]:
+    """Give a configuration so many tests, of families at random; the families of these."""
+    found: list[str] = []
+    rng = random.Random(1)
+    for _ in range(number):
+        found.append(rng.choice(refusals.worthwhile(config, FAMILIES)))
+        refusals.note(config, found[-1], refused=found[-1] not in takes)
+    return found
+
+
+FAMILIES = tuple("abcdefgh")
+
+
+def test_a_family_that_is_refused_is_tried_now_and_then() -> None:
+    found = given(Refusals(), of(front_end="keras"), frozenset("c"), 400)
+    others = [each for each in found if each != "c"]
+    most = MIN_REFUSED * (len(FAMILIES) - 1) + 400 // TRIED_EVERY
+    assert len(others) <= most
+    assert set(found[200:]) == {*FAMILIES}  # one that is taken by then is found
+
+
+def test_what_one_configuration_refuses_counts_for_its_settings_only() -> None:
+    refusals = Refusals()
+    given(refusals, of(front_end="graph", threads="2"), frozenset(FAMILIES), 100)
+    given(refusals, of(front_end="keras", threads="2"), frozenset("c"), 100)
+    assert refusals.worthwhile(of(front_end="graph", threads="2"), FAMILIES) == FAMILIES
+    # Settings that nobody has been given together: one test of each family is enough.
+    other = of(front_end="keras", threads="8")
+    assert refusals.worthwhile(other, FAMILIES) == FAMILIES
+    for family in FAMILIES:
+        refusals.note(other, family, refused=family != "c")
+    assert refusals.worthwhile(other, FAMILIES) == ("c",)
+
+
+def test_a_setting_beside_the_one_that_refuses_is_cleared() -> None:
+    refusals = Refusals()
+    given(refusals, of(front_end="keras", threads="8"), frozenset(), 100)
+    given(refusals, of(front_end="graph", threads="8"), frozenset(FAMILIES), 400)
+    assert refusals.worthwhile(of(front_end="graph", threads="8"), FAMILIES) == FAMILIES
+    assert refusals.worthwhile(of(front_end="graph", threads="1"), FAMILIES) == FAMILIES
+
+
+def test_one_that_takes_few_runs_as_many() -> None:
+    """What is refused costs time, and is no run."""
+    few, many = sampled("few"), sampled("many")
+    sampler = ConfigurationSampler([few, many], 600, counted=False)
+    number = 0
+    while few.spent + many.spent < 600:
+        chosen = sampler.next()
+        number += chosen is few
+        refused = chosen is few and number % 10 != 0
+        sampler.add_run(chosen, 0.05, "dag", refused=refused)
+    # By the cost of a run to the power of three quarters, as for one that is as slow.
+    assert few.runs == pytest.approx(many.runs / 10**0.25, rel=0.1)
+    assert few.refused == pytest.approx(9 * few.runs, rel=0.1)

@@ -24,7 +24,7 @@ DIGESTS = {
     "sections": "21a8fee099496973a51fac814686a09f85ef49656fb100f0ac83927dc7b95ee9",
     "queues": "d9437721cfff8c0a99ef0795819d542e01c4000ad33086508f248a2ece62ea85",
     "conditionals": "e1e58086c0a17e5ce1baac7376e4eb248dc41fb995ff5bf7dcb3584b7ffa71db",
-    "loops": "ecb0dd7ad97193c320f8d4e66c78e48ac985d41ceead77c4f4ad7fe7c42a6ece",
+    "loops": "c467a2a8cb831c16b4f7ffcf43b5622c1180ddbe3dc9be072a0d15d9c7f29a03",
     "runs": "f48747b2b18c606b867da52373f5dc90f327d451e7af2e39ce07190caf6e957b",
     "clusters": "755af773a5cface89eb59bfe778296b17539bb7e8ab1485eeb3f9ec55a127229",
     "mixed": "9d8cd7e67e1a6458952899ed536eaa9c0f004e1aaf7461eafe0386515d37c512",
