@@ -15,6 +15,7 @@ SHOWN = {
         "[[2.0, 2.0], [3.0, 3.0]]",
         "AttributeError 'Ref' object has no attribute 'transpose'",
     ),
+    "while-under-vmap": ("[[0.0, 0.0], [1.0, 0.0]]", "[[0.0, 0.0], [0.0, 0.0]]"),
     "constant-write-in-reverse-mode": (
         "[0.0, 1.0]",
         "AttributeError: 'jaxlib._jax.ArrayImpl' object has no attribute 'accum'",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 EXECUTOR = JaxRefsExecutor()
 MAX_LINES = 25
 FAILURES = (
-    *(AttributeError, KeyError, NotImplementedError, TypeError, ValueError),
+    *(AssertionError, AttributeError, KeyError, NotImplementedError, TypeError, ValueError),
     jax.errors.TracerArrayConversionError,
 )
 WITH_BODIES = (
