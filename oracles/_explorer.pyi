@@ -1,4 +1,7 @@
-"""Types of the explorer's C++ core, which only `litmusfuzz.oracles.explorer` uses."""
+"""Types of the explorer's C++ core, and of the count of orders.
+
+Only `litmusfuzz.oracles.explorer` and `litmusfuzz.oracles.bounds` use them.
+"""
 
 from collections.abc import Callable
 
@@ -39,3 +42,7 @@ def load(
     fifo: bool,
     speculates: bool,
 ) -> Oracle: ...
+
+_Gate = tuple[int, bool, int, int, bytes, bytes, bytes]
+
+def count_orders(events: int, above: bytes, gates: list[_Gate], limit: int) -> int: ...

@@ -13,6 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
+from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.arithmetic import largest_result, largest_stored
 from litmusfuzz.oracles.events import (
     Access,
@@ -226,6 +227,11 @@ def count_stricter(paths: LongPaths, limit: int) -> int:
 def count(test: Countable, path: Path, limit: int) -> int:
     """Number of total orders of one path, at most `limit`.
 
+    Raises
+    ------
+    ValueError
+        If it has more than 4096 events, and too many orders for a bound to show that.
+
     Notes
     -----
     A random order puts an event after all those before it with probability 1 / (1 + their
@@ -237,32 +243,33 @@ def count(test: Countable, path: Path, limit: int) -> int:
     Hammett and Pittel, "How often are two permutations comparable?", Trans. AMS 360, 2008,
     section 1: the lower bound for the linear extensions of any poset.
     """
-    filled = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
-    steps = [
-        (1 << i, above, _Gate(event, path.events, filled) if event.access in _GATED else None)
-        for i, (event, above) in enumerate(zip(path.events, path.before, strict=True))
-    ]
-    if not any(gate for _, _, gate in steps):
+    events = len(path.events)
+    gated = [i for i, each in enumerate(path.events) if each.access in _GATED]
+    if not gated:
         heights = math.prod(1 + above.bit_count() for above in path.before)
-        if math.factorial(len(steps)) >= limit * heights:
+        if math.factorial(events) >= limit * heights:
             return limit
-    total = 0
-    ways = {0: 1}  # downsets of one size, with the number of orders of each
-    while ways:
-        larger: dict[int, int] = {}
-        for done, number in ways.items():
-            stuck = True
-            for bit, above, gate in steps:
-                if not done & bit and not above & ~done and (gate is None or gate.open(done)):
-                    stuck = False
-                    larger[done | bit] = larger.get(done | bit, 0) + number
-            if stuck:
-                total += number
-        ways = larger
-        # Every order of a prefix extends to at least one of the whole.
-        if total + sum(ways.values()) >= limit:
-            return limit
-    return total
+    size = (events + 63) // 64 * 8
+    above = b"".join(each.to_bytes(size, "little") for each in path.before)
+    filled = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
+    gates = [(i, *_gate(path.events, i, filled, size)) for i in gated]
+    return _explorer.count_orders(events, above, gates, limit)
+
+
+def _gate(
+    events: tuple[PathEvent, ...], place: int, filled: Mapping[str, tuple[int, int]], size: int
+) -> tuple[bool, int, int, bytes, bytes, bytes]:
+    """When the resource of an event lets it happen: by the elements and locks that it holds."""
+    _, access, (name, *_) = events[place]
+    held, capacity = filled.get(name, (0, 1))
+    adds = Access.ACQUIRE if access is Access.ACQUIRE else Access.ENQUEUE
+    takes = Access.RELEASE if access is Access.ACQUIRE else Access.DEQUEUE
+    sets = dict.fromkeys((adds, takes, Access.CLOSE), 0)
+    for i, other in enumerate(events):
+        if other.access in sets and other.variables[0] == name:
+            sets[other.access] |= 1 << i
+    more, fewer, closed = (each.to_bytes(size, "little") for each in sets.values())
+    return access is Access.DEQUEUE, held, capacity, more, fewer, closed
 
 
 def count_races(path: Path, limit: int) -> int:
@@ -295,29 +302,3 @@ def _races(one: Access, other: Access) -> bool:
     moves = both & {Access.ENQUEUE, Access.DEQUEUE}
     # An acquire and a release come in the order in which they can.
     return (Access.SIZE in both and bool(moves)) or (len(both) == 1 and one in _RACE_ALIKE)
-
-
-class _Gate:
-    """Tells when a resource lets an event happen: by the elements and locks that it holds."""
-
-    def __init__(
-        self, event: PathEvent, events: tuple[PathEvent, ...], filled: dict[str, tuple[int, int]]
-    ) -> None:
-        self.access = event.access
-        self.closed = self.more = self.fewer = 0
-        name = event.variables[0]
-        self.first, self.capacity = filled.get(name, (0, 1))
-        more = Access.ACQUIRE if event.access is Access.ACQUIRE else Access.ENQUEUE
-        fewer = Access.RELEASE if event.access is Access.ACQUIRE else Access.DEQUEUE
-        for i, other in enumerate(events):
-            if other.variables[0] == name:
-                self.more |= (other.access is more) << i
-                self.fewer |= (other.access is fewer) << i
-                self.closed |= (other.access is Access.CLOSE) << i
-
-    def open(self, done: int) -> bool:
-        """True if the event may happen after the events `done`."""
-        held = self.first + (done & self.more).bit_count() - (done & self.fewer).bit_count()
-        if self.access is Access.DEQUEUE:
-            return held > 0 or bool(done & self.closed)
-        return held < self.capacity

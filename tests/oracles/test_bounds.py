@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.oracles import reference
+from litmusfuzz.oracles import _explorer, reference
 from litmusfuzz.oracles.bounds import count_all, count_races, largest_magnitude
 from litmusfuzz.oracles.events import Strictness, unfold
 from litmusfuzz.oracles.explorer import Explorer
@@ -127,3 +129,67 @@ def test_an_unfolding_is_remembered_for_its_own_test_and_model_only() -> None:
     assert unfold(equal, RFC) is not first
     assert unfold(test, EXECUTOR).axioms != first.axioms
     assert unfold(test, RFC, {"": Strictness()}) is not first
+
+
+# --- counts, where the events do not fit into one word -------------------------------------
+
+
+def poset(events: int, edges: list[tuple[int, int]]) -> bytes:
+    """The events before each, as `_explorer.count_orders` takes them."""
+    above = [0] * events
+    for before, after in edges:
+        above[after] |= 1 << before | above[before]
+    return b"".join(each.to_bytes((events + 63) // 64 * 8, "little") for each in above)
+
+
+@pytest.mark.parametrize("length", [10, 50, 90, 400])
+def test_two_chains_have_as_many_orders_as_their_shuffles(length: int) -> None:
+    """All of one chain, and three events of the other: in a word, in four, in many."""
+    chain = [(i, i + 1) for i in range(length - 1)]
+    short = [(length, length + 1), (length + 1, length + 2)]
+    above = poset(length + 3, chain + short)
+    wanted = math.comb(length + 3, 3)
+    assert _explorer.count_orders(length + 3, above, [], 1 << 40) == wanted
+    assert _explorer.count_orders(length + 3, above, [], wanted) == wanted
+    assert _explorer.count_orders(length + 3, above, [], wanted - 1) == wanted - 1
+
+
+@pytest.mark.parametrize("length", [8, 80])
+def test_a_take_waits_for_a_put_or_for_the_end(length: int) -> None:
+    """A chain whose last event puts, beside takes: counted by hand."""
+    put, one, other, close = length - 1, length, length + 1, length + 2
+    chain = [(i, i + 1) for i in range(length - 1)]
+    size = (length + 3 + 63) // 64 * 8
+
+    def orders(number: int, *takes: int) -> int:
+        def bits(*events: int) -> bytes:
+            return sum(1 << each for each in events if each < number).to_bytes(size, "little")
+
+        gates = [(each, True, 0, 9, bits(put), bits(one, other), bits(close)) for each in takes]
+        return _explorer.count_orders(number, poset(number, chain), gates, 1 << 40)
+
+    assert orders(length + 1, one) == 1  # after the put, the last of the chain
+    assert orders(length + 2, one, other) == 2  # either; the other one waits for ever
+    # Here the other one does not wait: it comes anywhere, and unless it is last, the take waits on.
+    assert orders(length + 2, one) == length + 2
+
+
+@pytest.mark.parametrize("length", [8, 80])
+def test_a_take_need_not_wait_after_a_close(length: int) -> None:
+    put, take, close = length - 1, length, length + 1
+    size = (length + 2 + 63) // 64 * 8
+    sets = [(1 << each).to_bytes(size, "little") for each in (put, take, close)]
+    above = poset(length + 2, [(i, i + 1) for i in range(length - 1)])
+    found = _explorer.count_orders(length + 2, above, [(take, True, 0, 9, *sets)], 1 << 40)
+    # Of all places of the two in the chain, half have the close first; of the others, the take may
+    # come in one place: after the put, which is the last of the chain.
+    assert found == (length + 2) * (length + 1) // 2 + 1
+
+
+def test_what_is_no_set_for_each_event_is_refused() -> None:
+    with pytest.raises(ValueError, match="a set for each event"):
+        _explorer.count_orders(2, b"\0" * 8, [], 10)
+    with pytest.raises(ValueError, match="a gate of an event"):
+        _explorer.count_orders(1, b"\0" * 8, [(3, True, 0, 1, b"", b"", b"")], 10)
+    with pytest.raises(ValueError, match="4097 events"):
+        _explorer.count_orders(4097, b"\0" * (4097 * 65 * 8), [], 10)

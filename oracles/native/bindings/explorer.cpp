@@ -7,8 +7,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <string_view>
 
 #include "oracle.h"
+#include "orders.h"
 
 namespace nb = nanobind;
 using namespace litmusfuzz::oracle;
@@ -183,6 +185,21 @@ nb::tuple show(const Outcome& outcome, nb::tuple names) {
   return nb::make_tuple(static_cast<int>(outcome.status), nb::tuple(pairs));
 }
 
+using RawGate = std::tuple<int32_t, bool, int32_t, int32_t, nb::bytes, nb::bytes, nb::bytes>;
+
+std::string_view view(const nb::bytes& bytes) {
+  return {static_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+uint64_t count(int32_t events, const nb::bytes& above, const std::vector<RawGate>& raw,
+               uint64_t limit) {
+  std::vector<Gate> gates;
+  for (const auto& [event, takes, held, capacity, more, fewer, closed] : raw) {
+    gates.push_back({event, takes, held, capacity, view(more), view(fewer), view(closed)});
+  }
+  return count_orders(events, view(above), gates, limit);
+}
+
 }  // namespace
 
 NB_MODULE(_explorer, m) {
@@ -222,4 +239,5 @@ NB_MODULE(_explorer, m) {
       });
 
   m.def("load", &load);
+  m.def("count_orders", &count);
 }
