@@ -45,7 +45,7 @@ from litmusfuzz.corpus.ops import (
     model_size,
     result_type,
 )
-from litmusfuzz.corpus.pure.definition import may_fail
+from litmusfuzz.corpus.pure.definition import may_fail, shape_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -375,14 +375,8 @@ class _Checker:
             return expand(node.attrs.value, node.attrs.shape, whole=self.whole)
         if node.definition.pure and node.definition.copies:
             return self.known(node.inputs[0])
-        if node.op in ("Shape", "Size", "Rank"):
-            kind = self.types[node.inputs[0]]
-            assert kind is not None
-            if node.op == "Rank":
-                return (len(kind.shape),)
-            if not kind.dynamic:
-                return kind.shape if node.op == "Shape" else (kind.size,)
-        return None
+        kind = self.types[node.inputs[0]] if node.inputs else None
+        return None if kind is None else shape_value(node.op, kind)
 
     def handle(self, node: Node, op: OpDef, earlier: Mapping[str, TensorType | None]) -> None:
         """Refuse a handle that is none, or that stands for other variables."""

@@ -388,6 +388,18 @@ def call_of(
     return Call(op, attrs, inputs, result)
 
 
+def shape_value(op: str, kind: TensorType) -> Ints | None:
+    """The value of Rank, Shape or Size of an operand of that type, where its shape is static.
+
+    As TensorFlow's shape inference has it; None for other ops.
+    """
+    if op == "Rank":
+        return (len(kind.shape),)
+    if op in ("Shape", "Size") and not kind.dynamic:
+        return kind.shape if op == "Shape" else (kind.size,)
+    return None
+
+
 def may_fail(op: PureOp, inputs: tuple[TensorType, ...], known: Sequence[Ints | None]) -> bool:
     """True if operands of these types may make the op fail, or leave it without a value.
 

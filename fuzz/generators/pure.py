@@ -27,7 +27,7 @@ from litmusfuzz.corpus.ops import (
     PureAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.pure.definition import call_of, inferred
+from litmusfuzz.corpus.pure.definition import call_of, inferred, shape_value
 from litmusfuzz.corpus.tensors import UNKNOWN
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
@@ -115,7 +115,8 @@ class PureBody(BodyGenerator):
     largest : dict of str to int
         Bound on the magnitude of each value.
     values : dict of str to (tuple of int)
-        Constants, flat.
+        Constants, and what is known of static shapes, flat: the shapes of other results follow from
+        them, as when the test is validated.
     computed : list of str
         Results of ops of the table.
     used : set of str
@@ -239,6 +240,9 @@ class PureBody(BodyGenerator):
             return None
         name = self.add(self.context.fresh("t"), op.name, inputs, attrs=attrs, kind=kind)
         self.largest[name] = largest
+        value = shape_value(op.name, kinds[0])
+        if value is not None:
+            self.values[name] = value
         return name
 
     def small(self, name: str, modulus: int = _MODULUS) -> str:

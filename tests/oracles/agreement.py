@@ -3,8 +3,9 @@
 ``python -m tests.oracles.agreement --tests 10000 --workers 2 --seed 1`` generates the
 tests, asks every oracle, and prints the number of tests with each feature, the number with
 each op, and the verdicts of each oracle. It exits with 1 on any disagreement, and writes the
-smallest test that shows it as a corpus file; with 2 if a feature or an op is in too few tests,
-or too many answers are `unknown`. ``make nightly`` runs many tests, ``make test`` a few hundred.
+smallest test that shows it as a corpus file; with 1 also if a test could not be checked; with 2 if
+a feature or an op is in too few tests, or too many answers are `unknown`. ``make nightly`` runs
+many tests, ``make test`` a few hundred.
 
 Properties checked for each test:
 
@@ -32,6 +33,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -949,11 +951,17 @@ def parts(
     chunks: Sequence[range],
     workers: int,
     orders: int | None = None,
-) -> Iterator[Tally]:
-    """Yield the tallies of the chunks as they finish; one worker is this process."""
+) -> Iterator[Tally | Exception]:
+    """Yield the tallies of the chunks as they finish; one worker is this process.
+
+    Of a chunk that cannot be checked, why: that loses nothing of the others.
+    """
     if workers == 1:
         for chunk in chunks:
-            yield run(families, seed, chunk, shrink=True, orders=orders)
+            try:
+                yield run(families, seed, chunk, shrink=True, orders=orders)
+            except Exception as error:  # noqa: BLE001 - reported with the tally
+                yield error
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         left = {
@@ -962,7 +970,14 @@ def parts(
         try:
             while left:
                 done, left = wait(left, return_when=FIRST_COMPLETED)
-                yield from (each.result() for each in done)
+                for each in done:
+                    error = each.exception()
+                    if error is None:
+                        yield each.result()
+                    elif isinstance(error, Exception):
+                        yield error
+                    else:
+                        raise error
         finally:  # interrupted: wait for running chunks, cancel the rest
             pool.shutdown(cancel_futures=True)
 
@@ -1028,7 +1043,7 @@ def save(file: str, folder: Path, seed: int, number: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if oracles disagree, 2 if coverage is too low."""
+    """Run the command line; return 1 if oracles disagree or fail, 2 if coverage is too low."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
@@ -1041,6 +1056,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     families = options.family or SCHEDULE
     began = time.monotonic()
     tally = Tally()
+    errors: list[Exception] = []
     chunk = 20
     chunks = [
         range(first, min(first + chunk, options.tests)) for first in range(0, options.tests, chunk)
@@ -1048,6 +1064,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # An interrupted run reports its results so far.
     with suppress(KeyboardInterrupt):
         for part in parts(families, options.seed, chunks, options.workers, options.orders):
+            if isinstance(part, Exception):
+                errors.append(part)
+                sys.stderr.write("\n" + "".join(traceback.format_exception(part)))
+                continue
             for number, (_, _, file) in enumerate(part.disagreements, len(tally.disagreements)):
                 save(file, options.out, options.seed, number)
             tally.add(part)
@@ -1074,7 +1094,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(json.dumps(plain, indent=1, sort_keys=True) + "\n")
     else:
         sys.stdout.write(report(tally, seconds) + "\n")
-    if tally.disagreements:
+    if errors:
+        sys.stderr.write(f"{len(errors)} parts of {chunk} tests each could not be checked\n")
+    if tally.disagreements or errors:
         return 1
     asked = sum(tally.tests.values())
     if asked < options.tests:

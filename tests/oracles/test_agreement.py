@@ -13,17 +13,20 @@ from agreement import Disagreement, Tally, check, renamed, reordered, smaller, w
 from every_op import AT_ONCE, TABLE, every_op
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
+from litmusfuzz.corpus.ops import OPS, MalformedTest, PureAttrs, TensorType
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
+from litmusfuzz.fuzz.generators.context import Context
+from litmusfuzz.fuzz.generators.pure import PureBody
+from litmusfuzz.fuzz.support import EVERYTHING
 from litmusfuzz.oracles.bounds import count_all
 from litmusfuzz.oracles.model import GUARANTEES, MODELS, RFC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from litmusfuzz.corpus.model import LitmusTest
 
 SEED = 11
 TESTS = 4
@@ -105,6 +108,26 @@ def test_an_op_in_too_few_tests_is_an_error(
         monkeypatch.setattr(agreement, "parts", lambda *_, times=times: counted(times))
         assert agreement.main(["--tests", "10000", "--json"]) == code
     assert "ops in fewer than 50 tests: Tile 49" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_test_that_cannot_be_generated_loses_nothing_of_the_others(
+    workers: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(agreement, "run", _run_or_fail)
+    asked = ["--tests", "60", "--json", "--workers", workers]
+    assert agreement.main(asked) == 1
+    said, err = capsys.readouterr()
+    assert json.loads(said)["tests"] == {"dag": 40}
+    assert "MalformedTest: graphs: bad luck" in err
+    assert "1 parts of 20 tests each could not be checked" in err
+
+
+def _run_or_fail(_families: object, _seed: int, chunk: range, **_: object) -> Tally:
+    """Count the tests of a chunk; the second one cannot be generated."""
+    if chunk.start == 20:
+        raise MalformedTest("bad luck", ("graphs",))
+    return Tally(Counter({"dag": len(chunk)}))
 
 
 # --- wrong oracles -------------------------------------------------------------------------
@@ -202,3 +225,25 @@ def test_changed_and_smaller_tests_are_tests(family: str) -> None:
         for old, new in zip(test.graphs, again.graphs, strict=True):
             assert {n.name for n in old.nodes} == {n.name for n in new.nodes}
         assert all(candidate != test for candidate in smaller(test))
+
+
+def test_an_op_of_which_a_size_says_that_nothing_results_is_not_generated() -> None:
+    """RaggedRange from 0 up to the size of a value, by -3: known to be empty, and so refused."""
+    body = PureBody(_context())
+    read = body.effect(OPS["ReadVariableOp"], ())
+    out_type = PureAttrs((("out_type", "int64"),))
+    size = body.call(OPS["Size"], (read,), out_type)
+    assert size is not None
+    number = TensorType("int64", ())
+    first, down, up = (body.literal(number, value) for value in (0, -3, 3))
+    attrs = PureAttrs((("result", "rt_dense_values"), ("Tsplits", "int64")))
+    assert body.call(OPS["RaggedRange"], (first, size, down), attrs) is None
+    found = body.call(OPS["RaggedRange"], (first, size, up), attrs)
+    assert found is not None
+    test = LitmusTest("t", body.context.variables, (Graph("main", tuple(body.nodes)),), (read,))
+    assert test.type_of(found) == body.types[found] == TensorType("int64", (2,))
+
+
+def _context() -> Context:
+    variable = Variable("X", "int32", (2, 2), 1)
+    return Context(random.Random(1), EVERYTHING, "int32", (variable,))
