@@ -220,8 +220,8 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
                 continue
             how, share = relations.relation(outer, other), _share(one, other)
             if share or how == "ordered":
-                kinds = (outer.definition.kind, one.definition.kind, other.definition.kind)
-                found.add((*kinds, how, outer.name in above.get(other.name, ()), share))
+                three = (outer.definition.kind, one.definition.kind, other.definition.kind)
+                found.add((*three, how, outer.name in above.get(other.name, ()), share))
     empty = {each.name for each in test.variables if each.init is None}
     for node in test.effects:
         kind = node.definition.kind

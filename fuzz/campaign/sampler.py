@@ -50,7 +50,7 @@ where n is the number of tests of each configuration; k is 3 here, so that the r
 MAX_COST_S: Final = 1.0
 """Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
 for that."""
-MIN_REFUSED: Final = 4
+MIN_REFUSED: Final = 2
 """Tests of a family that a setting refuses before that says anything."""
 MIN_TAKEN: Final = 1 / 4
 """Share of a family's tests that a setting takes if it is given them as often as any other's."""
