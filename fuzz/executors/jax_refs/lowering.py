@@ -208,8 +208,9 @@ class Lowering:
         apart = one_by_one or numbers is None
         for which in distinct(numbers or range(len(rows)), one_by_one=apart):
             part: Any = slice(which.start, which.stop)
+            whole = len(which) == len(rows)
             known = numbers and numbers[part]
-            given = updates[part] if updates.ndim else updates
+            given = updates if whole or not updates.ndim else updates[part]
             if one_by_one:
                 row = rows[which.start] if only is None else only
                 index: Any = self.index(None, row, size, read=False)
@@ -217,7 +218,7 @@ class Lowering:
             elif self.settings.indices == "slice" and known and (found := slice_of(known)):
                 index = found
             else:
-                index = self.index(known, rows[part], size, read=False)
+                index = self.index(known, rows if whole else rows[part], size, read=False)
                 if self.settings.indices == "beyond":
                     # A write beyond the end is dropped.
                     shape = (len(which), *reference.shape[1:])
@@ -279,7 +280,7 @@ class Lowering:
     ) -> tuple[Array, ...]:
         """A conditional in the form of the settings."""
         if self.settings.conditionals == "python" and _is_known(predicate):
-            code = then if bool(_first_lane(predicate)) else orelse
+            code = then if np.asarray(predicate).flat[0] else orelse
             return code.run(captured, code.references)
         # Both take the references of both.
         shared = {**then.references, **orelse.references}

@@ -82,8 +82,11 @@ class Program:
             contents = self._copies(contents, place)
         if self.settings.batch == "vmap_all":
             given = jax.tree.map(lambda each: np.stack([each] * COPIES), given)
-        given = jax.tree.map(jnp.asarray, given)
-        arrays = {name: self._placed(jnp.asarray(each)) for name, each in contents.items()}
+        # `jnp.asarray` compiles a copy for each shape. What is put may have the memory of NumPy's
+        # array, in which JAX computes nothing: a donated array needs its own.
+        put = jnp.asarray if self.settings.donate else jax.device_put
+        given = jax.device_put(given)
+        arrays = {name: self._placed(put(each)) for name, each in contents.items()}
         if self._inside:
             values = self._whole(arrays, given)
         else:
