@@ -178,8 +178,10 @@ class _Interpreter(Generic[Value]):
         """What a write or an update stores in its variables."""
         raise NotImplementedError
 
-    def at_places(self, node: Node, seen: Value, given: Sequence[Value], size: int) -> Value:
-        """What an op whose indices are operands reads, or stores in its variable."""
+    def at_places(
+        self, node: Node, seen: Value, given: Sequence[Value], shape: tuple[int, ...]
+    ) -> Value:
+        """What an op whose indices are operands reads, or stores in its variable of that shape."""
         raise NotImplementedError
 
     # --- execution --------------------------------------------------------------------------
@@ -241,7 +243,8 @@ class _Interpreter(Generic[Value]):
         size = self.test.size_of(self.test.type_of(names[0]).shape[1:]) if self.test.whole else 1
         given = [values[name] for name in node.inputs]
         if node.definition.computed:
-            made = self.at_places(node, seen[0], given, size)
+            shape = self.test.type_of(names[0]).shape
+            made = self.at_places(node, seen[0], given, shape)
             if kind is Kind.READ:
                 return {node.name: made}
             self.contents[names[0]] = made
@@ -306,7 +309,9 @@ class _Machine(_Interpreter["Ints"]):
     ) -> list[Ints]:
         return written(node, seen, given, size)
 
-    def at_places(self, node: Node, seen: Ints, given: Sequence[Ints], size: int) -> Ints:
+    def at_places(
+        self, node: Node, seen: Ints, given: Sequence[Ints], shape: tuple[int, ...]
+    ) -> Ints:
         return evaluated(self.test, node, (seen, *given))
 
 
@@ -483,15 +488,24 @@ class _DualMachine(_Interpreter["Duals"]):
             step = _each(_Dual.__mul__, given[0], given[1])
         return [_each(_Dual.__sub__, seen[0], step)]
 
-    def at_places(self, node: Node, seen: Duals, given: Sequence[Duals], size: int) -> Duals:
-        """As the op of the same name whose rows are in the file."""
-        shape = self.test.type_of(node.inputs[0]).shape
+    def at_places(
+        self, node: Node, seen: Duals, given: Sequence[Duals], shape: tuple[int, ...]
+    ) -> Duals:
+        """As the op of the same name whose rows are in the file; cells are rows of one element."""
         how = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
         known = node.definition.kind is Kind.READ or how in _SCATTER
-        if not known or (node.definition.nd and shape[-1:] != (1,)):
+        depth = self.test.type_of(node.inputs[0]).shape[-1] if node.definition.nd else 1
+        if not known or not depth:
             raise NoGradient(f"{node.name} ({node.op}) has no rule for its gradient")
-        rows = RowsAttrs(tuple(each.value for each in given[0]))
-        fixed = replace(node, inputs=node.inputs[1:], attrs=rows)
+        numbers = [each.value for each in given[0]]
+        rows = [0] * (len(numbers) // depth)
+        for axis, size in enumerate(shape[:depth]):
+            along = numbers[axis::depth]
+            if any(not 0 <= number < size for number in along):
+                raise OpFails(f"{node.name} ({node.op}): an index leaves its range")
+            rows = [row * size + number for row, number in zip(rows, along, strict=True)]
+        fixed = replace(node, inputs=node.inputs[1:], attrs=RowsAttrs(tuple(rows)))
+        size = self.test.size_of(shape[depth:]) if self.test.whole else 1
         if node.definition.kind is Kind.READ:
             read: Any = gathered(fixed, seen, size)  # type: ignore[arg-type]
             return cast("Duals", read)

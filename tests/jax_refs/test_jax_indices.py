@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
+from math import prod
 
 import pytest
 from helpers import LITMUS, corpus_entry, differentiated
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import LitmusTest, Node
+from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.script import script
@@ -136,6 +137,77 @@ def test_indices_are_scalars_or_have_any_shape(shape: tuple[int, ...], *, nd: bo
             with redirect_stdout(StringIO()) as said, pytest.raises(SystemExit) as ended:
                 exec(script(test, Settings.of(config), outcome, "A script.", place=0), {})  # noqa: S102
             assert not ended.value.code, said.getvalue()
+
+
+def with_cells(shape: tuple[int, ...]) -> LitmusTest:
+    """A test that reads and changes cells of a matrix, some of them twice in one op."""
+    cells = {"i": ((1, 2), (0, 1)), "j": ((0, 1), (0, 1)), "k": ((0, 2), (1, 0))}
+    nodes = []
+    for name, pairs in cells.items():
+        value: object = pairs[: prod(shape)]
+        for _ in shape[1:]:
+            value = (value,)
+        value = value if shape else pairs[0]
+        attrs = ConstAttrs("int32", (*shape, 2), value)
+        nodes.append(Node(name, "Const", attrs=attrs))
+    changes = (("Add", "j"), ("Update", "k"), ("Sub", "i"))
+    nodes.append(Node("r0", "ResourceGatherNd", ("i",), ("X",)))
+    for op, index in changes:
+        nodes.append(Node(op, f"ResourceScatterNd{op}", (index, "r0"), ("X",)))
+    nodes.append(Node("r1", "ResourceGatherNd", ("j",), ("X",)))
+    matrix = Variable("X", "float32", (2, 3), ((1, 2, 3), (4, 5, 6)))
+    return LitmusTest("cells", (matrix,), (Graph("main", tuple(nodes)),), ("r0", "r1"))
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (1, 2)])
+def test_cells_are_read_and_changed_where_operands_say(shape: tuple[int, ...]) -> None:
+    """In the executor and in scripts; and so have their gradients."""
+    fixed = with_cells(shape)
+    for test in (fixed, differentiated(fixed)):
+        outcome = sequential.outcome(test)
+        assert outcome.plain["r0"] == ([6, 2] if shape else 6)
+        for way in WAYS:
+            if way == "beyond" and test is not fixed:
+                continue  # a finding: see DROPPED
+            indices = f";indices={way}" if way != "array" else ""
+            config = configuration("jax_refs", f"writes=linked;updates=addupdate{indices}")
+            assert set(EXECUTOR.prepare(test, config).run(1, Noise(), 0)) == {outcome}, way
+            with redirect_stdout(StringIO()) as said, pytest.raises(SystemExit) as ended:
+                exec(script(test, Settings.of(config), outcome, "A script.", place=0), {})  # noqa: S102
+            assert not ended.value.code, said.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("cells", "stays"), [(((1, 2),), True), (((0, 2), (1, 0)), True), (((2, 0),), False)]
+)
+def test_each_coordinate_of_a_cell_has_a_range_of_its_own(
+    cells: tuple[tuple[int, int], ...], *, stays: bool
+) -> None:
+    """What was read: what the variable had, or what a write put there."""
+    shape = (len(cells), 2)
+    made = litmus("I=0", shape=shape, init={"I": 0})
+    nodes = (
+        Node("new", "Const", attrs=ConstAttrs("int32", shape, cells)),
+        Node("w", "AssignVariableOp", ("new",), ("I",)),
+        Node("read", "ReadVariableOp", (), ("I",)),
+        Node("g", "ResourceGatherNd", ("read",), ("X",)),
+    )
+    matrix = Variable("X", "int32", (2, 3), ((1, 2, 3), (4, 5, 6)))
+    graphs = (replace(made.graph, nodes=nodes),)
+    test = replace(made, variables=(*made.variables, matrix), graphs=graphs, observe=("g",))
+    if not stays:
+        with pytest.raises(Refused, match=r"^g, which fails if an index leaves its range$"):
+            check_indices(test)
+        return
+    found = EXECUTOR.prepare(test, configuration("jax_refs", "jit")).run(1, Noise(), 0)
+    assert set(found) == {sequential.outcome(test)}
+
+
+@pytest.mark.parametrize("config", ["eager", "compiled=jit;batch=vmap;indices=negative"])
+def test_a_cell_that_was_read_is_taken(config: str) -> None:
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "indexed-nd-cells")).test
+    found = EXECUTOR.prepare(test, configuration("jax_refs", config)).run(2, Noise(), 0)
+    assert set(found) == {sequential.outcome(test)}
 
 
 def gathering(index: str) -> LitmusTest:

@@ -60,9 +60,11 @@ _COMBINE: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def places(node: Node, rows: Array) -> Array:
-    """The rows that an op names; an op for cells has them in vectors of one number."""
-    return rows[..., 0] if node.definition.computed and node.definition.nd else rows
+def places(node: Node, rows: Array) -> tuple[Array, ...]:
+    """The places that an op names, by axis; an op for cells has each in a vector of numbers."""
+    if not (node.definition.computed and node.definition.nd):
+        return (rows,)
+    return tuple(rows[..., axis] for axis in range(rows.shape[-1]))
 
 
 def _spread(condition: Array, like: Array) -> Array:
@@ -103,20 +105,37 @@ class Lowering:
         return reference[...]
 
     def rows(self, node: Node, reference: Ref, rows: Array) -> Array:
-        """Rows of a reference, as the settings name them; the row itself for a scalar index."""
-        numbers, (size, *lanes) = rows_of(node), reference.shape
-        rows = places(node, rows)
-        how = self.settings.indices
+        """Rows or cells of a reference, as the settings name them; itself for a scalar index."""
+        numbers, axes = rows_of(node), places(node, rows)
+        sizes, lanes = reference.shape[: len(axes)], reference.shape[len(axes) :]
+        shape, how = axes[0].shape, self.settings.indices
         # JAX refuses a scalar index if it knows that it lies beyond the end.
-        own = rows.ndim == 1 or not (rows.ndim or how == "beyond")
-        flat = rows if own else rows.reshape(-1)
-        if how == "scalar" and rows.ndim:
-            read = jnp.stack([reference[flat[i]] for i in range(len(flat))])
+        own = len(shape) == 1 or not (shape or how == "beyond")
+        flat = axes if own else tuple(each.reshape(-1) for each in axes)
+        if how == "scalar" and shape:
+            each = [_as_index([axis[i] for axis in flat]) for i in range(len(flat[0]))]
+            read = jnp.stack([reference[index] for index in each])
         elif how == "slice" and numbers and (found := slice_of(numbers)):
             read = reference[found]
         else:
-            read = reference[self.index(numbers, flat, size, read=True)]
-        return read if own else read.reshape(*rows.shape, *lanes)
+            read = reference[self.indices(numbers, flat, sizes, read=True)]
+        return read if own else read.reshape(*shape, *lanes)
+
+    def indices(
+        self,
+        numbers: Sequence[int] | None,
+        axes: Sequence[Array],
+        sizes: Sequence[int],
+        *,
+        read: bool,
+    ) -> Any:
+        """The index of `index` for each axis that an op names places of."""
+        return _as_index(
+            [
+                self.index(numbers, rows, size, read=read)
+                for rows, size in zip(axes, sizes, strict=True)
+            ]
+        )
 
     def index(self, numbers: Sequence[int] | None, rows: Array, size: int, *, read: bool) -> Any:
         """An index for rows: an array of the traced values, or one that JAX knows.
@@ -190,40 +209,47 @@ class Lowering:
             reference[index] = reference[index] + value
 
     def scatter(self, node: Node, reference: Ref, updates: Array, rows: Array) -> None:
-        """Update rows of a reference, one after another where a row repeats.
+        """Update rows or cells of a reference, one after another where a row repeats.
 
         Which of two values for one row stays, and whether two additions to one row in one op both
         count, the page does not say. Of computed rows any may repeat.
         """
-        numbers, (size, *lanes) = rows_of(node), reference.shape
-        rows = places(node, rows)
+        numbers, axes = rows_of(node), places(node, rows)
+        sizes, lanes = reference.shape[: len(axes)], reference.shape[len(axes) :]
         only = None
         if numbers is None:
-            if not rows.ndim and self.settings.indices != "beyond":
-                only = rows
-            rows = rows.reshape(-1)
-            updates = updates.reshape(len(rows), *lanes) if updates.ndim else updates
+            if not axes[0].ndim and self.settings.indices != "beyond":
+                only = axes
+            axes = tuple(each.reshape(-1) for each in axes)
+            updates = updates.reshape(len(axes[0]), *lanes) if updates.ndim else updates
+        count = len(axes[0])
         one_by_one = self.settings.indices == "scalar" or only is not None
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
         apart = one_by_one or numbers is None
-        for which in distinct(numbers or range(len(rows)), one_by_one=apart):
+        for which in distinct(numbers or range(count), one_by_one=apart):
             part: Any = slice(which.start, which.stop)
-            whole = len(which) == len(rows)
+            whole = len(which) == count
             known = numbers and numbers[part]
             given = updates if whole or not updates.ndim else updates[part]
             if one_by_one:
-                row = rows[which.start] if only is None else only
-                index: Any = self.index(None, row, size, read=False)
+                place = [each[which.start] for each in axes] if only is None else only
+                index: Any = self.indices(None, place, sizes, read=False)
                 given = given[0] if updates.ndim else given
             elif self.settings.indices == "slice" and known and (found := slice_of(known)):
                 index = found
             else:
-                index = self.index(known, rows if whole else rows[part], size, read=False)
+                some = axes if whole else [each[part] for each in axes]
+                index = self.indices(known, some, sizes, read=False)
                 if self.settings.indices == "beyond":
                     # A write beyond the end is dropped.
-                    shape = (len(which), *reference.shape[1:])
-                    given = jnp.broadcast_to(given, shape)
-                    index = jnp.concatenate([index, index[:1] + size])
+                    given = jnp.broadcast_to(given, (len(which), *lanes))
+                    past = [sizes[0], *[0] * (len(sizes) - 1)]
+                    index = _as_index(
+                        [
+                            jnp.concatenate([rows, rows[:1] + more])
+                            for rows, more in zip(_by_axis(index), past, strict=True)
+                        ]
+                    )
                     given = jnp.concatenate([given, given[:1] + 1])
             if kind in ("Update", node.op):
                 self.store(reference, index, given)
@@ -454,13 +480,24 @@ def _first_lane(predicate: Array) -> Array:
     return predicate.reshape(-1)[0] if predicate.ndim else predicate
 
 
+def _as_index(axes: Sequence[Any]) -> Any:
+    """An index, from those for each axis."""
+    return axes[0] if len(axes) == 1 else tuple(axes)
+
+
+def _by_axis(index: Any) -> tuple[Any, ...]:
+    """What each axis has of an index."""
+    return index if isinstance(index, tuple) else (index,)
+
+
 def _shape(reference: Ref, index: Any) -> tuple[int, ...]:
     """The shape of a part of a reference."""
     if index is ...:
         return tuple(reference.shape)
     if isinstance(index, slice):
         return (len(range(*index.indices(reference.shape[0]))), *reference.shape[1:])
-    return (*np.shape(index), *reference.shape[1:])
+    axes = _by_axis(index)
+    return (*np.shape(axes[0]), *reference.shape[len(axes) :])
 
 
 def _momentum(

@@ -192,27 +192,43 @@ class _System(_Lines):
         return name
 
     def rows(self, node: Node, reference: str, rows: str) -> str:
-        numbers, (rows, shape) = rows_of(node), self.places(node, rows)
-        size, *lanes = self.shape(reference)
+        numbers, (axes, shape) = rows_of(node), self.places(node, rows)
+        sizes, lanes = self.shape(reference)[: len(axes)], self.shape(reference)[len(axes) :]
         how = self.settings.indices
         own = len(shape) == 1 or not (shape or how == "beyond")
-        flat = rows if own else f"{rows}.reshape(-1)"
+        flat = axes if own else [f"{each}.reshape(-1)" for each in axes]
         if how == "scalar" and shape:
-            text = f"jnp.stack([{reference}[{flat}[i]] for i in range({prod(shape)})])"
+            each = _as_index([f"{axis}[i]" for axis in flat])
+            text = f"jnp.stack([{reference}[{each}] for i in range({prod(shape)})])"
         elif how == "slice" and numbers and (found := slice_of(numbers)):
             text = f"{reference}[{_colons(found)}]"
         else:
-            text = f"{reference}[{self.index(numbers, flat, size, read=True)}]"
+            text = f"{reference}[{self.indices(numbers, flat, sizes, read=True)}]"
         return text if own else f"{text}.reshape({(*shape, *lanes)})"
 
-    def places(self, node: Node, rows: str) -> tuple[str, Shape]:
-        """The rows that an op names, and their shape."""
+    def places(self, node: Node, rows: str) -> tuple[Sequence[str], Shape]:
+        """The places that an op names, by axis, and their shape."""
         if (numbers := rows_of(node)) is not None:
-            return rows, (len(numbers),)
+            return (rows,), (len(numbers),)
         shape = self.shape(rows)
         if not node.definition.nd:
-            return rows, shape
-        return f"{rows}[{'0' if len(shape) == 1 else '..., 0'}]", shape[:-1]
+            return (rows,), shape
+        before = "" if len(shape) == 1 else "..., "
+        return [f"{rows}[{before}{axis}]" for axis in range(shape[-1])], shape[:-1]
+
+    def indices(
+        self, numbers: Sequence[int] | None, axes: Sequence[str], sizes: Shape, *, read: bool
+    ) -> str:
+        return _as_index(self.by_axis(numbers, axes, sizes, read=read))
+
+    def by_axis(
+        self, numbers: Sequence[int] | None, axes: Sequence[str], sizes: Shape, *, read: bool
+    ) -> list[str]:
+        """The index of `index` for each axis that an op names places of."""
+        return [
+            self.index(numbers, rows, size, read=read)
+            for rows, size in zip(axes, sizes, strict=True)
+        ]
 
     def index(self, numbers: Sequence[int] | None, rows: str, size: int, *, read: bool) -> str:
         how = self.settings.indices
@@ -292,14 +308,14 @@ class _System(_Lines):
             self.line(f"{reference}[{index}] = {reference}[{index}] + {value}")
 
     def scatter(self, node: Node, reference: str, updates: str, rows: str) -> None:
-        numbers, (rows, places) = rows_of(node), self.places(node, rows)
-        size, *lanes = self.shape(reference)
+        numbers, (axes, places) = rows_of(node), self.places(node, rows)
+        sizes, lanes = self.shape(reference)[: len(axes)], self.shape(reference)[len(axes) :]
         shape, count = self.shape(updates), prod(places)
         how = self.settings.indices
         kind = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
-        only = "" if places or how == "beyond" else rows
+        only = () if places or how == "beyond" else axes
         if len(places) != 1:
-            rows = f"{rows}.reshape(-1)"
+            axes = [f"{each}.reshape(-1)" for each in axes]
             if shape:
                 shape = (count, *lanes)
                 updates = f"{updates}.reshape({shape})"
@@ -318,18 +334,21 @@ class _System(_Lines):
             )
             part: Shape = (len(which), *lanes)
             if how == "scalar" or only:
-                row = only or f"{rows}[{which.start}]"
-                index = self.index(None, row, size, read=False)
+                place = only or [f"{each}[{which.start}]" for each in axes]
+                index = self.indices(None, place, sizes, read=False)
                 given, known = (f"{given}[0]", known[1:]) if shape else (given, known)
                 part = tuple(lanes)
             elif how == "slice" and few and (found := slice_of(few)):
                 index = _colons(found)
             else:
-                index = self.index(few, f"{rows}{bounds}", size, read=False)
+                some = self.by_axis(few, [f"{each}{bounds}" for each in axes], sizes, read=False)
+                index = _as_index(some)
                 if how == "beyond":
                     given = self.let("w", _broadcast(given, known, part), part)
-                    index = self.let("w", index, (len(which),))
-                    index = f"jnp.concatenate([{index}, {index}[:1] + {size}])"
+                    some = [self.let("w", each, (len(which),)) for each in some]
+                    past = [f"{some[0]}[:1] + {sizes[0]}", *(f"{each}[:1]" for each in some[1:])]
+                    together = zip(some, past, strict=True)
+                    index = _as_index([f"jnp.concatenate([{a}, {b}])" for a, b in together])
                     given = f"jnp.concatenate([{given}, {given}[:1] + 1])"
                     known = part = (len(which) + 1, *lanes)
             if kind in ("Update", node.op):
@@ -969,6 +988,11 @@ def _traced(value: str) -> str:
 def _colons(part: slice) -> str:
     step = "" if part.step is None else f":{part.step}"
     return f"{part.start}:{part.stop}{step}"
+
+
+def _as_index(axes: Sequence[str]) -> str:
+    """An index, from those for each axis."""
+    return axes[0] if len(axes) == 1 else f"({', '.join(axes)})"
 
 
 def _argument(index: str) -> str:

@@ -9,6 +9,7 @@ counters of loops, and what is chosen among them or clamped.
 from __future__ import annotations
 
 from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import LoopAttrs, all_nodes, captures_of, handles_of
@@ -16,13 +17,15 @@ from litmusfuzz.corpus.ops import ConstAttrs, Kind
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
 
 _Range = tuple[float, float]
 """The smallest and the largest element that a value can have."""
-_ANY: Final = (-inf, inf)
+_Columns = tuple[_Range, ...]
+"""The ranges of a value's elements, by their place in its last axis; or one for all of them."""
+_ANY: Final = ((-inf, inf),)
 _STORES: Final = frozenset(
     {
         *("AssignVariableOp", "ResourceStridedSliceAssign"),
@@ -34,7 +37,7 @@ _STORES: Final = frozenset(
 
 
 def check_indices(test: LitmusTest) -> None:
-    """Check that all indices name rows, and stay in range.
+    """Check that all indices name rows or cells, and stay in range.
 
     Raises
     ------
@@ -47,12 +50,18 @@ def check_indices(test: LitmusTest) -> None:
         shape = test.type_of(node.inputs[0]).shape
         if node.op == "ResourceStridedSliceAssign":
             raise Refused(f"{node.name}, a slice whose bounds are operands")
-        if node.definition.nd and shape[-1:] != (1,):
+        depth = shape[-1] if node.definition.nd else 1
+        if not depth:
             raise Refused(f"{node.name}, whose indices have the shape {list(shape)}")
         assert ranges is not None
-        least, most = ranges.of(node.inputs[0])
-        if any(least < 0 or most >= rows for rows in ranges.rows(node)):
-            raise Refused(f"{node.name}, which fails if an index leaves its range")
+        found = ranges.of(node.inputs[0])
+        if not node.definition.nd:
+            found = (_hull(found),)
+        for sizes in ranges.shapes(node):
+            for axis in range(depth):
+                least, most = found[axis % len(found)]
+                if least < 0 or most >= sizes[axis]:
+                    raise Refused(f"{node.name}, which fails if an index leaves its range")
 
 
 class _Ranges:
@@ -68,10 +77,9 @@ class _Ranges:
             for node in test.nodes
             if isinstance(node.attrs, LoopAttrs)
         }
-        self._known: dict[str, _Range] = {}
-        empty = [v.name for v in test.variables if v.init is None]
+        self._known: dict[str, _Columns] = {}
         self._variables = {
-            v.name: _ANY if v.name in empty else _hull([_elements(test.initial(v))])
+            v.name: _ANY if v.init is None else self._elements(test.initial(v), v.shape)
             for v in test.variables
         }
         # The ends of all ranges are those of constants and contents: this ends.
@@ -86,25 +94,32 @@ class _Ranges:
             if node.definition.kind.writes:
                 stored = self.of(node.inputs[-1]) if node.op in _STORES else _ANY
                 for name in self._written(node):
-                    self._variables[name] = _hull([self._variables[name], stored])
+                    same = node.op == "AssignVariableOp" or self._has_whole_rows(node, name)
+                    new = stored if same else (_hull(stored),)
+                    self._variables[name] = _joined([self._variables[name], new])
         return before != self._variables
+
+    def _has_whole_rows(self, node: Node, variable: str) -> bool:
+        """True if an op reads or writes rows of a variable, which each have its last axis."""
+        rows = node.definition.sparse and not node.definition.nd
+        return rows and len(self._test.type_of(variable).shape) > 1
 
     def _written(self, node: Node) -> Iterable[str]:
         """The variables that an op may work on."""
         return self._handles[node.handle] if node.handle else node.resources
 
-    def rows(self, node: Node) -> list[int]:
-        """The numbers of rows of the variables that an op may work on."""
-        return [self._test.type_of(name).shape[0] for name in self._written(node)]
+    def shapes(self, node: Node) -> list[tuple[int, ...]]:
+        """The shapes of the variables that an op may work on."""
+        return [self._test.type_of(name).shape for name in self._written(node)]
 
-    def of(self, name: str) -> _Range:
-        """The range of a value."""
+    def of(self, name: str) -> _Columns:
+        """The ranges of a value."""
         while name in self._outside:
             name = self._outside[name]
         if name not in self._known:
             node = self._nodes.get(name)
             if name in self._loops:
-                self._known[name] = self._counter(*self._loops[name])
+                self._known[name] = (self._counter(*self._loops[name]),)
             else:
                 self._known[name] = _ANY if node is None else self._made_by(node)
         return self._known[name]
@@ -114,33 +129,59 @@ class _Ranges:
         inside = all_nodes(attrs.condition.nodes)
         matters = any(node.definition.computed or node.definition.kind.writes for node in inside)
         times = self._test.bounds[loop.name] - (not matters)
-        start, _ = self.of(loop.inputs[0])
-        step, _ = self.of(self._nodes[attrs.body.results[0]].inputs[1])
+        ((start, _),) = self.of(loop.inputs[0])
+        ((step, _),) = self.of(self._nodes[attrs.body.results[0]].inputs[1])
         return start, start + max(0, times) * step
 
-    def _made_by(self, node: Node) -> _Range:
+    def _made_by(self, node: Node) -> _Columns:
         if isinstance(node.attrs, ConstAttrs):
-            return _elements(self._test.constant(node))
+            return self._elements(self._test.constant(node), node.attrs.shape)
         if node.definition.kind is Kind.READ:
-            return _hull([self._variables[name] for name in self._written(node)])
+            found = [
+                self._variables[name]
+                if not node.definition.sparse or self._has_whole_rows(node, name)
+                else (_hull(self._variables[name]),)
+                for name in self._written(node)
+            ]
+            return _joined(found)
         inputs = node.inputs[1:] if node.op == "Select" else node.inputs
         if node.op not in ("Identity", "Select", "Minimum", "Maximum"):
             return _ANY
-        least, most = zip(*map(self.of, inputs), strict=True)
-        if node.op == "Minimum":
-            return min(least), min(most)
-        if node.op == "Maximum":
-            return max(least), max(most)
-        return min(least), max(most)
+        return _joined([self.of(each) for each in inputs], _JOINS.get(node.op, _hull))
 
-
-def _elements(values: Iterable[int]) -> _Range:
-    """The range of given numbers."""
-    found = tuple(values)
-    return min(found), max(found)
+    def _elements(self, values: Sequence[int], shape: tuple[int, ...]) -> _Columns:
+        """The ranges of given numbers, which are a value of that shape."""
+        columns = shape[-1] if self._test.whole and shape else 1
+        if not values:
+            return _ANY
+        return tuple((min(each), max(each)) for n in range(columns) if (each := values[n::columns]))
 
 
 def _hull(ranges: Iterable[_Range]) -> _Range:
     """The range that has all of these."""
     least, most = zip(*ranges, strict=True)
     return min(least), max(most)
+
+
+def _least(ranges: Iterable[_Range]) -> _Range:
+    least, most = zip(*ranges, strict=True)
+    return min(least), min(most)
+
+
+def _largest(ranges: Iterable[_Range]) -> _Range:
+    least, most = zip(*ranges, strict=True)
+    return max(least), max(most)
+
+
+_JOINS: Final = MappingProxyType({"Minimum": _least, "Maximum": _largest})
+"""The range of one of several elements, by the op that chooses it."""
+
+
+def _joined(
+    values: Sequence[_Columns], join: Callable[[Iterable[_Range]], _Range] = _hull
+) -> _Columns:
+    """The ranges of elements that come from the same place of one of several values each."""
+    columns = max(map(len, values))
+    if any(len(each) not in (1, columns) for each in values):
+        values, columns = [(_hull(each),) for each in values], 1
+    return tuple(join([each[n % len(each)] for each in values]) for n in range(columns))
