@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import cProfile
-import pstats
 import time
-from pathlib import PurePath
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +31,6 @@ _PRESETS: Final = (
 """Name, preset, whether tests have gradients, and the least number of programs in a second."""
 _OUTSIDE_MOST: Final = 0.05
 _JAX_LEAST: Final = 0.9
-_PACKAGE: Final = "litmusfuzz"
 
 
 def _generated() -> tuple[list[LitmusTest], float]:
@@ -66,32 +62,14 @@ def _execution(executor: JaxRefsExecutor, test: LitmusTest, preset: str) -> floa
     return time.process_time() - start
 
 
-def _own_time(work: Callable[[], object]) -> float:
-    """Seconds in functions of ours and in builtins that they call; a profiler adds to them."""
-    profile = cProfile.Profile(time.process_time)
-    profile.runcall(work)
-    found = 0.0
-    stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
-    for (file, *_), (_, _, own, _, callers) in stats.items():
-        if _is_ours(file):
-            found += own
-        elif file == "~":
-            found += sum(each[2] for (caller, *_), each in callers.items() if _is_ours(caller))
-    return found
-
-
-def _is_ours(file: str) -> bool:
-    return _PACKAGE in PurePath(file).parts
-
-
-def _again(
+def _in_jax(
     executor: JaxRefsExecutor,
     tests: list[LitmusTest],
     preset: str,
     outside_s: float,
     first_s: float,
-) -> tuple[Figure, Figure]:
-    """Figures of tests that run once more: JAX compiles nothing, so that the rest shows.
+) -> Figure:
+    """The share of time in JAX, at least: that of compilation, which a second time does without.
 
     Parameters
     ----------
@@ -104,27 +82,11 @@ def _again(
     first_s : float
         Seconds that the first executions of all took.
     """
-
-    def work() -> list[float | None]:
-        return [_execution(executor, test, preset) for test in tests]
-
-    times = [each for each in work() if each is not None]
-    own_s = _own_time(work)
-    whole_s = first_s + len(tests) * outside_s
-    return (
-        Figure(
-            f"in JAX, of {preset} time",
-            1 - (own_s + len(tests) * outside_s) / whole_s,
-            "%",
-            least=_JAX_LEAST,
-        ),
-        Figure(
-            f"compiling, of {preset} time",
-            (first_s - sum(times)) / whole_s,
-            "%",
-            note="what takes no time when the same tests run again",
-        ),
-    )
+    again = (_execution(executor, test, preset) for test in tests)
+    again_s = sum(each for each in again if each is not None)
+    share = (first_s - again_s) / (first_s + len(tests) * outside_s)
+    note = "compiling: what takes no time when the same tests run again"
+    return Figure(f"in JAX, of {preset} time", share, "%", least=_JAX_LEAST, note=note)
 
 
 def report(progress: Callable[[str], None]) -> BenchReport:
@@ -160,7 +122,7 @@ def report(progress: Callable[[str], None]) -> BenchReport:
                 Figure("generating and judging, of eager time", share, "%", most=_OUTSIDE_MOST)
             )
             ran = [test for test, _ in found]
-            figures += _again(executor, ran, preset, outside_s, sum(times))
+            figures.append(_in_jax(executor, ran, preset, outside_s, sum(times)))
     about = (
         "CPU times, medians of tests: generated, judged, traced, compiled, and executed"
         " twice on one thread. Refused tests and failures of JAX are left out.",

@@ -27,9 +27,10 @@ from litmusfuzz.oracles.errors import ValueTooLarge
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Sequence
 
     from litmusfuzz.corpus.model import Node
-    from litmusfuzz.corpus.ops import OpDef
+    from litmusfuzz.corpus.ops import Nested, OpDef
     from litmusfuzz.fuzz.support import Support
 
 NEEDED: Final = frozenset({"ReadVariableOp", "AddV2", "Identity", "Less", "Call", "If", "While"})
@@ -171,25 +172,27 @@ class _Program(BodyGenerator):
         return self.ordered(name)
 
     def compute_rows(self, variable: Variable) -> None:
-        """Let what was read choose the rows of the last op, if the support has such ops."""
+        """Let what was read choose the rows of the last op, or cells, if the support has it."""
         support, rng = self.context.support, self.rng
         node = self.nodes[-1]
         rows = node.attrs.indices if isinstance(node.attrs, RowsAttrs) else ()
         scalar = len(rows) == 1 and rng.random() < 0.5
         many = () if scalar else (len(rows),)
-        kind = TensorType("int32", (*many, 1) if node.definition.nd else many)
+        depth = len(variable.shape) if node.definition.nd and rng.random() < 0.5 else 1
+        kind = TensorType("int32", (*many, depth) if node.definition.nd else many)
         possible = "computed indices" in support.features and "Select" in support.ops
         if not possible or "int32" not in support.dtypes or not support.takes_shape(kind.shape):
             return
         self.nodes.pop()
         inputs, read = node.inputs, node.name in self.types
-        row = TensorType(variable.dtype, variable.shape[1:])
-        if scalar and not read:
+        row = TensorType(variable.dtype, (*many, *variable.shape[depth:]))
+        other = scalar or depth > 1
+        if other and not read:
             factor = rng.choice((2, 3)) if node.op == "ResourceScatterMul" else None
             inputs = (self.constant(row, factor) if factor else self.operand(row),)
         index = self.index(variable, node, kind, rows)
         self.nodes.append(replace(node, inputs=(index, *inputs), after=self.last, attrs=None))
-        if scalar and read:
+        if other and read:
             self.types[node.name] = row
 
     def index(self, variable: Variable, node: Node, kind: TensorType, rows: tuple[int, ...]) -> str:
@@ -206,9 +209,19 @@ class _Program(BodyGenerator):
         others = rng.sample(every, len(rows)) if distinct else rng.choices(every, k=len(rows))
         flag = self.predicate()
         one, other = (
-            self.constant(kind, each if kind.shape else each[0]) for each in (rows, tuple(others))
+            self.constant(kind, self.places(variable, node, kind, each)) for each in (rows, others)
         )
         return self.pure("Select", (flag, one, other), kind)
+
+    def places(
+        self, variable: Variable, node: Node, kind: TensorType, rows: Sequence[int]
+    ) -> Nested:
+        """An index of these rows; or of cells in them, in any columns."""
+        if not node.definition.nd or kind.shape[-1] == 1:
+            return tuple(rows) if kind.shape else rows[0]
+        columns = variable.shape[1:]
+        cells = tuple((row, *map(self.rng.randrange, columns)) for row in rows)
+        return cells if len(kind.shape) > 1 else cells[0]
 
     def fits(self, op: OpDef, variable: Variable) -> bool:
         """True if an op on variables is supported, and can work on this one."""

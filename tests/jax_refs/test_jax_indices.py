@@ -90,6 +90,23 @@ def test_programs_have_rows_that_a_read_chose() -> None:
     assert shown > 5
 
 
+def test_programs_have_cells_that_a_read_chose() -> None:
+    """Each gives its single outcome."""
+    shown = 0
+    for index in range(600):
+        test = generate("programs", 1, index, EXECUTOR.support)
+        if "gradients" in test.features or not any(
+            node.definition.nd and node.definition.computed for node in test.nodes if test.whole
+        ):
+            continue
+        found = EXECUTOR.prepare(test, configuration("jax_refs")).run(1, Noise(), 0)
+        assert set(found) == {sequential.outcome(test)}, index
+        shown += 1
+        if shown == 4:
+            break
+    assert shown == 4
+
+
 def test_indices_stay_integers_where_a_test_gets_floats() -> None:
     fixed = litmus(SPARSE, shape=(3,))
     assert in_floats(with_operands(fixed)) == with_operands(in_floats(fixed))
@@ -177,13 +194,8 @@ def test_cells_are_read_and_changed_where_operands_say(shape: tuple[int, ...]) -
             assert not ended.value.code, said.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("cells", "stays"), [(((1, 2),), True), (((0, 2), (1, 0)), True), (((2, 0),), False)]
-)
-def test_each_coordinate_of_a_cell_has_a_range_of_its_own(
-    cells: tuple[tuple[int, int], ...], *, stays: bool
-) -> None:
-    """What was read: what the variable had, or what a write put there."""
+def at_cells(cells: tuple[tuple[int, int], ...]) -> LitmusTest:
+    """A gather of a matrix's cells, whose coordinates are written to a variable and read."""
     shape = (len(cells), 2)
     made = litmus("I=0", shape=shape, init={"I": 0})
     nodes = (
@@ -194,13 +206,22 @@ def test_each_coordinate_of_a_cell_has_a_range_of_its_own(
     )
     matrix = Variable("X", "int32", (2, 3), ((1, 2, 3), (4, 5, 6)))
     graphs = (replace(made.graph, nodes=nodes),)
-    test = replace(made, variables=(*made.variables, matrix), graphs=graphs, observe=("g",))
-    if not stays:
-        with pytest.raises(Refused, match=r"^g, which fails if an index leaves its range$"):
-            check_indices(test)
-        return
+    return replace(made, variables=(*made.variables, matrix), graphs=graphs, observe=("g",))
+
+
+@pytest.mark.parametrize("cells", [((1, 2),), ((0, 2), (1, 0))])
+def test_each_coordinate_of_a_cell_has_a_range_of_its_own(
+    cells: tuple[tuple[int, int], ...],
+) -> None:
+    """What was read: what the variable had, or what a write put there."""
+    test = at_cells(cells)
     found = EXECUTOR.prepare(test, configuration("jax_refs", "jit")).run(1, Noise(), 0)
     assert set(found) == {sequential.outcome(test)}
+
+
+def test_a_cell_beyond_one_axis_is_refused() -> None:
+    with pytest.raises(Refused, match=r"^g, which fails if an index leaves its range$"):
+        check_indices(at_cells(((2, 0),)))
 
 
 @pytest.mark.parametrize("config", ["eager", "compiled=jit;batch=vmap;indices=negative"])
