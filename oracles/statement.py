@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.ops import BOOL, Kind, RowsAttrs
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.pure.definition import Fails, Undefined
+from litmusfuzz.corpus.pure.definition import Fails, Undefined, shape_value
 from litmusfuzz.oracles.events import (
     Access,
     Event,
@@ -365,6 +365,10 @@ class Statement:
         Notes whether the op of the token `index` fails.
         """
         call = self.test.call(node)
+        # Known whatever the operand is, and the shapes of other results may rest on it.
+        fixed = shape_value(node.op, call.inputs[0]) if call.inputs else None
+        if fixed is not None:
+            return fixed
         given = [tuple(v for v in each if isinstance(v, int)) for each in operands]
         if list(map(len, given)) == list(map(len, operands)):
             try:

@@ -22,7 +22,8 @@ from test_explorer import (
 )
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, MalformedTest
+from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, MalformedTest, Node, Variable
+from litmusfuzz.corpus.ops import ConstAttrs, PureAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import generate
@@ -311,3 +312,24 @@ def test_choices_are_forced_and_tried() -> None:
     assert order is not None
     assert order.index(1) < order.index(0)
     assert order.index(2) < order.index(3)
+
+
+def test_the_shape_of_a_value_is_known_though_the_value_is_not() -> None:
+    """The shape of the unique elements rests on it: no other shape of the value may be tried."""
+    shape = PureAttrs((("out_type", "int32"),))
+    unique = PureAttrs((("result", "y"), ("out_idx", "int32")))
+    nodes = (
+        Node("r", "ReadVariableOp", (), ("X",)),
+        Node("rows", "Const", attrs=ConstAttrs("int32", (2,), (3, 3))),
+        Node("x", "BroadcastTo", ("r", "rows")),
+        Node("s", "Shape", ("x",), attrs=shape),
+        Node("axis", "Const", attrs=ConstAttrs("int32", (1,), (0,))),
+        Node("u", "UniqueV2", ("s", "axis"), attrs=unique),
+        Node("five", "Const", attrs=ConstAttrs("int32", (1,), 5)),
+        Node("w", "AssignVariableOp", ("five",), ("X",)),
+    )
+    test = LitmusTest("t", (Variable("X", "int32", (1,), 3),), (Graph("main", nodes),), ("u",))
+    assert test.type_of("u").shape == (1,)
+    for value in (2, 3, 4):
+        outcome = Outcome((("u", (value,)), ("X", (5,))), Status.COMPLETED)
+        assert judge(test, RFC, outcome) == (Verdict.ALLOWED if value == 3 else Verdict.FORBIDDEN)
