@@ -2,11 +2,11 @@
 
 Two tests of the corpus alternate with a generated test, whose family is chosen by weight. The
 first test of the corpus is the one that covers most: features; how two ops of some kinds on one
-resource are ordered, also across the border of a cluster, a call, a loop or a branch; ops that may
-find no value; the sorts of variables, queues, runs, loops and branches. The next is the one that
-covers most of the rest. When nothing new is left, counting starts again. So the first few dozen
-small tests cover everything once, and no test is there for a particular defect. The list then
-starts again from its head, each time twice as far, since many outcomes need luck.
+resource are ordered, also across the border of a cluster; the sorts of variables, queues, runs,
+loops and branches. The next is the one that covers most of the rest. When nothing new is left,
+counting starts again. So the first few dozen small tests cover everything once, and no test is
+there for a particular defect. The list then starts again from its head, each time twice as far,
+since many outcomes need luck.
 
 References
 ----------
@@ -22,14 +22,7 @@ from itertools import count, permutations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import (
-    BranchAttrs,
-    CallAttrs,
-    LoopAttrs,
-    all_nodes,
-    bodies,
-    head,
-)
+from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, head
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
@@ -213,31 +206,6 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
         apart = not set(one.resources) & set(other.resources)
         if apart and one.name in above.get(other.name, ()):
             found.add((one.definition.kind, other.definition.kind, "then"))
-    for outer in test.nodes:
-        within = {node.name for _, body in bodies(outer) for node in all_nodes(body.nodes)}
-        for one, other in permutations(test.effects, 2) if within else ():
-            if one.name not in within or other.name in within:
-                continue
-            how, share = relations.relation(outer, other), _share(one, other)
-            if share or how == "ordered":
-                three = (outer.definition.kind, one.definition.kind, other.definition.kind)
-                found.add((*three, how, outer.name in above.get(other.name, ()), share))
-    empty = {each.name for each in test.variables if each.init is None}
-    for node in test.effects:
-        kind = node.definition.kind
-        if not empty.isdisjoint(node.resources):
-            unordered = any(
-                other.definition.kind.writes and _race(node, other, relations)
-                for other in test.effects
-                if other is not node
-            )
-            asks = node.op == "VarIsInitializedOp"
-            nested = len(relations.paths[node.name]) > 2
-            found.add((kind, "without a value", unordered, asks, nested))
-        if node.definition.computed:
-            found.add((node.op, "computed"))
-        if node.handle:
-            found.add((kind, "through a handle"))
     inside = {name for cluster in test.clusters for name in cluster.members}
     for one, other in permutations(test.effects, 2):
         if one.name in inside and other.name not in inside and _race(one, other, relations):
@@ -263,11 +231,8 @@ def traits(test: LitmusTest) -> frozenset[Hashable]:
 
 
 def _race(one: Node, other: Node, relations: NodeRelations) -> bool:
-    return _share(one, other) and relations.relation(one, other) == "unordered"
-
-
-def _share(one: Node, other: Node) -> bool:
-    return not set(one.resources).isdisjoint(other.resources)
+    shared = set(one.resources) & set(other.resources)
+    return bool(shared) and relations.relation(one, other) == "unordered"
 
 
 def size(test: LitmusTest) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES
@@ -20,9 +18,6 @@ from litmusfuzz.fuzz.campaign.portfolio import (
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 
-if TYPE_CHECKING:
-    from litmusfuzz.corpus.model import LitmusTest
-
 
 def test_new_traits_come_first_then_all_count_again() -> None:
     small = litmus("X=1 || X=2")
@@ -37,7 +32,7 @@ def test_new_traits_come_first_then_all_count_again() -> None:
 
 def test_a_few_dozen_tests_hold_some_of_everything() -> None:
     tests = corpus_tests()
-    first = list(islice(prioritized(tests), 80))
+    first = list(islice(prioritized(tests), 60))
     assert frozenset().union(*map(traits, first)) == frozenset().union(*map(traits, tests))
     assert sum(map(size, first)) / len(first) < 16
 
@@ -69,29 +64,3 @@ def test_every_way_is_a_configuration_of_the_executor_that_it_is_for() -> None:
     for executor, setups in RUN_SETUPS.items():
         configs = {config.name for config in executor_class(executor).configurations()}
         assert {setup.config for setup in setups} <= configs | {""}
-
-
-def test_what_is_ordered_with_a_body_is_a_trait() -> None:
-    """Of each kind of body, and by the kinds of ops in it and beside it."""
-
-    def new(text: str, than: str) -> set[str]:
-        return {str(each) for each in traits(litmus(text)) - traits(litmus(than))}
-
-    call, branch = "call { X=1 }; r0=X", "r1=Y; if r1 < 1 { X=1 } else {}; r0=X"
-    assert any("Kind.CALL" in each and "ordered" in each for each in new(call, "X=1; r0=X"))
-    assert any("Kind.BRANCH" in each and "ordered" in each for each in new(branch, call))
-    assert any("unordered" in each for each in new("call { X=1 } || r0=X", call))
-    assert new("r0=X; call { X=1 }", call)  # before, and not after
-    assert new("call { X=1 }; r0=Y", call)  # another variable
-
-
-def test_an_op_that_may_find_no_value_is_a_trait() -> None:
-    def emptied(text: str) -> LitmusTest:
-        test = litmus(text)
-        return replace(test, variables=tuple(replace(v, init=None) for v in test.variables))
-
-    racing, ordered = traits(emptied("X=1 || r0=X")), traits(emptied("X=1; r0=X"))
-    assert racing - traits(litmus("X=1 || r0=X"))
-    assert {each for each in racing if "without a value" in str(each)} != {
-        each for each in ordered if "without a value" in str(each)
-    }

@@ -41,7 +41,7 @@ DIGESTS = {
     "uninitialized": "6ba92aabcd1fcdc5b51d22d769ed00cbd65d9fa5ee7bc0cbc48384db2b173956",
     "computed": "b6f1d16d8259cb35bd42a900625a9260d227dbff75406ac46ed1da1cf914d6cb",
     "accumulators": "97e260c2f05b974f599537f35f1d76a0a567a8593ea139ff2888864caa2ae1ae",
-    "programs": "174b1e0541ec6748b560e53224ad24a7000a98fe8aefdcdd047d0593b6f23556",
+    "programs": "3fd084f46de1b55f2a0b0a6f461b04786ef51dfd36fba263f597ca699b49d4aa",
     "training": "91bc44919a29817f511a2430960a8f2706a2d96f83b965436955763bab4ee4b2",
 }
 

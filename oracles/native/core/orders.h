@@ -11,11 +11,11 @@ namespace litmusfuzz::oracle {
 /// Sets of events are given as little-endian bits, in whole words of 64.
 struct Gate {
   int32_t event;  // which waits
-  bool takes;     // while nothing is held and it is not closed; else while as much as fits is held
-  int32_t held;   // at the beginning
+  bool takes;  // while nothing is held and it is not closed; else while as much as fits is held
+  int32_t held;  // at the beginning
   int32_t capacity;
-  std::string_view more;    // events after which one more is held
-  std::string_view fewer;   // events after which one less is held
+  std::string_view more;  // events after which one more is held
+  std::string_view fewer;  // events after which one less is held
   std::string_view closed;  // events after which nothing waits to take
 };
 
