@@ -375,7 +375,7 @@ class _Checker:
             return expand(node.attrs.value, node.attrs.shape, whole=self.whole)
         if node.definition.pure and node.definition.copies:
             return self.known(node.inputs[0])
-        kind = self.types[node.inputs[0]] if node.inputs else None
+        kind = self.types.get(node.inputs[0]) if node.inputs else None
         return None if kind is None else shape_value(node.op, kind)
 
     def handle(self, node: Node, op: OpDef, earlier: Mapping[str, TensorType | None]) -> None:

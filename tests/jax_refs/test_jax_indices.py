@@ -6,6 +6,7 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from math import prod
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS, corpus_entry, differentiated
@@ -23,6 +24,9 @@ from litmusfuzz.fuzz.executors.traced.indices import check_indices
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import sequential
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.outcome import Outcome
 
 EXECUTOR = JaxRefsExecutor()
 WAYS = ("array", "static", "negative", "beyond", "scalar", "slice")
@@ -135,6 +139,19 @@ def with_shape(test: LitmusTest, shape: tuple[int, ...], *, nd: bool = False) ->
     return replace(test, graphs=(replace(test.graph, nodes=tuple(nodes)),))
 
 
+def shows_in_every_way(test: LitmusTest, outcome: Outcome, *, gradients: bool) -> None:
+    """Assert that the executor and scripts have the outcome, however indices are passed."""
+    for way in WAYS:
+        if way == "beyond" and gradients:
+            continue  # a finding: see DROPPED
+        indices = f";indices={way}" if way != "array" else ""
+        config = configuration("jax_refs", f"writes=linked;updates=addupdate{indices}")
+        assert set(EXECUTOR.prepare(test, config).run(1, Noise(), 0)) == {outcome}, way
+        with redirect_stdout(StringIO()) as said, pytest.raises(SystemExit) as ended:
+            exec(script(test, Settings.of(config), outcome, "A script.", place=0), {})  # noqa: S102
+        assert not ended.value.code, said.getvalue()
+
+
 @pytest.mark.parametrize("nd", [False, True])
 @pytest.mark.parametrize("shape", [(), (1, 1)])
 def test_indices_are_scalars_or_have_any_shape(shape: tuple[int, ...], *, nd: bool) -> None:
@@ -145,15 +162,7 @@ def test_indices_are_scalars_or_have_any_shape(shape: tuple[int, ...], *, nd: bo
         test = with_shape(plain, shape, nd=nd)
         outcome = sequential.outcome(plain)
         assert sequential.outcome(test) == outcome
-        for way in WAYS:
-            if way == "beyond" and plain is not fixed:
-                continue  # a finding: see DROPPED
-            indices = f";indices={way}" if way != "array" else ""
-            config = configuration("jax_refs", f"writes=linked;updates=addupdate{indices}")
-            assert set(EXECUTOR.prepare(test, config).run(1, Noise(), 0)) == {outcome}, way
-            with redirect_stdout(StringIO()) as said, pytest.raises(SystemExit) as ended:
-                exec(script(test, Settings.of(config), outcome, "A script.", place=0), {})  # noqa: S102
-            assert not ended.value.code, said.getvalue()
+        shows_in_every_way(test, outcome, gradients=plain is not fixed)
 
 
 def with_cells(shape: tuple[int, ...]) -> LitmusTest:
@@ -183,15 +192,7 @@ def test_cells_are_read_and_changed_where_operands_say(shape: tuple[int, ...]) -
     for test in (fixed, differentiated(fixed)):
         outcome = sequential.outcome(test)
         assert outcome.plain["r0"] == ([6, 2] if shape else 6)
-        for way in WAYS:
-            if way == "beyond" and test is not fixed:
-                continue  # a finding: see DROPPED
-            indices = f";indices={way}" if way != "array" else ""
-            config = configuration("jax_refs", f"writes=linked;updates=addupdate{indices}")
-            assert set(EXECUTOR.prepare(test, config).run(1, Noise(), 0)) == {outcome}, way
-            with redirect_stdout(StringIO()) as said, pytest.raises(SystemExit) as ended:
-                exec(script(test, Settings.of(config), outcome, "A script.", place=0), {})  # noqa: S102
-            assert not ended.value.code, said.getvalue()
+        shows_in_every_way(test, outcome, gradients=test is not fixed)
 
 
 def at_cells(cells: tuple[tuple[int, int], ...]) -> LitmusTest:
