@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import jax
 
+# Workers share a GPU: JAX would give the first of them three quarters of its memory.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 # int64 and float64 are dtypes of the model.
 jax.config.update("jax_enable_x64", val=True)  # type: ignore[no-untyped-call]
 # Virtual CPU devices, for tests on several devices.

@@ -12,7 +12,7 @@ from litmusfuzz.corpus.ops import DEFINED_OPS, OPS, Kind
 from litmusfuzz.fuzz.executors.jax_refs import space
 from litmusfuzz.fuzz.executors.jax_refs.refusals import REFUSALS
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings
-from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused
+from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused, Unavailable
 from litmusfuzz.fuzz.executors.setting_types import Flag, Number, OneOf
 from litmusfuzz.fuzz.executors.traced.failures import Refusal, sorted_failures
 from litmusfuzz.fuzz.executors.traced.indices import check_indices
@@ -106,13 +106,29 @@ class JaxRefsExecutor:
         names = ("jax", "jaxlib", "numpy")
         return {name: version(name) for name in names} | {"python": platform.python_version()}
 
+    def check(self, config: Config) -> None:
+        """Check for the configuration's platform.
+
+        Raises
+        ------
+        Unavailable
+            If JAX sees no GPU.
+        """
+        if (platform := Settings.of(config).platform) != "cpu":
+            from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
+
+            try:
+                jax_devices([f"{platform}:0"])
+            except Refused as error:
+                raise Unavailable(str(error)) from None
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedProgram:
         """Make the program; JAX traces it with the first execution.
 
         Raises
         ------
         Refused
-            If the test is no program of one thread, or JAX refuses it.
+            If the test is no program of one thread, JAX refuses it, or there is no GPU for it.
         """
         if lacking := self.support.lacking(test):
             raise Refused(", ".join(lacking))
@@ -131,6 +147,9 @@ class JaxRefsExecutor:
         """The program of a test that the executor takes."""
         import jax
 
+        from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
+
+        (device,) = jax_devices([f"{settings.platform}:0"])
         refusals: Sequence[Refusal] = REFUSALS
         if settings.forbidden:
             # However JAX refuses what is forbidden, it is no failure.
@@ -142,6 +161,7 @@ class JaxRefsExecutor:
             with ExitStack() as stack:
                 stack.enter_context(sorted_failures("jax", refusals))
                 stack.enter_context(jax.enable_x64(settings.x64))
+                stack.enter_context(jax.default_device(device))
                 yield
 
         program = self.made(self.as_traced(test), settings, self.lowering(settings))

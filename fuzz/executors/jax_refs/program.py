@@ -39,6 +39,8 @@ Array = Any
 Ref = Any
 Arrays = dict[str, Array]
 Refs = dict[str, Ref]
+_EXPORTED = {"cpu": "cpu", "gpu": "cuda"}
+"""What `jax.export` calls a platform."""
 _ROWS: Any = P("d")  # type: ignore[no-untyped-call]
 _WHOLE: Any = P()  # type: ignore[no-untyped-call]
 
@@ -226,7 +228,9 @@ class Program:
             if not made and how == "aot":
                 made.append(jitted.lower(*arguments).compile())
             elif not made:
-                serialized = export.export(jitted)(*arguments).serialize()
+                platforms = [_EXPORTED[self.settings.platform]]
+                exported = export.export(jitted, platforms=platforms)(*arguments)
+                serialized = exported.serialize()
                 made.append(export.deserialize(serialized).call)
             return made[0](*arguments)
 
@@ -305,7 +309,7 @@ class Program:
 
 def _mesh(count: int) -> Mesh:
     """The first CPU devices, in a row."""
-    return Mesh(np.array(jax.devices()[:count]), ("d",))
+    return Mesh(np.array(jax.devices("cpu")[:count]), ("d",))
 
 
 def _first(arrays: Any) -> Any:

@@ -676,6 +676,8 @@ class _Script(_System):
         if "mesh" in body:
             head += ["from jax.sharding import Mesh, NamedSharding, PartitionSpec as P"]
             head += ['jax.config.update("jax_num_cpu_devices", 4)']
+        if self.settings.platform == "gpu":
+            head += ['jax.config.update("jax_platforms", "cuda")']
         types = (*(v.type for v in self.test.variables), *filter(None, self.test.types.values()))
         if self.settings.x64 and any(kind.dtype.endswith("64") for kind in types):
             head += ['jax.config.update("jax_enable_x64", True)']
@@ -797,7 +799,7 @@ class _Script(_System):
         count = COPIES if mapped else self.settings.devices
         if count == 1:
             return
-        self.line(f"mesh = Mesh(np.array(jax.devices()[:{count}]), ('d',))")
+        self.line(f"mesh = Mesh(np.array(jax.devices('cpu')[:{count}]), ('d',))")
         if mapped:
             with self.block("def mapped(a, c):"):
                 function = "g" if self.by else "f"

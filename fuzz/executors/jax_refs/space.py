@@ -49,6 +49,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "checkpoint": ("", "everything", "nothing", "dots"),
         "donate": (False, True),
         "devices": (1, 2),
+        "platform": ("cpu", "gpu"),
         "x64": (True, False),
         "forbidden": ("", *FORBIDDEN),
     }
@@ -117,6 +118,8 @@ class Settings:
     devices : int
         CPU devices over which the rows of the arrays are sharded that the program takes, and so
         the references; what cannot be sharded evenly is replicated.
+    platform : str
+        Where arrays are, and programs run: ``cpu``, or ``gpu`` for the first GPU.
     x64 : bool
         `jax_enable_x64`.
     forbidden : str
@@ -142,6 +145,7 @@ class Settings:
     checkpoint: str = ""
     donate: bool = False
     devices: int = 1
+    platform: str = "cpu"
     x64: bool = True
     forbidden: str = ""
 
@@ -178,6 +182,8 @@ def _exclusions() -> Iterator[Exclusion]:
     sharded = ("devices", (2,))
     yield Exclusion(mapped, sharded, "it has devices of its own")
     yield Exclusion(sharded, ("compiled", ("", "export")), "a `jit` keeps to the devices")
+    for several in (mapped, sharded):
+        yield Exclusion(("platform", ("gpu",)), several, "its devices are virtual ones of the CPU")
     impure = ("forbidden", ("checkpoint",))
     yield Exclusion(impure, _other("calls", "checkpoint"), "it is about calls")
     aliased = ("forbidden", ALIASES)
@@ -201,10 +207,12 @@ SPACE: Final = ConfigurationSpace(
             ("batch", "vmap"): "under `vmap`",
             ("batch", "shard_map"): "under `shard_map`",
             ("devices", 2): "sharded over two devices",
+            ("platform", "gpu"): "on a GPU",
         }
     ),
     plain_words="in eager JAX",
-    seldom=("forbidden",),
+    # Most machines have no GPU.
+    seldom=("forbidden", "platform"),
 )
 assert SPACE.plain == asdict(Settings()), "the defaults are plain"
 
@@ -236,6 +244,13 @@ _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
         "shard_map": {"compiled": "jit", "references": "inside", "batch": "shard_map"},
         "jvp": {"compiled": "jit", "loops": "scan", "derivative": "jvp"},
         "x32": {"compiled": "jit", "x64": False},
+        "gpu": {"platform": "gpu"},
+        "gpu_scan": {
+            "compiled": "jit",
+            "loops": "scan",
+            "conditionals": "cond",
+            "platform": "gpu",
+        },
         "forbidden_twice": {"conditionals": "cond", "calls": "jit", "forbidden": "twice"},
         "forbidden_closure": {
             "compiled": "jit",
