@@ -12,8 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -85,20 +85,22 @@ constexpr Operand kOperands[] = {
 };
 constexpr size_t kDTypes = std::size(kOperands);
 
+// No streams: where a compiler links the standard library into each plug-in, those of the second
+// plug-in of a process have no locale, and crash.
 std::string source(bool doubles) {
-  std::ostringstream out;
-  out << kCommonSource;
+  std::string made = kCommonSource;
   for (const auto& [name, op] : kOps) {
-    out << "#define " << name << ' ' << static_cast<int>(op) << '\n';
+    made += "#define " + std::string(name) + ' ' + std::to_string(static_cast<int>(op)) + '\n';
   }
   for (const Operand& each : kOperands) {
     if (each.dtype == DType::kFloat64 && !doubles) continue;
-    out << "#define T " << each.t << "\n#define U " << each.u << "\n#define FN(name) name##_"
-        << each.t << '\n'
-        << (each.real ? "#define REAL\n" : "") << kKernelsSource
-        << "#undef T\n#undef U\n#undef FN\n#undef REAL\n";
+    const std::string t = each.t;
+    made += "#define T " + t + "\n#define U " + each.u + "\n#define FN(name) name##_" + t + '\n';
+    if (each.real) made += "#define REAL\n";
+    made += kKernelsSource;
+    made += "#undef T\n#undef U\n#undef FN\n#undef REAL\n";
   }
-  return out.str();
+  return made;
 }
 
 /// A context of one device, and the kernels compiled for it. A process compiles once for a

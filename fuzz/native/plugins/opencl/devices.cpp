@@ -3,8 +3,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "gpu/device.h"
@@ -71,9 +71,10 @@ std::string error_of(cl_program program, cl_device_id device) {
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size);
   std::string log(size, '\0');
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
-  std::istringstream lines(log);
-  std::string line, first;
-  while (std::getline(lines, line)) {
+  std::string first;
+  for (size_t start = 0, end = 0; start < log.size(); start = end + 1) {
+    end = std::min(log.find('\n', start), log.size());
+    std::string line = log.substr(start, end - start);
     while (!line.empty() && (line.back() == '\0' || line.back() == '\r')) line.pop_back();
     if (first.empty()) first = line;
     if (line.find("error") != std::string::npos) return line;
