@@ -439,6 +439,15 @@ class Mutant(Protocol):
 
 
 @runtime_checkable
+class KnowsReach(Protocol):
+    """Optional: a mutant that knows which tests it executes just as its control does."""
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False only if no execution of the test in this configuration has the defect."""
+
+
+@runtime_checkable
 class Counts(Protocol):
     """Optional: an executor with counters."""
 

@@ -38,6 +38,14 @@ class WrongClusterer(JaxClusteredExecutor):
         return JaxClusteredExecutor
 
     @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if both clusterers choose the same."""
+        try:
+            return cls.clustered(test, config) != cls.control().clustered(test, config)
+        except MalformedTest:  # cyclic clusters
+            return True
+
+    @classmethod
     def clustered(cls, test: LitmusTest, config: Config) -> LitmusTest:
         """The test with the clusters that it is executed with."""
         if test.clusters or test.features - cls.support.features:
@@ -155,6 +163,11 @@ class WrongCore(JaxClusteredExecutor):
     def control(cls) -> type[JaxClusteredExecutor]:
         """The same core with no defect switched on."""
         return _Control
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if nothing is clustered."""
+        return bool(cls.clustered(test, config).clusters)
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test."""

@@ -10,16 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
+from litmusfuzz.fuzz.executors.jax_refs.space import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.model import Graph, LitmusTest, Node
+    from litmusfuzz.corpus.model import Body, Graph, LitmusTest, Node
     from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
     from litmusfuzz.fuzz.executors.jax_refs.program import Program
-    from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+    from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.traced.walk import BodyCode, LoopCode
 
 Array = Any
@@ -34,6 +36,38 @@ class WrongReferences(JaxRefsExecutor):
         """The executor without it."""
         return JaxRefsExecutor
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False only if no execution of the test in this configuration has the defect."""
+        raise NotImplementedError
+
+
+def _branches(test: LitmusTest) -> Iterator[BranchAttrs]:
+    return (node.attrs for node in test.nodes if isinstance(node.attrs, BranchAttrs))
+
+
+def _loops(test: LitmusTest) -> Iterator[LoopAttrs]:
+    return (node.attrs for node in test.nodes if isinstance(node.attrs, LoopAttrs))
+
+
+def _effects(within: Body | LitmusTest) -> list[Node]:
+    """Ops on variables, those of bodies included."""
+    return [node for node in all_nodes(within.nodes) if node.definition.on_variables]
+
+
+def _writes(within: Body | LitmusTest) -> list[Node]:
+    return [node for node in _effects(within) if node.definition.kind.writes]
+
+
+def _inside(test: LitmusTest, config: Config) -> bool:
+    """True if the program creates its references."""
+    return Settings.of(config).references == "inside" or "gradients" in test.features
+
+
+def _shareable(settings: Settings) -> bool:
+    """True where JAX does not see that two references are one."""
+    return not (settings.compiled or settings.parts or settings.batch)
+
 
 # --- what is traced ----------------------------------------------------------------------
 
@@ -42,6 +76,12 @@ class DroppedBranchWrite(WrongReferences):
     """A write in the branch that is taken when the predicate is true is dropped."""
 
     name: ClassVar[str] = "mutant/refs-dropped-branch-write"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no first branch writes."""
+        del config
+        return any(_writes(each.then) for each in _branches(test))
 
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
@@ -74,6 +114,12 @@ class BothBranches(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-both-branches"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no branch has an effect."""
+        del config
+        return any(_effects(e.then) or _effects(e.orelse) for e in _branches(test))
+
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
         from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
@@ -93,9 +139,20 @@ class HoistedRead(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-hoisted-read"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no read moves."""
+        del config
+        return cls.moved(test) != test
+
+    @classmethod
+    def moved(cls, test: LitmusTest) -> LitmusTest:
+        """The test with such reads before such writes."""
+        return replace(test, graphs=tuple(map(_hoisted, test.graphs)))
+
     def as_traced(self, test: LitmusTest) -> LitmusTest:
         """The test in the order in which it is traced."""
-        return replace(test, graphs=tuple(map(_hoisted, test.graphs)))
+        return self.moved(test)
 
 
 def _hoisted(graph: Graph) -> Graph:
@@ -121,6 +178,12 @@ class LateIteration(WrongReferences):
     """Reads in a loop's body see what its references held one iteration earlier."""
 
     name: ClassVar[str] = "mutant/refs-late-iteration"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no loop's body has an effect."""
+        del config
+        return any(_effects(each.body) for each in _loops(test))
 
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
@@ -163,6 +226,12 @@ class LostIteration(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-lost-iteration"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if there is no loop."""
+        del config
+        return any(True for _ in _loops(test))
+
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
         from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
@@ -180,6 +249,11 @@ class SwapReturnsNew(WrongReferences):
     """`swap` returns what it has written."""
 
     name: ClassVar[str] = "mutant/refs-swap-returns-new"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if nothing is updated by a swap."""
+        return Settings.of(config).updates == "swap" and bool(_writes(test))
 
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
@@ -204,6 +278,11 @@ class AddUpdateOverwrites(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-addupdate-overwrites"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if nothing is updated by `addupdate`."""
+        return Settings.of(config).updates == "addupdate" and bool(_writes(test))
+
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
         from litmusfuzz.fuzz.executors.jax_refs.lowering import Lowering
@@ -221,6 +300,12 @@ class NegativeTakesFirst(WrongReferences):
     """A negative index stands for the first row."""
 
     name: ClassVar[str] = "mutant/refs-negative-takes-first"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no index is negative."""
+        del test
+        return Settings.of(config).indices == "negative"
 
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
@@ -241,6 +326,12 @@ class OverwrittenGradient(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-overwritten-gradient"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if there is no gradient."""
+        del config
+        return "gradients" in test.features
+
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
         from jax import lax
@@ -259,6 +350,12 @@ class LostGradient(WrongReferences):
     """What an update adds has no gradient. Values are right."""
 
     name: ClassVar[str] = "mutant/refs-lost-gradient"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if there is no gradient."""
+        del config
+        return "gradients" in test.features
 
     def lowering(self, settings: Settings) -> Lowering:
         """The system, with the defect."""
@@ -280,6 +377,11 @@ class WrongLane(WrongReferences):
     """Under `vmap`, writes go to the next copy."""
 
     name: ClassVar[str] = "mutant/refs-wrong-lane"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if there is one copy, or the function creates its references."""
+        return bool(Settings.of(config).batch) and not _inside(test, config)
 
     def made(self, test: LitmusTest, settings: Settings, lowering: Lowering) -> Program:
         """The program, with the defect."""
@@ -310,6 +412,11 @@ class StaleFreeze(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-stale-freeze"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if the function is given its references."""
+        return _inside(test, config)
+
     def made(self, test: LitmusTest, settings: Settings, lowering: Lowering) -> Program:
         """The program, with the defect."""
         from litmusfuzz.fuzz.executors.jax_refs.program import Program
@@ -329,6 +436,11 @@ class KeptContents(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-kept-contents"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if the function creates its references."""
+        return not _inside(test, config)
+
     def made(self, test: LitmusTest, settings: Settings, lowering: Lowering) -> Program:
         """The program, with the defect."""
         from litmusfuzz.fuzz.executors.jax_refs.program import Program
@@ -345,6 +457,11 @@ class SharedBuffer(WrongReferences):
 
     name: ClassVar[str] = "mutant/refs-shared-buffer"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if JAX refuses it, or there is one reference."""
+        return _shareable(Settings.of(config)) and len(test.variables) > 1
+
     def made(self, test: LitmusTest, settings: Settings, lowering: Lowering) -> Program:
         """The program, with the defect."""
         from litmusfuzz.fuzz.executors.jax_refs.program import Program
@@ -352,8 +469,8 @@ class SharedBuffer(WrongReferences):
         class Wrong(Program):
             def _references(self, contents: dict[str, Array]) -> dict[str, Ref]:
                 refs = super()._references(contents)
-                if self.settings.compiled or self.settings.parts or self.settings.batch:
-                    return refs  # JAX refuses it
+                if not _shareable(self.settings):
+                    return refs
                 first: dict[str, Ref] = {}
                 for name, value in contents.items():
                     refs[name] = first.setdefault(f"{value.dtype} {value.tolist()}", refs[name])

@@ -423,52 +423,8 @@ class MissedAlias(NativeMutant):
     defect = "missed alias"
 
 
-class NamedNode(NativeMutant):
-    """An op on a resource waits for no control edge if it is named c1.
-
-    A compiler fails like this that takes a node for a constant by its name. Killed by MP whose
-    later read is named so. Survives MP under other names, and tests in which a constant has that
-    name, as in generated ones.
-    """
-
-    name = "mutant/named-node"
-    defect = ""
-    node: ClassVar[str] = "c1"
-
-    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
-        """Lower the test without the control edges to that node."""
-
-        def fails(node: Node) -> bool:
-            return node.name == self.node and bool(node.resources)
-
-        return super().prepare(_without_control_edges(test, fails), config)
-
-
-class LargeEarlyRead(NativeMutant):
-    """A read of more than 2**18 lanes waits for no control edge.
-
-    A runtime fails like this that starts to copy a large tensor as early as it can. Killed by MP
-    with 2**19 lanes. Survives MP with 2**18 lanes.
-    """
-
-    name = "mutant/large-early-read"
-    defect = ""
-    lanes: ClassVar[int] = 1 << 18
-
-    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
-        """Lower the test without the control edges to such reads."""
-        large = {
-            v.name for v in test.variables if v.shape and v.type.size // v.shape[0] > self.lanes
-        }
-
-        def fails(node: Node) -> bool:
-            return node.definition.kind is Kind.READ and not large.isdisjoint(node.resources)
-
-        return super().prepare(_without_control_edges(test, fails), config)
-
-
-class AskingMutant(NativeMutant):
-    """The native executor, given a test with another client or other bodies (`asking`)."""
+class ChangedTest(NativeMutant):
+    """The native executor, given a changed test."""
 
     defect = ""
 
@@ -477,6 +433,15 @@ class AskingMutant(NativeMutant):
         """The changed test, which has all names of the original."""
         raise NotImplementedError
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if the test stays as it is."""
+        del config
+        try:
+            return cls.changed(test) != test
+        except MalformedTest:
+            return False
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower the changed test."""
         with suppress(MalformedTest):  # the change does not apply to this test
@@ -484,7 +449,51 @@ class AskingMutant(NativeMutant):
         return super().prepare(test, config)
 
 
-class Unpruned(AskingMutant):
+class NamedNode(ChangedTest):
+    """An op on a resource waits for no control edge if it is named c1.
+
+    A compiler fails like this that takes a node for a constant by its name. Killed by MP whose
+    later read is named so. Survives MP under other names, and tests in which a constant has that
+    name, as in generated ones.
+    """
+
+    name = "mutant/named-node"
+    node: ClassVar[str] = "c1"
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test without the control edges to that node."""
+
+        def fails(node: Node) -> bool:
+            return node.name == cls.node and bool(node.resources)
+
+        return _without_control_edges(test, fails)
+
+
+class LargeEarlyRead(ChangedTest):
+    """A read of more than 2**18 lanes waits for no control edge.
+
+    A runtime fails like this that starts to copy a large tensor as early as it can. Killed by MP
+    with 2**19 lanes. Survives MP with 2**18 lanes.
+    """
+
+    name = "mutant/large-early-read"
+    lanes: ClassVar[int] = 1 << 18
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test without the control edges to such reads."""
+        large = {
+            v.name for v in test.variables if v.shape and v.type.size // v.shape[0] > cls.lanes
+        }
+
+        def fails(node: Node) -> bool:
+            return node.definition.kind is Kind.READ and not large.isdisjoint(node.resources)
+
+        return _without_control_edges(test, fails)
+
+
+class Unpruned(ChangedTest):
     """A run executes its whole graph, whatever it fetches.
 
     Killed by a write that nothing fetched needs. Survives runs that fetch nothing.
@@ -498,7 +507,7 @@ class Unpruned(AskingMutant):
         return asking.unpruned(test)
 
 
-class DataOnlyNeeds(AskingMutant):
+class DataOnlyNeeds(ChangedTest):
     """What a run fetches needs what data edges lead to, and not what control edges lead to.
 
     Killed by a write before a fetched read. Survives a fetched chain of values.
@@ -512,7 +521,7 @@ class DataOnlyNeeds(AskingMutant):
         return asking.data_only(test)
 
 
-class SectionNotEntered(AskingMutant):
+class SectionNotEntered(ChangedTest):
     """A run that executes some members of a critical section does not acquire the mutex.
 
     Killed by two fetched reads in a section, of three members. Survives a run of the whole
@@ -527,7 +536,7 @@ class SectionNotEntered(AskingMutant):
         return asking.without_sections(test)
 
 
-class BodyWithoutEffects(AskingMutant):
+class BodyWithoutEffects(ChangedTest):
     """Of a fetched loop or conditional only what its results need is executed.
 
     Killed by a loop that writes what it does not return. Survives it in a run that fetches
@@ -542,7 +551,7 @@ class BodyWithoutEffects(AskingMutant):
         return asking.without_effects(test)
 
 
-class SwappedFeeds(AskingMutant):
+class SwappedFeeds(ChangedTest):
     """Runs of one graph are fed each other's values.
 
     Killed by two runs, one after the other, that are fed different values. Survives a single

@@ -139,6 +139,15 @@ class TensorFlowMutant(TensorFlowExecutor):
         """The changed test, which has all names of the original."""
         raise NotImplementedError
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if the test stays as it is."""
+        del config
+        try:
+            return cls.changed(test) != test
+        except MalformedTest:
+            return False
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Lower the changed test."""
         try:
@@ -154,6 +163,11 @@ class _Unchanged(TensorFlowMutant):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         return test
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        del test, config
+        return True
 
 
 class _UnchangedInAll(_Unchanged):
@@ -505,9 +519,18 @@ class OnePairOfSettings(CopiedVariables):
         """The executor with unchanged tests, in all presets."""
         return _UnchangedInAll
 
+    @classmethod
+    def _fails(cls, config: Config) -> bool:
+        return cls.needs.items() <= (cls.point_of(config) or {}).items()
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False in all other configurations, and if the test stays as it is."""
+        return cls._fails(config) and super().reaches(test, config)
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Lower the changed test only if the configuration has both settings."""
-        if self.needs.items() <= (self.point_of(config) or {}).items():
+        if self._fails(config):
             return super().prepare(test, config)
         return _Unchanged().prepare(test, config)
 
@@ -747,6 +770,12 @@ class _RewiredMutant(TensorFlowMutant):
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test as it is."""
         return test
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if there is no accumulator."""
+        del config
+        return "accumulators" in test.features
 
     @classmethod
     def rewire(cls, node: Any) -> None:
@@ -1160,6 +1189,12 @@ class _EagerMutant(TensorFlowExecutor):
         """The program with the defect; imports TensorFlow."""
         raise NotImplementedError
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """True, as far as is known here."""
+        del test, config
+        return True
+
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest | PreparedEager:
         """Prepare the program with the defect."""
         from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
@@ -1191,6 +1226,12 @@ class OwnVariables(_EagerMutant):
     name = "mutant/tf-eager-own-variables"
 
     @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False for a single run."""
+        del config
+        return len(test.runs) > 1
+
+    @classmethod
     def wrong(cls) -> type[EagerProgram]:
         """A program with others beside it, one for each further run."""
         from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
@@ -1219,6 +1260,12 @@ class SharedFrame(_EagerMutant):
     """
 
     name = "mutant/tf-eager-shared-frame"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if each graph has one run."""
+        del config
+        return len(test.runs) > len({run.graph for run in test.runs})
 
     @classmethod
     def wrong(cls) -> type[EagerProgram]:
@@ -1298,6 +1345,11 @@ class _Functions(_FunctionMutant):
     def changed(cls, test: LitmusTest) -> LitmusTest:
         return test
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        del test, config
+        return True
+
 
 class LostFunctionEdge(_FunctionMutant):
     """Control edges out of a function call are lost.
@@ -1329,6 +1381,12 @@ class FunctionWithoutOrder(_FunctionMutant):
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test as it is."""
         return test
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no op could come before another."""
+        del config
+        return len(test.effects) > 1
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Prepare the test without a function."""
