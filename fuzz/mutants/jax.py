@@ -19,7 +19,9 @@ from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
 from litmusfuzz.fuzz.passes.clustering import RegionRefused, choose_clusters
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.model import Cluster, LitmusTest
+    from collections.abc import Iterable
+
+    from litmusfuzz.corpus.model import Cluster, LitmusTest, Node
     from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
     from litmusfuzz.fuzz.executors.native import _executor
     from litmusfuzz.fuzz.executors.native.lowering import Program
@@ -154,6 +156,20 @@ class PreparedMutant(PreparedJaxTest):
         return _mutants.load(program, self._defect, backends)
 
 
+def _clusters(test: LitmusTest) -> list[list[Node]]:
+    """The ops on variables of each cluster."""
+    members = [set(each.members) for each in test.clusters]
+    return [
+        [n for n in test.nodes if n.name in names and n.definition.on_variables]
+        for names in members
+    ]
+
+
+def _several(nodes: Iterable[Node]) -> bool:
+    """True if ops work on several variables."""
+    return len({name for node in nodes for name in node.resources}) > 1
+
+
 class WrongCore(JaxClusteredExecutor):
     """The executor with a core that has one defect."""
 
@@ -186,6 +202,11 @@ class SplitSnapshot(WrongCore):
     name: ClassVar[str] = "mutant/split-snapshot"
     defect: ClassVar[str] = "split snapshot"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if each cluster works on one variable."""
+        return any(_several(each) for each in _clusters(cls.clustered(test, config)))
+
 
 class SplitWriteBack(WrongCore):
     """A write-back writes one variable at a time."""
@@ -193,12 +214,33 @@ class SplitWriteBack(WrongCore):
     name: ClassVar[str] = "mutant/split-write-back"
     defect: ClassVar[str] = "split write-back"
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if each cluster writes one variable."""
+        clusters = _clusters(cls.clustered(test, config))
+        return any(_several([n for n in each if n.definition.kind.writes]) for each in clusters)
+
 
 class AliasedSnapshot(WrongCore):
     """A snapshot shares the variables' buffers, which updates change in place."""
 
     name: ClassVar[str] = "mutant/aliased-snapshot"
     defect: ClassVar[str] = "aliased snapshot"
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no variable of a cluster is changed in place by others."""
+        clustered = cls.clustered(test, config)
+        clusters = _clusters(clustered)
+        inside = {node.name for each in clusters for node in each}
+        taken = {name for each in clusters for node in each for name in node.resources}
+        return any(
+            node.definition.kind.writes
+            and node.op != "AssignVariableOp"
+            and node.name not in inside
+            and not taken.isdisjoint(node.resources)
+            for node in clustered.nodes
+        )
 
 
 class EarlySnapshot(WrongCore):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, MalformedTest, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings
@@ -147,8 +147,11 @@ class HoistedRead(WrongReferences):
 
     @classmethod
     def moved(cls, test: LitmusTest) -> LitmusTest:
-        """The test with such reads before such writes."""
-        return replace(test, graphs=tuple(map(_hoisted, test.graphs)))
+        """The test with such reads before such writes, if it then is a test."""
+        try:
+            return replace(test, graphs=tuple(map(_hoisted, test.graphs)))
+        except MalformedTest:
+            return test
 
     def as_traced(self, test: LitmusTest) -> LitmusTest:
         """The test in the order in which it is traced."""

@@ -64,6 +64,14 @@ class NativeMutant(NativeExecutor):
 
     module: ClassVar[Any] = _mutants
     defect: ClassVar[str]
+    needs: ClassVar[str] = ""
+    """The feature that a test must have to reach the defect, if there is one."""
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False for a test that lacks the feature which the defect is about."""
+        del config
+        return not cls.needs or cls.needs in test.features
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
@@ -173,6 +181,7 @@ class AlwaysInitialized(NativeMutant):
 
     name = "mutant/always-initialized"
     defect = "always initialized"
+    needs = "uninitialized variables"
 
 
 class ZeroForNoValue(NativeMutant):
@@ -183,6 +192,7 @@ class ZeroForNoValue(NativeMutant):
 
     name = "mutant/zero-for-no-value"
     defect = "zero for no value"
+    needs = "uninitialized variables"
 
 
 class DroppedControlEdge(NativeMutant):
@@ -198,7 +208,7 @@ class DroppedControlEdge(NativeMutant):
 class EarlySink(NativeMutant):
     """A run counts as done before its last op is.
 
-    Killed by two runs, one after the other. Survives every test of one run.
+    Killed by two runs, one after the other. Survives a run whose last op changes nothing.
     """
 
     name = "mutant/early-sink"
@@ -213,6 +223,7 @@ class OneRunWaitedFor(NativeMutant):
 
     name = "mutant/one-run-waited-for"
     defect = "one run waited for"
+    needs = "several runs"
 
 
 class EarlyTransfer(NativeMutant):
@@ -265,6 +276,7 @@ class TwoHolders(NativeMutant):
 
     name = "mutant/two-holders"
     defect = "two holders"
+    needs = "critical sections"
 
 
 class EarlyRelease(NativeMutant):
@@ -276,6 +288,7 @@ class EarlyRelease(NativeMutant):
 
     name = "mutant/early-release"
     defect = "early release"
+    needs = "critical sections"
 
 
 class LastInFirstOut(NativeMutant):
@@ -286,6 +299,7 @@ class LastInFirstOut(NativeMutant):
 
     name = "mutant/last-in-first-out"
     defect = "last in, first out"
+    needs = "queues"
 
 
 class OverCapacity(NativeMutant):
@@ -297,6 +311,7 @@ class OverCapacity(NativeMutant):
 
     name = "mutant/over-capacity"
     defect = "over capacity"
+    needs = "queues"
 
 
 class StaleGradient(NativeMutant):
@@ -307,6 +322,7 @@ class StaleGradient(NativeMutant):
 
     name = "mutant/stale-gradient"
     defect = "stale gradient"
+    needs = "accumulators"
 
 
 class GradientTwice(NativeMutant):
@@ -317,6 +333,7 @@ class GradientTwice(NativeMutant):
 
     name = "mutant/gradient-twice"
     defect = "gradient twice"
+    needs = "accumulators"
 
 
 class TooFewGradients(NativeMutant):
@@ -327,6 +344,7 @@ class TooFewGradients(NativeMutant):
 
     name = "mutant/too-few-gradients"
     defect = "too few gradients"
+    needs = "accumulators"
 
 
 class KeptSum(NativeMutant):
@@ -337,6 +355,7 @@ class KeptSum(NativeMutant):
 
     name = "mutant/kept-sum"
     defect = "kept sum"
+    needs = "accumulators"
 
 
 class OldStep(NativeMutant):
@@ -347,6 +366,7 @@ class OldStep(NativeMutant):
 
     name = "mutant/old-step"
     defect = "old step"
+    needs = "accumulators"
 
 
 class LostWakeUp(NativeMutant):
@@ -368,6 +388,7 @@ class OldFrame(NativeMutant):
 
     name = "mutant/old-frame"
     defect = "old frame"
+    needs = "loops"
 
 
 class EarlyBody(NativeMutant):
@@ -378,6 +399,7 @@ class EarlyBody(NativeMutant):
 
     name = "mutant/early-body"
     defect = "early body"
+    needs = "loops"
 
 
 class NoWindow(NativeMutant):
@@ -389,6 +411,7 @@ class NoWindow(NativeMutant):
 
     name = "mutant/no-window"
     defect = "no window"
+    needs = "loops"
 
 
 class EarlyReturn(NativeMutant):
@@ -400,6 +423,7 @@ class EarlyReturn(NativeMutant):
 
     name = "mutant/early-return"
     defect = "early return"
+    needs = "calls"
 
 
 class PrunedCall(NativeMutant):
@@ -410,6 +434,7 @@ class PrunedCall(NativeMutant):
 
     name = "mutant/pruned-call"
     defect = "pruned call"
+    needs = "calls"
 
 
 class MissedAlias(NativeMutant):
@@ -421,6 +446,7 @@ class MissedAlias(NativeMutant):
 
     name = "mutant/missed-alias"
     defect = "missed alias"
+    needs = "handles"
 
 
 class ChangedTest(NativeMutant):

@@ -89,6 +89,21 @@ class UncheckedClusters(TensorFlowExecutor):
         """The same configuration with the safety analysis."""
         return _CheckedClusters
 
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if no write comes before a read: the analysis separates only such pairs."""
+        del config
+
+        def unsafe(nodes: Nodes) -> bool:
+            writing = {node.name for node in nodes if node.definition.kind.writes}
+            return any(bodies(node) for node in nodes) or any(
+                not node.definition.pure and node.definition.kind is not Kind.WRITE
+                for node, before in predecessors(Graph("", nodes))
+                if not writing.isdisjoint(before)
+            )
+
+        return any(unsafe(each.nodes) for each in test.graphs)
+
 
 class _CheckedClusters(TensorFlowExecutor):
     name: ClassVar[str] = "control"
