@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
+    from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict
@@ -216,6 +217,8 @@ class Campaign:
         self.unreduced: list[UnreducedFinding] = []
         self.unconfirmed: list[UnreducedFinding] = []
         """What a fresh process has not shown."""
+        self.scripts: list[MinimizedFinding] = []
+        """New findings whose standalone scripts are to be written and run; the first one is run."""
         self.minimizing: dict[Slot, UnreducedFinding] = {}
         self.started = time.monotonic()
         self.stopping = False
@@ -343,6 +346,9 @@ class Campaign:
             gc.set_threshold(*thresholds)
             for slot in self.slots:
                 slot.worker.close()
+        for left in self.scripts:  # no time to run them
+            if self._write_script(left) is not None:
+                self._note_script(left, shown=False)
         for each in self.look_alikes.take_all():
             self._count_unchecked(*each)
         for waiting in self.unfinished.values():
@@ -408,7 +414,7 @@ class Campaign:
         if self.stopping or self.time_left_s + self.settings.extra_minimizing_s <= 0:
             return True
         once = any(each.attempts < LEAST_ATTEMPTS for each in self.unconfirmed)
-        left = bool(self.unreduced or self.minimizing or self.crashes)
+        left = bool(self.unreduced or self.minimizing or self.crashes or self.scripts)
         left = left or any(slot.reducing for slot in self.slots)
         if self.time_left_s <= 0:
             return not left
@@ -421,6 +427,7 @@ class Campaign:
         """Serve all slots until the campaign is over."""
         tasks = [asyncio.create_task(self._serve(slot)) for slot in self.slots]
         tasks.append(asyncio.create_task(self._generate_ahead()))
+        tasks.append(asyncio.create_task(self._run_scripts()))
         tasks.append(asyncio.create_task(self._watch_memory()))
         await self._run_until(lambda: self._over, tasks)
 
@@ -932,7 +939,8 @@ class Campaign:
         best.rate = as_run.rate
         unreduced.found = await self._reduced(slot, unreduced, as_run, best, rng)
         if unreduced.found is not None:
-            await self._run_script(unreduced.found)
+            self.scripts.append(unreduced.found)
+            self._notify()
 
     async def _reduced(
         self,
@@ -1118,22 +1126,46 @@ class Campaign:
             unreduced.suspect = False
             self.log(Confirmed(**unreduced.event_fields))
 
+    async def _run_scripts(self) -> None:
+        """Run the script of each new finding, one after the other, beside the workers.
+
+        Most of its time a script imports TensorFlow, and no worker need wait for that.
+        """
+        while True:
+            while self.scripts:
+                try:
+                    await self._run_script(self.scripts[0])
+                finally:
+                    del self.scripts[0]
+                    self._notify()
+            await self._changed()
+
     async def _run_script(self, found: MinimizedFinding) -> None:
         """Write and run the standalone script of a finding on TensorFlow."""
-        path = self.findings.path(found.file)
-        script = path.with_suffix(".py")
-        try:
-            write_text(script_of(found.entry, found.reason), script)
-        except NoScript:
+        script = self._write_script(found)
+        if script is None:
             return
         shown = False
         try:
             shown = await shows_it(script, python=self.settings.python)
         finally:  # also if the time is over
-            state = Script.SHOWS_IT if shown else Script.UNCONFIRMED
-            found.entry = replace(found.entry, finding=replace(found.finding, script=state))
-            save(found.entry, path)
-            self.log(ScriptRun(key=found.key, file=found.file, shows_it=shown))
+            self._note_script(found, shown=shown)
+
+    def _write_script(self, found: MinimizedFinding) -> Path | None:
+        """Write the script of a finding; None if it has none."""
+        script = self.findings.path(found.file).with_suffix(".py")
+        try:
+            write_text(script_of(found.entry, found.reason), script)
+        except NoScript:
+            return None
+        return script
+
+    def _note_script(self, found: MinimizedFinding, *, shown: bool) -> None:
+        """Note in the file of a finding whether its script has shown it."""
+        state = Script.SHOWS_IT if shown else Script.UNCONFIRMED
+        found.entry = replace(found.entry, finding=replace(found.finding, script=state))
+        save(found.entry, self.findings.path(found.file))
+        self.log(ScriptRun(key=found.key, file=found.file, shows_it=shown))
 
     def _next_to_minimize(self, slot: Slot) -> UnreducedFinding | None:
         """The unreduced finding of an executor that most likely shows something new.

@@ -240,6 +240,24 @@ def test_a_worker_that_hangs_loses_its_test(
     assert not ended.report.pending
 
 
+def test_a_script_runs_beside_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only worker runs further tests meanwhile: if it did not, the script would never end."""
+
+    async def waiting(path: Path, python: str | None) -> bool:
+        executed = len(run.of(Executed))
+        while len(run.of(Executed)) < executed + 3:
+            await asyncio.sleep(0.01)
+        run.campaign.stop()
+        return True
+
+    monkeypatch.setattr(loop, "script_of", lambda entry, reason: "")
+    monkeypatch.setattr(loop, "shows_it", waiting)
+    run = Run(settings(tmp_path, tests=None))
+    run.run()
+    (script,) = run.of(ScriptRun)
+    assert script.shows_it
+
+
 def test_a_script_that_is_cut_short_is_kept_unconfirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
