@@ -214,8 +214,8 @@ class Coordinator(ABC):
     def _note_problem(self, why: str) -> None:
         """Note a problem; only the first is kept."""
         if not self.problem:
-            self.problem = why
-            self._append(Problem(message=why))
+            self.problem = self._behind(why)
+            self._append(Problem(message=self.problem))
 
     def _fail(self, error: OSError | sqlite3.Error) -> None:
         """Give up because something could not be written; what is stored is still reported."""
@@ -225,7 +225,15 @@ class Coordinator(ABC):
         else:
             why = f"{self.store.path}: {error}"
         self.stopping = True
-        self.problem = self.problem or why
+        self.problem = self.problem or self._behind(why)
+
+    def _behind(self, why: str) -> str:
+        """What is behind a problem: without a folder, much else fails, and may be noticed first."""
+        return self._gone if self.store.is_gone else why
+
+    @property
+    def _gone(self) -> str:
+        return f"{self.store.folder}: was removed or renamed while the campaign ran"
 
     def _append(self, event: Event) -> None:
         """Store an event of the campaign."""
@@ -246,7 +254,7 @@ class Coordinator(ABC):
     def _report(self) -> None:
         """Show and write the state, each at its interval."""
         if self.store.is_gone:
-            self._give_up(f"{self.store.folder}: was removed or renamed while the campaign ran")
+            self._give_up(self._gone)
             return
         now = time.monotonic()
         if now < self.shown_at + max(SHOW_S, 20 * self.building_s):
