@@ -12,8 +12,9 @@ export CXX ?= c++
 
 .PHONY: fuzz test nightly lint sanitize setup lock clean
 
+# One worker more than there are cores, as below: many tests block, and it takes time to tell that.
 fuzz: setup
-	@$(VENV)/bin/litmusfuzz run --time 60s --workers $$(nproc); code=$$?; \
+	@$(VENV)/bin/litmusfuzz run --time 60s --workers $$(($$(nproc) + 1)); code=$$?; \
 	  if [ $$code -eq 1 ]; then echo "litmusfuzz: the run ended with findings (exit 1), see ./findings/run-SEED"; fi; \
 	  if [ $$code -eq 3 ]; then echo "litmusfuzz: the run ended, and left something undecided (exit 3)"; fi; \
 	  [ $$code -eq 0 ] || [ $$code -eq 1 ] || [ $$code -eq 3 ]

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.events import Event
 
 NOISE: Final = Noise(copies=1, steps=SHALLOW_COUNT)
-"""Of naive loops; a campaign executes as often what cannot block."""
+"""Of naive loops; a campaign executes as often."""
 WORKERS: Final = 2
 SEED: Final = 1
 ROUNDS: Final = 3

@@ -139,7 +139,7 @@ async def reach(runner: Runner, chosen: Sequence[Graph], seed: int) -> Reached:
             fixed += run.reached
         total_s += budget_s
         for number, graph in enumerate(chosen[first : first + BLOCK], first):
-            job = Job(graph.test, *shallow(graph.test, Noise()), seed + number)
+            job = Job(graph.test, *shallow(Noise()), seed + number)
             seen, seconds = await runner.run(job)
             budget_s -= seconds
             run = GraphRun(graph.oracle, graph.allowed, graph.has_new_pair)
@@ -172,7 +172,7 @@ async def first_shown(runner: Runner, graph: Graph, seed: int, *, by_rule: bool)
     while spent_s < FINDING_S:
         further = Round(COUNT, Noise())
         if by_rule and number == 0:
-            further = Round(*shallow(graph.test, Noise()))
+            further = Round(*shallow(Noise()))
         elif by_rule:
             further = run.next_round(Noise())
         seen, seconds = await runner.run(Job(graph.test, *further, seed + number))

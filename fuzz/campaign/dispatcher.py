@@ -359,10 +359,10 @@ class Dispatcher:
     @property
     def running_low(self) -> bool:
         """True if an executor's queue is nearly empty."""
-        settings = self.settings
+        _, noise = self.settings.first_executions
         for each in self.fuzzed:
-            packed = each.pack_size(each.sampler.current.config, settings.packed_noise)
-            if len(each.waiting) <= min(packed * settings.workers, MAX_WAITING - 1):
+            packed = each.pack_size(each.sampler.current.config, noise)
+            if len(each.waiting) <= min(packed * self.settings.workers, MAX_WAITING - 1):
                 return True
         return False
 
@@ -371,8 +371,9 @@ class Dispatcher:
 
         A pack of few tests costs nearly as much as one of many.
         """
+        _, noise = self.settings.first_executions
         while True:
-            packed = executor.pack_size(executor.sampler.current.config, self.settings.packed_noise)
+            packed = executor.pack_size(executor.sampler.current.config, noise)
             if len(executor.waiting) >= packed or not self.dispatch_next():
                 return
 

@@ -529,7 +529,8 @@ class Campaign:
 
         Between two tests it is seen whether a worker has answered: none is to wait for long.
         """
-        taken = slot.executor.take_pack(first, self.settings.packed_noise)
+        _, noise = self.settings.first_executions
+        taken = slot.executor.take_pack(first, noise)
         self._notify()  # more tests are wanted
         planned = []
         for each in taken:
@@ -682,7 +683,7 @@ class Campaign:
 
     def _first_job(self, made: VariedTest, run_seed: int) -> Job:
         """The first executions of a test: all of them, or shallow ones."""
-        count, noise = self.settings.first_executions(made.generated)
+        count, noise = self.settings.first_executions
         return Job(made.test, made.count(count), noise, run_seed)
 
     def _judge(

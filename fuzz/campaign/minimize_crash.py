@@ -177,7 +177,7 @@ class _Crash:
 
         A test is executed as often as a campaign does at first, or `count` times.
         """
-        first, noise = shallow(test, Noise())
+        first, noise = shallow(Noise())
         with closing(Worker(self.executor)) as worker:
             job = Job(test, count or first, noise, SEED)
             reply = worker.ask(job.request(config), JOB_TIMEOUT_S, test)
@@ -194,7 +194,7 @@ class _Crash:
 
     def fails(self, worker: Worker, test: LitmusTest, config: Config) -> bool:
         """True if a test raises that exception; its process goes on, which takes far less time."""
-        first, noise = shallow(test, Noise())
+        first, noise = shallow(Noise())
         job = Job(test, first, noise, SEED, survives=True)
         reply = worker.ask(job.request(config), JOB_TIMEOUT_S, test)
         failed = reply.failed if isinstance(reply, Reply) else ""

