@@ -134,12 +134,14 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `values` has the values of each setting, the plain one first; `impossible` the pairs of settings
     with values that no configuration has: setting, value, setting, value. `ops` are the resource
-    ops that the executor takes.
+    ops that the executor takes. Values of `seldom` settings are in few configurations, and in no
+    pairs.
     """
 
     values: Mapping[str, tuple[Setting, ...]]
     impossible: tuple[tuple[str, Setting, str, Setting], ...]
     ops: tuple[str, ...] = ()
+    seldom: tuple[str, ...] = ()
 
 
 class CampaignStarted(Event, frozen=True, kw_only=True):

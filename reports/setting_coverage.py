@@ -34,6 +34,7 @@ class ReachedSettings:
     def __init__(self, executor: str, space: Space) -> None:
         self.executor = executor
         self._values = [(s, value) for s, values in space.values.items() for value in values]
+        self._paired = {value for value in self._values if value[0] not in space.seldom}
         impossible = {((s, v), (other, w)) for s, v, other, w in space.impossible}
         self._possible = [pair for pair in _pairs(space) if pair not in impossible]
         self._points: dict[str, Mapping[str, Setting]] = {}
@@ -79,7 +80,7 @@ class ReachedSettings:
         op_values = {
             (op, value)
             for name, ops in self._ops_in.items()
-            for op, value in product(ops, self._points.get(name, {}).items())
+            for op, value in product(ops, self._paired & self._points.get(name, {}).items())
         }
         takes = len(self._takes)
         return SettingCoverage(
@@ -97,12 +98,13 @@ class ReachedSettings:
             ),
             ops=Reached(len(self._ops), takes),
             op_pairs=Reached(len(self._op_pairs), takes * (takes + 1) // 2),
-            op_values=Reached(len(op_values), takes * len(self._values)),
+            op_values=Reached(len(op_values), takes * len(self._paired)),
         )
 
 
 def _pairs(space: Space) -> Iterator[Pair]:
-    for (first, these), (second, those) in combinations(space.values.items(), 2):
+    paired = [each for each in space.values.items() if each[0] not in space.seldom]
+    for (first, these), (second, those) in combinations(paired, 2):
         yield from product(((first, each) for each in these), ((second, each) for each in those))
 
 

@@ -61,6 +61,7 @@ SPACE = Space(
     {"engine": ("pool", "own"), "threads": (4, 1, 2), "split": (False, True)},
     impossible=(("engine", "own", "threads", 1),),
     ops=("AssignAddVariableOp", "AssignVariableOp", "QueueEnqueueV2", "ReadVariableOp"),
+    seldom=("split",),
 )
 
 

@@ -708,7 +708,7 @@ class _OfReport:
         never = {((s, v), (t, w)) for s, v, t, w in space.impossible}
         every_pair = [
             ((s, v), (t, w))
-            for s, t in combinations(space.values, 2)
+            for s, t in combinations((s for s in space.values if s not in space.seldom), 2)
             for v in space.values[s]
             for w in space.values[t]
         ]
@@ -743,7 +743,8 @@ class _OfReport:
         def has(of: Any, a: str, b: str) -> bool:
             return of.get(a, 0) > (a == b) and b in of
 
-        values = [(s, v) for s, of in space.values.items() for v in of]
+        often = {s: of for s, of in space.values.items() if s not in space.seldom}
+        values = [(s, v) for s, of in often.items() for v in of]
         op_values = [(op, value) for op in ops for value in values]
         return {
             "ops": Reached(sum(any(a in of for of, _ in graphs) for a in ops), len(ops)),

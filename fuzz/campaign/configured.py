@@ -62,5 +62,5 @@ def spaces(configurations: Iterable[Configured]) -> dict[str, Space]:
             impossible = tuple((*one, *other) for one, other in space.impossible)
             takes = made.support.takes_op
             ops = tuple(name for name, op in OPS.items() if op.has_effect and takes(name))
-            found[executor] = Space(dict(space.values), impossible, ops)
+            found[executor] = Space(dict(space.values), impossible, ops, space.seldom)
     return found

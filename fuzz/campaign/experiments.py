@@ -4,7 +4,8 @@ A *cause* is a minimized test with the settings that it needs. It explains a min
 the finding is the same defect as far as executions can tell:
 
 1. *Shape*: the finding's test contains the cause's ops, in the same relations.
-2. *Trigger*: with an order between the ops that race in the cause, the finding is gone.
+2. *Trigger*: with an order between the ops that race in the cause, the finding is gone. Programs
+   whose outcome program order decides (the model `sequential`) have no ops that race.
 3. *Settings*: the finding's test shows its symptom in the cause's settings. Where settings were put
    back one by one, one of the two needs all settings that the other needs.
 4. *Test*: where the cause's settings are not among the finding's, or its symptom is another, the
@@ -49,7 +50,7 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import noise_from
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died
-from litmusfuzz.oracles.model import GUARANTEES
+from litmusfuzz.oracles.model import GUARANTEES, Axiom
 
 if TYPE_CHECKING:
     import random
@@ -351,7 +352,7 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     symptoms = finding.symptoms[:1]
     undecided = []
 
-    ordered = without_races(finding.test, cause.test)
+    ordered = _ordered(finding, cause)
     if ordered is None:
         undecided.append("the races of the cause cannot be ordered")
     elif ordered != finding.test:
@@ -397,6 +398,16 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     return Comparison(Verdict.EXPLAINED, "", tuple(done))
 
 
+def _ordered(case: Case, *causes: Case) -> LitmusTest | None:
+    """The test with an order between the ops that race in the causes, as of `without_races`.
+
+    Where program order alone decides, no ops race, whatever edges and windows of loops a test has.
+    """
+    if Axiom.SEQUENCE in case.model.axioms:
+        return case.test
+    return without_races(case.test, *(each.test for each in causes))
+
+
 def _comparable(finding: Case, cause: Case) -> bool:
     """True if one needs all settings that the other needs."""
     return finding.needs <= cause.needs or cause.needs <= finding.needs
@@ -429,7 +440,7 @@ def check_look_alike(
         why = "does not show in the settings of known causes"
         return Comparison(Verdict.NEW, why, tuple(done))
     undecided = [] if there else ["whether it shows in the settings of known causes"]
-    ordered = without_races(unreduced.test, *(each.test for each in causes))
+    ordered = _ordered(unreduced, *causes)
     if ordered is None:
         undecided.append("its races cannot be ordered")
     elif ordered != unreduced.test:

@@ -68,6 +68,8 @@ class ConfigurationSpace:
     weaker : mapping of Value to tuple of Mapping
         Changes of other settings that may do, in place of a value, what it does: single optimizers
         in place of all. The value itself becomes plain.
+    seldom : tuple of str
+        Settings whose values are plain in most configurations, and in no pairs.
     """
 
     values: Mapping[str, tuple[Setting, ...]]

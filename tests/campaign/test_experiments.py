@@ -39,7 +39,7 @@ from litmusfuzz.fuzz.campaign.reduction_passes import width
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
-from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.oracles.model import EXECUTOR, SEQUENTIAL
 
 BUDGET = TrialBudget(seconds=600, executions=4096)
 """Its seconds are never reached: the mutants need milliseconds."""
@@ -209,6 +209,19 @@ def test_the_same_shape_in_the_same_settings_is_explained_once_the_order_removes
     assert asked == [Reason.CONTROL, Reason.TRIGGER]
     found, _ = decided(one, one, control=24, trigger=1)
     assert found.verdict is Verdict.NEW
+
+
+def test_where_program_order_decides_nothing_is_ordered() -> None:
+    """No ops race there, though those of a loop with a wide window have no order in the graph."""
+    loop = case("loop 2 {X=1; r0=X}")
+    assert decided(loop, loop, control=24, trigger=1)[0].verdict is Verdict.NEW
+    sequential = replace(loop, model=SEQUENTIAL)
+    found, asked = decided(sequential, sequential, control=24)
+    assert (found.verdict, asked) == (Verdict.EXPLAINED, [Reason.CONTROL])
+    control = result_of(control_trial(sequential), Tally(2, 2))
+    with pytest.raises(StopIteration) as stop:
+        next(check_look_alike(sequential, [sequential], control, 2))
+    assert stop.value.value.verdict is Verdict.EXPLAINED
 
 
 def test_what_shows_only_with_a_setting_is_not_the_cause_that_needs_none() -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS, corpus_entry, differentiated, share_of
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz.campaign.configuration_reducer import PutBack, simpler_configurations
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
+from litmusfuzz.fuzz.executors.jax_refs.space import SPACE, configuration_at
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import sequential
 
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config
+
 EXECUTOR = JaxRefsExecutor()
+FINDINGS = LITMUS[0].parents[1] / "findings" / "jax"
 PROGRAMS = [path for path in LITMUS if not EXECUTOR.support.lacking(corpus_entry(path).test)]
 FORMS = ("eager", "jit", "scan", "switch")
 CONFIGS = (*FORMS, *(c.name for c in EXECUTOR.configurations() if c.name not in FORMS))
@@ -113,6 +122,48 @@ def test_known_findings_about_gradients_show(config: str, place: str) -> None:
     test = differentiated(in_floats(named("MP")))
     with pytest.raises(SystemFailed, match=re.escape(place)):
         EXECUTOR.prepare(test, configuration("jax_refs", config)).run(1, Noise(), 1)
+
+
+INTEGERS = ("integer-addupdate", "integer-addupdate-of-rows", "integer-addupdate-under-jit")
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_the_place_of_a_failure_is_where_the_value_was_asked(name: str) -> None:
+    """Integers have no derivative: three places in JAX ask for the sum of none."""
+    test = corpus_entry(FINDINGS / f"{name}.yaml").test
+    on, place = test.description.removeprefix("jax_refs/").split(": ")
+    with pytest.raises(SystemFailed, match=re.escape(place)):
+        EXECUTOR.prepare(test, configuration("jax_refs", on)).run(1, Noise(), 1)
+
+
+READS_IN_A_BRANCH = litmus("r0=Y; if r0==0 { } else { r1=X }", dtype="float32")
+
+
+@pytest.mark.parametrize("config", ["batch=vmap", "compiled=jit;batch=vmap"])
+@pytest.mark.parametrize("test", [READS_IN_A_BRANCH, differentiated(READS_IN_A_BRANCH)])
+def test_vmap_over_the_predicate_of_a_conditional_is_refused(test: LitmusTest, config: str) -> None:
+    """Differentiated too: nobody uses the read, and JAX does not see its effect."""
+    with pytest.raises(Refused, match=r"^not implemented"):
+        EXECUTOR.prepare(test, configuration("jax_refs", config)).run(1, Noise(), 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["compiled=aot;parts=nested", "compiled=export;references=inside", "parts=pieces"]
+)
+def test_what_shows_in_any_trace_is_reduced_to_jit(name: str) -> None:
+    """A finding keeps the simplest of transformations of which one contains the other."""
+    found = SPACE.parsed(name)
+    asked = simpler_configurations("jax_refs", configuration_at(found), PutBack())
+    config: Config | None = next(asked)
+    while config is not None:
+        made = dict(config.settings)
+        if shows := bool(made["compiled"] or made["parts"]):
+            found = made
+        with suppress(StopIteration):
+            config = asked.send(shows)
+            continue
+        config = None
+    assert SPACE.name(found) == "compiled=jit"
 
 
 def test_what_is_no_program_is_refused_by_name() -> None:

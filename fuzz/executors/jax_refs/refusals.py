@@ -23,6 +23,13 @@ REFUSALS: Final = (
         r"only one reference to a mutable array may be passed .* when tracing while ",
         "two functions of an eager lax.while_loop close over one reference",
     ),
+    # `vmap` turns such a conditional into a selection. It says that it does not if a branch has an
+    # effect, but the reads of a reference whose values nobody uses are gone after differentiation.
+    Refusal(
+        r"only one reference to a mutable array may be passed .* when tracing select_n "
+        r"|Attempting to pass a Ref .* to a primitive: select_n ",
+        "not implemented: vmap over the predicate of a conditional that takes references",
+    ),
     Refusal(r"slice must have a step >= 1", "a reference takes no negative step"),
     Refusal(r"Out of bound (indexer|slice)", "an index beyond the end that is known while tracing"),
 )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from litmusfuzz.corpus.textfile import Setting
-    from litmusfuzz.fuzz.executors.configuration_space import Point
+    from litmusfuzz.fuzz.executors.configuration_space import Point, Value
 
 FORBIDDEN: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -192,6 +192,23 @@ def _exclusions() -> Iterator[Exclusion]:
     yield Exclusion(frozen, ("final", ("freeze",)), "a read follows it")
 
 
+def _weaker() -> Iterator[tuple[Value, tuple[Mapping[str, Setting], ...]]]:
+    """What shows under one transformation, shows under a simpler one that it contains."""
+    whole: Mapping[str, Setting] = {"compiled": "jit"}
+    for how in ("aot", "export"):
+        yield ("compiled", how), (whole,)
+    yield ("parts", "runs"), (whole,)
+    for part in ("pieces", "nested"):
+        yield ("parts", part), (whole, {"parts": "runs"})
+    # Bodies of conditionals and calls are traced as well.
+    yield ("conditionals", "cond"), (whole,)
+    yield ("conditionals", "switch"), (whole, {"conditionals": "cond"})
+    yield ("calls", "jit"), (whole,)
+    yield ("batch", "vmap_all"), ({"batch": "vmap"},)
+    for policy in ("everything", "dots"):
+        yield ("checkpoint", policy), ({"checkpoint": "nothing"},)
+
+
 SPACE: Final = ConfigurationSpace(
     values=_VALUES,
     exclusions=tuple(_exclusions()),
@@ -211,6 +228,7 @@ SPACE: Final = ConfigurationSpace(
         }
     ),
     plain_words="in eager JAX",
+    weaker=MappingProxyType(dict(_weaker())),
     # Most machines have no GPU.
     seldom=("forbidden", "platform"),
 )

@@ -13,12 +13,15 @@ import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.executors.protocol import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+_ASKED: Final = ("__getattr__", "__array__", "__array_ufunc__")
+"""Methods by which a value says that it lacks something."""
 
 
 class SystemFailed(RuntimeError):
@@ -70,12 +73,12 @@ def sorted_failures(package: str, refusals: Sequence[Refusal]) -> Iterator[None]
 def _place(error: Exception, package: str) -> str | None:
     """The innermost function of the package, as ``file.py:function``; None if there is none.
 
-    Whoever asks a value for what it lacks is the place, not the value's `__getattr__` or
-    `__array__`: under a trace, values are of another type.
+    Whoever asks a value for what it lacks is the place, not the value's own method (`_ASKED`):
+    under a trace, values are of another type.
     """
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         parts = PurePath(frame.filename).parts
-        if package in parts and frame.name not in ("__getattr__", "__array__"):
+        if package in parts and frame.name not in _ASKED:
             path = "/".join(parts[len(parts) - parts[::-1].index(package) :])
             return f"{package}/{path}:{frame.name}"
     return None
