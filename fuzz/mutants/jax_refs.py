@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, MalformedTest, all_nodes
+from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+from litmusfuzz.fuzz.mutants.changed_test import ChangesTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -134,28 +135,19 @@ class BothBranches(WrongReferences):
         return Wrong(settings)
 
 
-class HoistedRead(WrongReferences):
+class HoistedRead(ChangesTest, WrongReferences):
     """A read moves over the write of its variable that comes just before it."""
 
     name: ClassVar[str] = "mutant/refs-hoisted-read"
 
     @classmethod
-    def reaches(cls, test: LitmusTest, config: Config) -> bool:
-        """False if no read moves."""
-        del config
-        return cls.moved(test) != test
-
-    @classmethod
-    def moved(cls, test: LitmusTest) -> LitmusTest:
-        """The test with such reads before such writes, if it then is a test."""
-        try:
-            return replace(test, graphs=tuple(map(_hoisted, test.graphs)))
-        except MalformedTest:
-            return test
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The test with such reads before such writes."""
+        return replace(test, graphs=tuple(map(_hoisted, test.graphs)))
 
     def as_traced(self, test: LitmusTest) -> LitmusTest:
         """The test in the order in which it is traced."""
-        return self.moved(test)
+        return self.executed(test)
 
 
 def _hoisted(graph: Graph) -> Graph:

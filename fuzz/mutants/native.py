@@ -9,15 +9,15 @@ tests that are the same for every executor.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import map_nodes
-from litmusfuzz.corpus.ops import Kind, MalformedTest
+from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.mutants import _mutants, asking
+from litmusfuzz.fuzz.mutants.changed_test import ChangesTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -449,30 +449,14 @@ class MissedAlias(NativeMutant):
     needs = "handles"
 
 
-class ChangedTest(NativeMutant):
+class ChangedTest(ChangesTest, NativeMutant):
     """The native executor, given a changed test."""
 
     defect = ""
 
-    @classmethod
-    def changed(cls, test: LitmusTest) -> LitmusTest:
-        """The changed test, which has all names of the original."""
-        raise NotImplementedError
-
-    @classmethod
-    def reaches(cls, test: LitmusTest, config: Config) -> bool:
-        """False if the test stays as it is."""
-        del config
-        try:
-            return cls.changed(test) != test
-        except MalformedTest:
-            return False
-
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Lower the changed test."""
-        with suppress(MalformedTest):  # the change does not apply to this test
-            test = self.changed(test)
-        return super().prepare(test, config)
+        return super().prepare(self.executed(test), config)
 
 
 class NamedNode(ChangedTest):

@@ -48,6 +48,7 @@ from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings, configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest, TensorFlowExecutor
 from litmusfuzz.fuzz.mutants import asking
+from litmusfuzz.fuzz.mutants.changed_test import ChangesTest
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class PreparedMutant:
         self._prepared.close()
 
 
-class TensorFlowMutant(TensorFlowExecutor):
+class TensorFlowMutant(ChangesTest, TensorFlowExecutor):
     """TensorFlow, given a changed test."""
 
     @classmethod
@@ -149,27 +150,9 @@ class TensorFlowMutant(TensorFlowExecutor):
         """The same executor with unchanged tests."""
         return _Unchanged
 
-    @classmethod
-    def changed(cls, test: LitmusTest) -> LitmusTest:
-        """The changed test, which has all names of the original."""
-        raise NotImplementedError
-
-    @classmethod
-    def reaches(cls, test: LitmusTest, config: Config) -> bool:
-        """False if the test stays as it is."""
-        del config
-        try:
-            return cls.changed(test) != test
-        except MalformedTest:
-            return False
-
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Lower the changed test."""
-        try:
-            changed = self.changed(test)
-        except MalformedTest:  # the change does not apply to this test
-            changed = test
-        return PreparedMutant(test, super().prepare(changed, config))
+        return PreparedMutant(test, super().prepare(self.executed(test), config))
 
 
 class _Unchanged(TensorFlowMutant):

@@ -47,6 +47,14 @@ def test_no_control_is_reported() -> None:
     assert found.killed == 0
 
 
+def test_a_test_that_does_not_reach_a_defect_is_not_run() -> None:
+    """Most tests have no accumulator; under the controlled engine a seed decides."""
+    found = selftest(("mutant/old-step",), workers=1, time_s=250)
+    (kill,) = found.kills
+    assert found.killed == 1
+    assert sum(each.runs for each in found.setups.values()) < kill.graphs * len(found.setups) / 3
+
+
 def test_mutants_of_a_missing_device_are_left_out(litmusfuzz_here, monkeypatch) -> None:
     """Without drivers OpenCL finds no device; and without a plug-in there is none either."""
     monkeypatch.setenv("OCL_ICD_VENDORS", "/dev/null")

@@ -23,7 +23,7 @@ from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     to_numpy,
     truth,
 )
-from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.jax_refs.configured import jax_devices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,27 +36,6 @@ _Call = tuple["Callable[..., Any]", tuple[jax.Array, ...], tuple[int, ...]]
 paths only."""
 _COMPUTED: Final = ("pure", "read", "split update")
 _NOTHING_TO_DO: Final = ("NoOp", "Identity", "ReadVariableOp")
-
-
-def jax_devices(names: Sequence[str]) -> list[jax.Device]:
-    """JAX's devices for the device names of a test.
-
-    Raises
-    ------
-    Refused
-        If JAX lacks a device; the message names it.
-    """
-    found = []
-    for name in names:
-        platform, _, number = name.partition(":")
-        try:
-            available = jax.devices(platform)
-        except RuntimeError:
-            raise Refused(f"device {name} (JAX sees no {platform.upper()})") from None
-        if int(number) >= len(available):
-            raise Refused(f"device {name} (JAX has {len(available)} of them)")
-        found.append(available[int(number)])
-    return found
 
 
 class Computing:

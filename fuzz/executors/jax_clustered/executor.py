@@ -144,7 +144,7 @@ class JaxClusteredExecutor:
         check_engine(config)
         devices = devices_for(config)
         if len(devices) > 1 or not devices[0].startswith("cpu:"):
-            from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
+            from litmusfuzz.fuzz.executors.jax_refs.configured import jax_devices
 
             try:
                 jax_devices(devices)
@@ -233,7 +233,7 @@ class PreparedJaxTest(PreparedTest):
 
     def drivers(self) -> Mapping[str, str]:
         """Name, and platform with its version, of each device that is no CPU."""
-        from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
+        from litmusfuzz.fuzz.executors.jax_refs.configured import jax_devices
 
         names = [name for name in self._program.device_names if not name.startswith("cpu:")]
         return {

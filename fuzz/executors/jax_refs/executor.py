@@ -115,7 +115,7 @@ class JaxRefsExecutor:
             If JAX sees no GPU.
         """
         if (platform := Settings.of(config).platform) != "cpu":
-            from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
+            from litmusfuzz.fuzz.executors.jax_refs.configured import jax_devices
 
             try:
                 jax_devices([f"{platform}:0"])
@@ -147,7 +147,7 @@ class JaxRefsExecutor:
         """The program of a test that the executor takes."""
         import jax
 
-        from litmusfuzz.fuzz.executors.jax_clustered.backend import jax_devices
+        from litmusfuzz.fuzz.executors.jax_refs.configured import jax_devices
 
         (device,) = jax_devices([f"{settings.platform}:0"])
         refusals: Sequence[Refusal] = REFUSALS

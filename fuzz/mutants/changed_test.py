@@ -1,0 +1,40 @@
+"""What mutants have in common that execute another test than they are given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.model import MalformedTest
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+
+class ChangesTest:
+    """A mutant that changes the test before it is executed."""
+
+    @classmethod
+    def changed(cls, test: LitmusTest) -> LitmusTest:
+        """The changed test, which has all names of the original.
+
+        Raises
+        ------
+        MalformedTest
+            If the change does not apply to this test.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def executed(cls, test: LitmusTest) -> LitmusTest:
+        """The changed test, or the test as it is where the change does not apply."""
+        try:
+            return cls.changed(test)
+        except MalformedTest:
+            return test
+
+    @classmethod
+    def reaches(cls, test: LitmusTest, config: Config) -> bool:
+        """False if the test stays as it is."""
+        del config
+        return cls.executed(test) != test
