@@ -247,48 +247,43 @@ class OpDef:
     """True if its operands say which rows of a variable it touches."""
     sparse: bool = field(init=False)
     """True if it touches some rows only, and so needs a variable with rows."""
+    on: str = field(init=False)
+    """The kind of its resources: variable, mutex, queue, accumulator, or nothing."""
+    has_effect: bool = field(init=False)
+    """True if it touches a resource, or holds nodes that may."""
+    on_variables: bool = field(init=False)
+    """True if it reads or changes the value of variables."""
+    pure: bool = field(init=False)
+    """True if its result is a function of its operands alone."""
 
     def __post_init__(self) -> None:
         # Asked for each node of a test, several times.
+        kind = self.kind
         constant = self.attrs is ConstAttrs
         fed = self.attrs is PlaceholderAttrs
-        value = constant or fed or self.kind is Kind.HANDLE or self.kind.only_reads
-        value = value or (self.pure and bool(self.operands))
-        if self.kind is Kind.QUEUE:
+        pure = kind in (Kind.PURE, Kind.TRANSFER)
+        value = constant or fed or kind is Kind.HANDLE or kind.only_reads
+        value = value or (pure and bool(self.operands))
+        if kind is Kind.QUEUE:
             value = self.takes or self.sizes
-        if self.kind is Kind.ACCUMULATOR:
+        if kind is Kind.ACCUMULATOR:
             value = self.accumulator in (AccumulatorUse.TAKE, AccumulatorUse.COUNT)
+        computed = self.meaning is not None and not pure
+        on = "mutex" if kind is Kind.SECTION else "variable"
+        if kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.HANDLE, Kind.TRANSFER):
+            on = "nothing"
+        elif kind in (Kind.QUEUE, Kind.ACCUMULATOR):
+            on = str(kind.value)
         object.__setattr__(self, "constant", constant)
         object.__setattr__(self, "fed", fed)
         object.__setattr__(self, "has_value", value)
-        computed = self.meaning is not None and not self.pure
         object.__setattr__(self, "computed", computed)
         sparse = computed or self.attrs in (RowsAttrs, SliceAttrs)
         object.__setattr__(self, "sparse", sparse)
-
-    @property
-    def on(self) -> str:
-        """The kind of its resources: variable, mutex, queue, accumulator, or nothing."""
-        if self.kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.HANDLE, Kind.TRANSFER):
-            return "nothing"
-        if self.kind in (Kind.QUEUE, Kind.ACCUMULATOR):
-            return str(self.kind.value)
-        return "mutex" if self.kind is Kind.SECTION else "variable"
-
-    @property
-    def has_effect(self) -> bool:
-        """True if it touches a resource, or holds nodes that may."""
-        return self.kind not in (Kind.PURE, Kind.TRANSFER, Kind.HANDLE)
-
-    @property
-    def on_variables(self) -> bool:
-        """True if it reads or changes the value of variables."""
-        return self.kind is Kind.READ or self.kind.writes
-
-    @property
-    def pure(self) -> bool:
-        """True if its result is a function of its operands alone."""
-        return self.kind in (Kind.PURE, Kind.TRANSFER)
+        object.__setattr__(self, "on", on)
+        object.__setattr__(self, "has_effect", not (pure or kind is Kind.HANDLE))
+        object.__setattr__(self, "on_variables", kind is Kind.READ or kind.writes)
+        object.__setattr__(self, "pure", pure)
 
     @property
     def whole_read(self) -> bool:

@@ -90,7 +90,7 @@ class TensorType:
     @property
     def is_tensor(self) -> bool:
         """True for the type of a tensor: neither a handle nor a list."""
-        return not (self.is_handle or self.is_list)
+        return not self.dtype.startswith((_HANDLE, _LIST))
 
     @property
     def listed(self) -> TensorType:

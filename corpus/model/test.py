@@ -34,10 +34,11 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.corpus.pure.definition import call_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
     from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Resource, Variable
+    from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.corpus.pure.definition import Call
 
 FEATURES: Final = frozenset(
@@ -145,18 +146,20 @@ class LitmusTest:
         )
         types, bounds, failing = validation.check_graphs(self.graphs, resources, whole=whole)
         validation.check_client(self.client, self.graphs)
-        parts = validation.check_wanted(self.runs, self.graphs, types)
-        validation.check_feeds(self.runs, parts, types, whole=whole)
+        runs = self.runs
+        parts = validation.check_wanted(runs, self.graphs, types)
+        validation.check_feeds(runs, parts, types, whole=whole)
         validation.check_gradients(self.variables, types, whole=whole)
         object.__setattr__(self, "parts", MappingProxyType(parts))
         validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
         if self.clusters:
-            validation.check_clusterable(self.runs, self.variables)
+            validation.check_clusterable(runs, self.variables)
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         object.__setattr__(self, "failing", failing)
-        validation.check_closes(self.graphs, self.runs)
-        observed = validation.check_observe(self.observe, self.graphs, types, self.runs, parts)
+        if self.queues:
+            validation.check_closes(self.graphs, runs)
+        observed = validation.check_observe(self.observe, self.graphs, types, runs, parts)
         contents: tuple[Variable | Queue, ...] = (*self.variables, *self.cells, *self.queues)
         for each in contents:
             if each.name in observed:  # a run named as an accumulator
@@ -166,9 +169,10 @@ class LitmusTest:
         object.__setattr__(self, "shown", MappingProxyType(shown))
         places = {name: place for place, name in enumerate(shown)}
         object.__setattr__(self, "places", MappingProxyType(places))
-        effects = tuple(node for node in nodes if node.definition.has_effect)
+        definitions = [node.definition for node in nodes]
+        effects = tuple(n for n, op in zip(nodes, definitions, strict=True) if op.has_effect)
         object.__setattr__(self, "effects", effects)
-        object.__setattr__(self, "features", self._features())
+        object.__setattr__(self, "features", self._features(definitions))
 
     @property
     def graph(self) -> Graph:
@@ -219,7 +223,7 @@ class LitmusTest:
         found = {lives[name] for each in inside for name in each.resources}
         return len(found.union(each.device for each in inside if each.device)) > 1
 
-    def _features(self) -> frozenset[str]:
+    def _features(self, definitions: Sequence[OpDef]) -> frozenset[str]:
         found = set()
         if len(self.graphs) > 1 or len(self.runs) > 1:
             found.add("several runs")
@@ -229,7 +233,7 @@ class LitmusTest:
             found.add("queues")
         if self.accumulators:
             found.add("accumulators")
-        kinds = {node.definition.kind for node in self.nodes}
+        kinds = {op.kind for op in definitions}
         if Kind.BRANCH in kinds:
             found.add("conditionals")
         if Kind.LOOP in kinds:
@@ -246,9 +250,9 @@ class LitmusTest:
             found.add("fetches")
         if Kind.STATE in kinds or any(each.init is None for each in self.variables):
             found.add("uninitialized variables")
-        if any(node.definition.fed for node in self.nodes):
+        if any(op.fed for op in definitions):
             found.add("placeholders")
-        if any(node.op in COMPUTED and node.definition.computed for node in self.nodes):
+        if any(op.computed for op in definitions):
             found.add("computed indices")
         if any(each.gradient for each in self.variables):
             found.add("gradients")

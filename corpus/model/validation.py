@@ -10,7 +10,9 @@ semantics.md, sections 1 to 3 and 5.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.graph import (
@@ -24,7 +26,7 @@ from litmusfuzz.corpus.model.graph import (
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import nesting, path_between, pruned, steps
-from litmusfuzz.corpus.model.resources import Accumulator, Queue, Variable
+from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, handles_of, levels
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -48,11 +50,11 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.corpus.pure.definition import may_fail, shape_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from litmusfuzz.corpus.model.client import Run
     from litmusfuzz.corpus.model.graph import Cluster, Node
-    from litmusfuzz.corpus.model.resources import Mutex, Resource
+    from litmusfuzz.corpus.model.resources import Resource
     from litmusfuzz.corpus.ops import OpDef
 
 MAX_NODES: Final = 2048
@@ -63,6 +65,12 @@ MAX_CAPACITY: Final = 1024
 MAX_ITERATIONS: Final = 64
 MAX_NESTING: Final = 8
 """Bodies inside each other. A file with more could not be read again: its maps are nested too."""
+_HOLDING: Final = (Kind.BRANCH, Kind.LOOP, Kind.CALL)
+"""Kinds of nodes that hold bodies."""
+_ON: Final[Mapping[type, str]] = MappingProxyType(
+    {each: each.__name__.lower() for each in (Variable, Mutex, Queue, Accumulator)}
+)
+"""What an op is on (`OpDef.on`), by the type of its resource."""
 _NOT_CLUSTERED: Final = (
     *(Kind.QUEUE, Kind.ACCUMULATOR, Kind.SECTION, Kind.TRANSFER, Kind.HANDLE, Kind.STATE),
 )
@@ -106,7 +114,8 @@ class _Checker:
                 self.types[node.name] = here[node.name] = self.node(graph, node, here)
             except MalformedTest as error:
                 raise MalformedTest(error.message, (*where, *error.path)) from None
-            if node.definition.fed and (len(path) > 2 or node.after):
+            definition = node.definition
+            if definition.fed and (len(path) > 2 or node.after):
                 message = (
                     "a placeholder is fed before its run: it stands outside bodies, after nothing"
                 )
@@ -114,14 +123,16 @@ class _Checker:
             self.defined[node.name] = node
             if isinstance(node.attrs, ConstAttrs) and isinstance(node.attrs.value, int):
                 constants[node.name] = node.attrs.value
-            elif node.definition.kind is Kind.TRANSFER and node.inputs[0] in constants:
+            elif definition.kind is Kind.TRANSFER and node.inputs[0] in constants:
                 constants[node.name] = constants[node.inputs[0]]
+            if definition.kind not in _HOLDING:
+                continue
             results: dict[str, TensorType] = {}
-            if node.definition.kind is Kind.BRANCH:
+            if definition.kind is Kind.BRANCH:
                 results = self.branch(node, where, here, constants)
-            elif node.definition.kind is Kind.LOOP:
+            elif definition.kind is Kind.LOOP:
                 results = self.loop(node, where, here, constants)
-            elif node.definition.kind is Kind.CALL:
+            elif definition.kind is Kind.CALL:
                 results = self.call(node, where, here, constants)
             for name, kind in results.items():
                 self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = kind
@@ -293,12 +304,13 @@ class _Checker:
             raise MalformedTest(f"unknown op {node.op!r}", ("op",))
         op = definition_of(node.op, node.attrs)
         for field_name, edges in (("inputs", node.inputs), ("after", node.after)):
-            for position, source in enumerate(edges):
+            for source in edges:
                 if source not in earlier:
                     raise MalformedTest(
-                        _why_not_earlier(graph, node.name, source), (field_name, position)
+                        _why_not_earlier(graph, node.name, source),
+                        (field_name, edges.index(source)),
                     )
-        if len(set(node.after)) != len(node.after):
+        if len(node.after) > 1 and len(set(node.after)) != len(node.after):
             raise MalformedTest("names a node twice", ("after",))
         _check_device(node.device)
         self.colocated(node)
@@ -306,32 +318,26 @@ class _Checker:
             return None
         if node.handle:
             self.handle(node, op, earlier)
-        for wanted, got, field_name in (
-            (op.operands, node.inputs, "inputs"),
-            (op.roles, op.roles if node.handle else node.resources, "resources"),
-        ):
-            repeats = op.meaning is not None and wanted and op.pure
-            if repeats and op.meaning is not None and op.meaning.roles(len(got)) is not None:
-                continue  # an operand may be given several times
-            if len(wanted) != len(got):
-                roles = f" ({', '.join(wanted)})" if wanted else ""
-                raise MalformedTest(
-                    f"{node.op} takes {len(wanted)}{roles}, got {len(got)}", (field_name,)
-                )
+        if len(node.inputs) != len(op.operands):
+            _check_number(node, op, "inputs", op.operands, node.inputs)
+        if len(node.resources) != len(op.roles) and not node.handle:
+            _check_number(node, op, "resources", op.roles, node.resources)
         inputs: list[TensorType] = []
         for position, source in enumerate(node.inputs):
             kind = earlier[source]
             if kind is None:
                 raise MalformedTest(f"{source!r} has no result", ("inputs", position))
-            if kind.is_handle and node.op != "Identity":
+            if kind.is_tensor:
+                pass
+            elif kind.is_handle and node.op != "Identity":
                 raise MalformedTest(f"{node.op} takes no handle", ("inputs", position))
-            if kind.is_list and op.meaning is None and not (op.pure and op.copies):
+            elif kind.is_list and op.meaning is None and not (op.pure and op.copies):
                 raise MalformedTest(f"{node.op} takes no list", ("inputs", position))
             inputs.append(kind)
         types: list[TensorType] = []
         for position, name in enumerate(node.resources):
             resource = resources.get(name)
-            if type(resource).__name__.lower() != op.on:
+            if _ON.get(type(resource)) != op.on:
                 raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
             if name in node.resources[:position]:
                 raise MalformedTest(f"{name!r} stands twice", ("resources", position))
@@ -339,7 +345,7 @@ class _Checker:
                 types.append(resource.type)
         if node.handle:
             types = types[:1]  # all are of one type
-        if op.kind in (Kind.BRANCH, Kind.CALL):
+        if op.kind in _HOLDING:
             return None
         if not isinstance(node.attrs, op.attrs or type(None)):
             raise MalformedTest(f"{node.op} has other attributes", ())
@@ -404,6 +410,18 @@ class _Checker:
                 message = f"{name!r} lives on {where}, and is worked on from {device}"
                 raise MalformedTest(message, ("resources", position))
             device = device or where
+
+
+def _check_number(
+    node: Node, op: OpDef, field_name: str, wanted: Sequence[str], got: Sequence[str]
+) -> None:
+    """Refuse another number of operands or resources than an op takes."""
+    repeats = op.meaning is not None and wanted and op.pure
+    if repeats and op.meaning is not None and op.meaning.roles(len(got)) is not None:
+        return  # an operand may be given several times
+    roles = f" ({', '.join(wanted)})" if wanted else ""
+    message = f"{node.op} takes {len(wanted)}{roles}, got {len(got)}"
+    raise MalformedTest(message, (field_name,))
 
 
 def _check_results(results: tuple[str, ...], where: tuple[str | int, ...]) -> None:
@@ -491,6 +509,8 @@ def check_transfers(graph: Graph, where: tuple[str | int, ...]) -> None:
     DEVICES, "Heterogenous execution".
     """
     takers = {node.name: 0 for node in graph.nodes if node.op == "Send"}
+    if not takers and all(node.op != "Recv" for node in graph.nodes):
+        return
     for node in graph.nodes:
         for position, name in enumerate(node.inputs):
             path = (*where, node.name, "inputs", position)
@@ -512,8 +532,10 @@ def check_sections(graph: Graph, where: tuple[str | int, ...]) -> None:
     ----------
     semantics.md, section 3, rule 2.
     """
-    names = {n.name: n for n in graph.nodes}
     sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
+    if not sections:
+        return
+    names = {n.name: n for n in graph.nodes}
     for node in sections:
         path = (*where, node.name, "members")
         if not node.members:
@@ -689,10 +711,11 @@ def check_graphs(
         if graph.name in seen:
             raise MalformedTest("stands twice", path)
         seen.add(graph.name)
-        count += sum(1 for _ in all_nodes(graph.nodes))
+        nodes = list(all_nodes(graph.nodes))
+        count += len(nodes)
         if count > MAX_NODES:
             raise MalformedTest(f"more than {MAX_NODES} nodes: {count}", path)
-        for node in all_nodes(graph.nodes):
+        for node in nodes if types else ():
             if node.name in types:
                 raise MalformedTest("is a node of another graph as well", (*path, node.name))
         own: dict[str, TensorType | None] = {}

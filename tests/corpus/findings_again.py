@@ -88,7 +88,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-optimizer-beside-scatter-nd": OF_TWO,
     "cluster-reads-beside-scatter": ASYNC,
     "cluster-reads-beside-scatter-nd": ASYNC,
-    "cluster-of-two-reads-beside-scatter-nd": MappingProxyType({**OF_TWO, "pool": "run_handler"}),
+    "cluster-of-two-reads-beside-scatter-nd": OF_TWO,
     "cluster-spans-read-and-write": CLUSTERS,
     "cluster-in-a-call-spans-two-sections": CLUSTERS,
     "cluster-in-two-calls-spans-two-sections": MERGED,

@@ -69,7 +69,6 @@ LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-optimizer-beside-scatter-nd": RARE,
     "cluster-reads-beside-scatter": "showed in 3 of 32,768 executions, and then in 0 of 65,536",
     "cluster-reads-beside-scatter-nd": RARE,
-    "cluster-of-two-reads-beside-scatter-nd": RARE,
     "cluster-in-a-call-spans-two-sections": "blocks as cluster-spans-two-sections does",
     "cluster-in-two-calls-spans-two-sections": "blocks as cluster-spans-two-sections does",
     "cluster-spans-two-reads": "blocks as cluster-spans-two-sections does",
