@@ -11,13 +11,14 @@ semantics.md, section 2.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.pure import RESOURCE_ROWS, ROWS, opaque
 from litmusfuzz.corpus.pure.definition import PureAttrs, PureOp, inferred
+from litmusfuzz.corpus.record import Record, replace
 from litmusfuzz.corpus.tensors import (
     BOOL,
     DTYPES,
@@ -86,8 +87,7 @@ class AccumulatorUse(Enum):
     STEP = "step"
 
 
-@dataclass(frozen=True, slots=True)
-class ConstAttrs:
+class ConstAttrs(Record, frozen=True):
     """A constant: its type, and one int for all elements or one for each row.
 
     In a test with MatMul `value` may be a matrix, rows of ints.
@@ -98,16 +98,14 @@ class ConstAttrs:
     value: Nested
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceholderAttrs:
+class PlaceholderAttrs(Record, frozen=True):
     """The type of a value that the client feeds (`Run.feeds`)."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HandleAttrs:
+class HandleAttrs(Record, frozen=True):
     """A handle: the variable that it stands for.
 
     A variable may have several; an op without a handle of its own has one as well.
@@ -116,15 +114,13 @@ class HandleAttrs:
     variable: str
 
 
-@dataclass(frozen=True, slots=True)
-class RowsAttrs:
+class RowsAttrs(Record, frozen=True):
     """Rows that a gather or scatter touches, in order; a row may repeat."""
 
     indices: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SliceAttrs:
+class SliceAttrs(Record, frozen=True):
     """The rows ``begin:end:strides``; ``0 <= begin < end <= rows``, strides >= 1."""
 
     begin: int
@@ -137,22 +133,19 @@ class SliceAttrs:
         return range(self.begin, self.end, self.strides)
 
 
-@dataclass(frozen=True, slots=True)
-class MomentumAttrs:
+class MomentumAttrs(Record, frozen=True):
     """Attributes of a momentum step; `use_nesterov` is TensorFlow's."""
 
     use_nesterov: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SectionAttrs:
+class SectionAttrs(Record, frozen=True):
     """The nodes of one body that the section holds together."""
 
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CountAttrs:
+class CountAttrs(Record, frozen=True):
     """Number of elements that a DequeueMany takes, at least 1."""
 
     count: int

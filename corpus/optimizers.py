@@ -19,12 +19,13 @@ Keras 3, ``keras/src/optimizers/sgd.py`` and ``lion.py`` (``update_step``), ``ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Body, CallAttrs, Node
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs, Kind, PureAttrs
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ in place of a value that is gone, and leaves it to `LitmusTest` to refuse the re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import (
@@ -36,6 +36,7 @@ from litmusfuzz.corpus.model import (
     redirected,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, Kind, SectionAttrs
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import TensorType

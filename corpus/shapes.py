@@ -7,7 +7,6 @@ gives one value of a group another shape gives it to the whole group.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -30,6 +29,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 
 if TYPE_CHECKING:

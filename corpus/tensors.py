@@ -6,8 +6,9 @@ The lowest module of the package: the op table and the meanings of pure ops stan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
+
+from litmusfuzz.corpus.record import Record
 
 MAX_ROWS: Final = 1024
 MAX_ELEMENTS: Final = 1 << 20
@@ -53,8 +54,7 @@ class MalformedTest(ValueError):
         return f"{where}: {message}" if where else message
 
 
-@dataclass(frozen=True, slots=True)
-class TensorType:
+class TensorType(Record, frozen=True):
     """dtype (one of `DTYPES`, or bool) and shape, lanes included.
 
     The shape of a dynamic type is as many times `UNKNOWN` as its rank. Only results of pure ops

@@ -1020,7 +1020,7 @@ def _node_fields(node: Node) -> dict[str, Any]:
     elif isinstance(attrs, PureAttrs):
         fields |= dict(attrs.values)
     elif attrs is not None:
-        for name in attrs.__dataclass_fields__:
+        for name in attrs.__struct_fields__:
             fields[name] = getattr(attrs, name)
     return fields
 

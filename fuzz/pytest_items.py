@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -14,6 +14,7 @@ import click
 import pytest
 
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key

@@ -147,25 +147,25 @@ def _bound_values(
         token = unfolding.tokens[number]
         value = 0
         # The most frequent ones first.
-        if isinstance(token, Pure):
+        if type(token) is Pure:
             if has_value(token.node):
                 value = _largest(test, token.node, [values[part] for part in token.inputs])
-        elif isinstance(token, (Held, Gathered)):
+        elif type(token) is Held or type(token) is Gathered:
             value = values[token.token]
-        elif isinstance(token, (Result, Stack)):
+        elif type(token) is Result or type(token) is Stack:
             done = token.event if isinstance(token, Result) else token.events[0]
             event = unfolding.events[done]
             if event.access is Access.SIZE:
                 value = next(q.capacity for q in test.queues if q.name == event.variables[0])
             elif event.access in _SEEING:
                 value = memory[event.variables[0]]
-        elif isinstance(token, Pick):
+        elif type(token) is Pick:
             value = max(values[token.then], values[token.other])
-        elif isinstance(token, Known):
+        elif type(token) is Known:
             value = max(map(abs, token.value))
-        elif isinstance(token, Seen):
+        elif type(token) is Seen:
             value = memory[unfolding.events[token.event].variables[token.place]]
-        elif isinstance(token, Stored):
+        elif type(token) is Stored:
             seen = [values[part] for part in token.seen]
             value = largest_stored(token.node, seen, [values[part] for part in token.operands])
         values[number] = value
@@ -175,17 +175,17 @@ def _changing(unfolding: Unfolding) -> list[int]:
     """Tokens whose values depend on the contents of resources."""
     found = bytearray(len(unfolding.tokens))
     for number, token in enumerate(unfolding.tokens):
-        if isinstance(token, (Result, Stack)):
+        if type(token) is Result or type(token) is Stack:
             done = token.event if isinstance(token, Result) else token.events[0]
             found[number] = unfolding.events[done].access in _SEEING
-        elif isinstance(token, (Held, Gathered)):
+        elif type(token) is Held or type(token) is Gathered:
             found[number] = found[token.token]
-        elif isinstance(token, Pure):
+        elif type(token) is Pure:
             found[number] = any(found[part] for part in token.inputs)
-        elif isinstance(token, (Pick, Stored)):
+        elif type(token) is Pick or type(token) is Stored:
             found[number] = any(found[part] for part in parts_of(token))
         else:
-            found[number] = isinstance(token, Seen)
+            found[number] = type(token) is Seen
     return [number for number, changes in enumerate(found) if changes]
 
 

@@ -26,7 +26,7 @@ semantics.md, sections 2 and 3.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 from types import MappingProxyType
@@ -55,6 +55,7 @@ from litmusfuzz.corpus.ops import (
     MalformedTest,
     SectionAttrs,
 )
+from litmusfuzz.corpus.record import Record, replace
 from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster, OpFails, TestTooLarge
 from litmusfuzz.oracles.model import FRONT_ENDS, Axiom
 
@@ -123,8 +124,7 @@ QUEUE_ACCESSES: Final = MappingProxyType(
 """What an op on a queue does with each element, or once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Record, frozen=True):
     """One atomic step of one op instance.
 
     Parameters
@@ -177,29 +177,25 @@ class Event:
         return f"{self.access.value}({','.join(self.variables)}) {name}{element}"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record, frozen=True):
     """Ready when the event is done; its value is what the event returned."""
 
     event: int
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(Record, frozen=True):
     """Ready when all `tokens` are ready; has no value."""
 
     tokens: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Record, frozen=True):
     """The concatenated results of events: ready when all are done."""
 
     events: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pure:
+class Pure(Record, frozen=True):
     """The result of a pure node: ready when `inputs` and `waits` are.
 
     Of a node on a variable whose indices are operands: its result, or what it stores; the
@@ -211,8 +207,7 @@ class Pure:
     waits: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(Record, frozen=True):
     """The value of `then` or of `other`: ready when predicate and chosen token are."""
 
     predicate: int
@@ -220,46 +215,40 @@ class Pick:
     other: int
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Record, frozen=True):
     """The value of `token`, delayed until `waits` are ready as well."""
 
     token: int
     waits: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Record, frozen=True):
     """Ready when each of the events is done or dead."""
 
     events: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Record, frozen=True):
     """A constant: always ready."""
 
     value: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Record, frozen=True):
     """The value that a snapshot saw of its variable at `place`: ready when it is done."""
 
     event: int
     place: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Record, frozen=True):
     """The result of `node`, a read inside a cluster, of a variable with the token's value."""
 
     node: Node
     token: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Record, frozen=True):
     """The value that `node`, inside a cluster, stores in its resource at `place`.
 
     `seen` holds the values that an update read; it is empty for a write.
@@ -274,8 +263,7 @@ class Stored:
 Token = Result | Join | Stack | Pure | Pick | Held | Finished | Known | Seen | Gathered | Stored
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Record, frozen=True):
     """An instance that may fail; if it does, the order ends there (semantics.md, section 3).
 
     Parameters
@@ -327,8 +315,7 @@ class Unfolding:
     checks: tuple[Check, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Strictness:
+class Strictness(Record, frozen=True):
     """Extra order that an executor adds to one loop, conditional or call.
 
     Parameters
@@ -635,7 +622,7 @@ class _Unfolder:
 
     def token(self, token: Token) -> int:
         self.spend(2 + _references(token))
-        if isinstance(token, Pure) and has_value(token.node):
+        if type(token) is Pure and has_value(token.node):
             work = _work(self.test, token.node)
             self.ints += work
             constant = token.node.definition.constant
@@ -1016,16 +1003,16 @@ class _Unfolder:
             return {node.name: values[node.name]}
         if node.handle:
             return {node.name: self.chosen(node, values[node.handle], inputs, waits, frame)}
-        if isinstance(node.attrs, HandleAttrs):
+        if type(node.attrs) is HandleAttrs:
             number = self.places[node.attrs.variable]
             done_when = self.token(Held(self.token(Known((number,))), waits))
             self.note_silent(frame, done_when)
             return {node.name: done_when}
-        if isinstance(node.attrs, BranchAttrs):
+        if type(node.attrs) is BranchAttrs:
             return self.branch(node, node.attrs, inputs[0], waits, values, frame)
-        if isinstance(node.attrs, LoopAttrs):
+        if type(node.attrs) is LoopAttrs:
             return self.loop(node, node.attrs, inputs, waits, values, frame)
-        if isinstance(node.attrs, CallAttrs):
+        if type(node.attrs) is CallAttrs:
             return self.call(node, node.attrs, waits, values, frame)
         if kind in (Kind.PURE, Kind.TRANSFER):
             # A transfer is transparent: its value is its input.
@@ -1497,17 +1484,17 @@ _State = tuple[dict[str, int], dict[str, int]]
 
 def parts_of(token: Token) -> tuple[int, ...]:
     """Return the tokens that a token depends on."""
-    if isinstance(token, Join):
+    if type(token) is Join:
         return token.tokens
-    if isinstance(token, Pure):
+    if type(token) is Pure:
         return token.inputs + token.waits
-    if isinstance(token, Pick):
+    if type(token) is Pick:
         return token.predicate, token.then, token.other
-    if isinstance(token, Held):
+    if type(token) is Held:
         return (token.token, *token.waits)
-    if isinstance(token, Gathered):
+    if type(token) is Gathered:
         return (token.token,)
-    if isinstance(token, Stored):
+    if type(token) is Stored:
         return token.seen + token.operands
     return ()
 
@@ -1515,13 +1502,13 @@ def parts_of(token: Token) -> tuple[int, ...]:
 def _references(token: Token) -> int:
     """Number of other tokens and of events that a token names."""
     # By far the most frequent kinds first.
-    if isinstance(token, Held):
+    if type(token) is Held:
         return 1 + len(token.waits)
-    if isinstance(token, Pure):
+    if type(token) is Pure:
         return len(token.inputs) + len(token.waits)
-    if isinstance(token, (Stack, Finished)):
+    if type(token) is Stack or type(token) is Finished:
         return len(token.events)
-    return len(parts_of(token)) + (len(token.value) if isinstance(token, Known) else 0)
+    return len(parts_of(token)) + (len(token.value) if type(token) is Known else 0)
 
 
 def _work(test: LitmusTest, node: Node) -> int:

@@ -489,28 +489,28 @@ class _Encoder:
         return (_CHECK, op, (), (), operands, (), operands, list(check.guards), part)
 
     def token(self, token: Token) -> _explorer._Token:
-        if isinstance(token, Result):
+        if type(token) is Result:
             return (_RESULT, -1, token.event, (), (), (), ())
-        if isinstance(token, Join):
+        if type(token) is Join:
             return (_PURE, -1, -1, (), token.tokens, (), ())
-        if isinstance(token, Stack):
+        if type(token) is Stack:
             return (_STACK, -1, -1, (), (), (), token.events)
-        if isinstance(token, Pick):
+        if type(token) is Pick:
             return (_PICK, -1, -1, (), (token.predicate, token.then, token.other), (), ())
-        if isinstance(token, Held):
+        if type(token) is Held:
             return (_HELD, -1, -1, (), (token.token,), token.waits, ())
-        if isinstance(token, Finished):
+        if type(token) is Finished:
             return (_FINISHED, -1, -1, (), (), (), token.events)
-        if isinstance(token, Known):
+        if type(token) is Known:
             return (_CONST, -1, -1, token.value, (), (), ())
-        if isinstance(token, Seen):
+        if type(token) is Seen:
             read = self.events[token.event].variables
             sizes = [self.test.size_of(self.test.type_of(name).shape) for name in read]
             part = (sum(sizes[: token.place]), sizes[token.place])
             return (_SEEN, -1, token.event, part, (), (), ())
-        if isinstance(token, Gathered):
+        if type(token) is Gathered:
             return (_PURE, self.op(token.node), -1, (), (token.token,), (), ())
-        if isinstance(token, Stored):
+        if type(token) is Stored:
             part = (token.place, len(token.seen))
             inputs = token.seen + token.operands
             return (_STORED, self.op(token.node), -1, part, inputs, (), ())

@@ -269,7 +269,7 @@ class _Walker:
         found = self.plans.get(id(nodes))
         if found is None:
             clusters = [self.first_members[n.name] for n in nodes if n.name in self.first_members]
-            sections = [n for n in nodes if isinstance(n.attrs, SectionAttrs)]
+            sections = [n for n in nodes if type(n.attrs) is SectionAttrs]
             around: dict[str, list[str]] = {}
             within: dict[str, list[str]] = {}
             parents = nesting(sections)[1] if sections else {}
@@ -337,11 +337,11 @@ class _Walker:
     ) -> dict[str, int]:
         """Add one op instance; its value, and those of its results."""
         attrs = node.attrs
-        if isinstance(attrs, BranchAttrs):
+        if type(attrs) is BranchAttrs:
             return self.branch(node, attrs, waits, values, frame)
-        if isinstance(attrs, LoopAttrs):
+        if type(attrs) is LoopAttrs:
             return self.loop(node, attrs, waits, values, frame)
-        if isinstance(attrs, CallAttrs):
+        if type(attrs) is CallAttrs:
             return self.call(node, attrs, waits, values, frame)
         masks = self.masks
         for name in node.inputs:

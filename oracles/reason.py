@@ -16,10 +16,11 @@ Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", TSE 2002
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question
 from litmusfuzz.oracles.cycle import find_cycle, still_possible

@@ -7,7 +7,7 @@ since no op can use a value before the value exists.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -20,6 +20,7 @@ from litmusfuzz.corpus.model import (
     map_nodes,
 )
 from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.oracles.model import Axiom, Model
 
 if TYPE_CHECKING:

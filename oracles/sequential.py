@@ -15,7 +15,7 @@ Derivatives", SIAM 2008, chapter 3: forward mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs
@@ -29,6 +29,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
 )
 from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.oracles.arithmetic import evaluated, gathered, written
 from litmusfuzz.oracles.errors import NoGradient, NoProgramOrder, OpFails, ValueTooLarge
 from litmusfuzz.oracles.model import Axiom

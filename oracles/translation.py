@@ -12,11 +12,12 @@ TACAS 1998: each translation is judged, not the translator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status, Verdict, distance, nearest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 from litmusfuzz.oracles.model import RFC
 

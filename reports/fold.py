@@ -17,7 +17,7 @@ import shlex
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.corpus.outcome import nearest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Digest, Script, loads, outcome_from_plain
 from litmusfuzz.reports import events
 from litmusfuzz.reports.events import FindingKind

@@ -9,9 +9,10 @@ the present states.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.reports.report import Pending, UnconfirmedTest
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import pytest
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.ops import FLOATS
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, load
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from helpers import LITMUS, corpus_entry
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, outcome_from_plain
 from litmusfuzz.reports.events import (
     CampaignEnded,

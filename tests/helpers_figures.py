@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import PurePosixPath
@@ -19,6 +19,7 @@ import pytest
 from helpers_events import CANARY
 
 from litmusfuzz.corpus.outcome import nearest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Digest, Entry, Script, loads, outcome_from_plain
 from litmusfuzz.reports import events as e
 from litmusfuzz.reports.events import FindingKind

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from litmusfuzz.corpus.record import Record
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import Nested
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record, frozen=True):
     """One run of a graph by the client, after other runs have ended.
 
     Parameters

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from litmusfuzz.corpus.ops import Nested, TensorType
+from litmusfuzz.corpus.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Record, frozen=True):
     """A resource variable: a named cell that holds one tensor.
 
     `shape` is ``(rows, *lanes)`` or ``()``; `init` is one int for all elements, or one int for
@@ -35,16 +33,14 @@ class Variable:
         return TensorType(self.dtype, self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Mutex:
+class Mutex(Record, frozen=True):
     """A lock of critical sections: free at first, not re-entrant."""
 
     name: str
     device: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Record, frozen=True):
     """A blocking first-in first-out queue.
 
     `dtype` and `shape` describe one element. The queue holds at most `capacity` elements;
@@ -64,8 +60,7 @@ class Queue:
         return TensorType(self.dtype, self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulator:
+class Accumulator(Record, frozen=True):
     """An accumulator of gradients, empty at first, at global step 0.
 
     `dtype` and `shape` describe one gradient, and the sum of gradients, which a take returns.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from litmusfuzz.corpus.model.graph import (
@@ -17,6 +16,7 @@ from litmusfuzz.corpus.model.graph import (
 )
 from litmusfuzz.corpus.model.names import after_dot
 from litmusfuzz.corpus.ops import HandleAttrs, SectionAttrs
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -10,7 +10,6 @@ semantics.md, sections 1 to 3 and 5.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -50,7 +49,7 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.corpus.pure.definition import may_fail, shape_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.model.client import Run
     from litmusfuzz.corpus.model.graph import Cluster, Node

@@ -21,7 +21,6 @@ NumPy is imported when an op is first evaluated, not before (`arrays`).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.pure import (
@@ -38,6 +37,7 @@ from litmusfuzz.corpus.pure import (
     several,
     shapes,
 )
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.pure.definition import PureOp

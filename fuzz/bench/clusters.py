@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.bench.oracle import REPEATS, best, timed
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
 from litmusfuzz.fuzz.passes.clustering import Clustering, cluster

@@ -11,12 +11,13 @@ import os
 import time
 from collections import defaultdict
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import all_nodes
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.engines.settings import EngineSettings, Sort
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.lowering import lower

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest
 from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.bench.programs import (
     chains,
     changed,

@@ -30,7 +30,6 @@ import heapq
 import json
 import random
 from collections import Counter
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -49,6 +48,7 @@ from litmusfuzz.corpus.model import (
     head,
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs, SectionAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings

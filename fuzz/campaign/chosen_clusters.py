@@ -12,7 +12,6 @@ Where `tf.function`s build the graph, the test has the edges of automatic contro
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +28,7 @@ from litmusfuzz.corpus.model import (
     redirected,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.oracles.events import in_program_order
 
 if TYPE_CHECKING:

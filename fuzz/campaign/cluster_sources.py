@@ -6,12 +6,12 @@ or from an executor that chooses clusters itself (`EXECUTOR_SOURCES`).
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker

@@ -16,13 +16,13 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import psutil
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Script, save, write_text
 from litmusfuzz.fuzz.campaign.configuration_generator import listed
 from litmusfuzz.fuzz.campaign.planner import (

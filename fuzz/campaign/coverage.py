@@ -16,12 +16,13 @@ semantics.md, section 3.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.replay import force
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import Access, unfold

@@ -9,10 +9,11 @@ and in a campaign; a fresh process then has to end on the smallest.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.configuration_reducer import simpler_configurations

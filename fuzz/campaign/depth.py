@@ -24,10 +24,11 @@ Scand. J. Statist. 1984: the estimate of unseen outcomes where the allowed ones 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.judge import judge
 
 if TYPE_CHECKING:

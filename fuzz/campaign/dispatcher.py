@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate

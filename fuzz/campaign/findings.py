@@ -6,10 +6,11 @@ Each method that stores something writes the file first, then the event that nam
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom

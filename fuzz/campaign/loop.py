@@ -18,7 +18,6 @@ import re
 import time
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 from msgspec import structs
 
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Script, dumps, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of

@@ -10,13 +10,14 @@ import asyncio
 import os
 import tempfile
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Finding
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign

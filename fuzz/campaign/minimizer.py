@@ -10,11 +10,12 @@ import time
 from collections import Counter
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import (

@@ -9,9 +9,10 @@ and what the finding needs stays as it was run.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.canonical import ordered
 from litmusfuzz.fuzz.campaign.renaming import canonical_names, normalized, ranked_names
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.ops import OPS
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings

@@ -16,7 +16,7 @@ section 2.2: additional coverage first, and then again from none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import count, permutations
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, head
 from litmusfuzz.corpus.ops import OPS
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.relations import NodeRelations

@@ -7,7 +7,6 @@ a cause from a test and leaves everything else as it is: it orders the pairs tha
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from litmusfuzz.corpus.model import (
     head,
 )
 from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 

@@ -15,7 +15,6 @@ MacIver and Donaldson, "Test-Case Reduction via Test-Case Generation", ECOOP
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Final, TypeVar
@@ -48,6 +47,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter, constant
 from litmusfuzz.corpus.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
 

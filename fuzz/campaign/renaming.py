@@ -9,12 +9,13 @@ reduced test its canonical names (`normalized`) only where the finding still sho
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, LoopAttrs, renamed
 from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 
 if TYPE_CHECKING:

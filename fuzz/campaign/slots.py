@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Schedule, plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line

@@ -21,10 +21,11 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.causes import explains
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none
 from litmusfuzz.fuzz.campaign.reducer import reduce

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.cli.common import fail, json_option, print_report
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from litmusfuzz import corpus
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Digest, FileError, dumps, read_text
 from litmusfuzz.fuzz.cli.common import (
     budget_option,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors import messages
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from litmusfuzz.corpus.model import MalformedTest, check_clusterable
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest

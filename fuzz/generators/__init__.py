@@ -16,12 +16,12 @@ are small enough for the reference oracle, which looks at every order.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators import (
     accumulators,
     calls,

@@ -49,7 +49,7 @@ def _test(context: Context) -> LitmusTest:
                 break
             op = rng.choice(fitting)
             effect = body.effect(op, (last,) if last else ())
-            if has_too_many_orders("clusterable", context, [*nodes, *body.nodes]):
+            if has_too_many_orders(context, [*nodes, *body.nodes]):
                 del body.nodes[before:]
                 break
             last, written = effect, written or op.kind is not Kind.READ

@@ -7,11 +7,11 @@ loop or conditional, and contain whole loops and conditionals. Other nodes race 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Cluster, all_nodes, levels
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
     StructuredContext,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
-    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
+    from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, loop=1, plain=8)

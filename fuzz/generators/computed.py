@@ -7,7 +7,6 @@ feeds. In some tests an index may leave its range, and the op then fails.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest, Run, Variable
@@ -21,6 +20,7 @@ from litmusfuzz.corpus.ops import (
     PlaceholderAttrs,
     TensorType,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators.context import Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
 from litmusfuzz.fuzz.generators.family import NotGenerated
@@ -69,7 +69,7 @@ def _test(context: Context, tries: int = _TRIES) -> LitmusTest:
         chain = number % len(chains)
         op = rng.choice(named if named and rng.random() < 0.7 else dense or named)
         effect = body.effect(op, (chains[chain],) if chains[chain] else ())
-        if has_too_many_orders("computed", context, body.nodes):
+        if has_too_many_orders(context, body.nodes):
             count, body.sources, body.feeds = before
             del body.nodes[count:]
             break

@@ -15,7 +15,7 @@ executor that never shows it may be too strict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -42,6 +42,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators import critical
 from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODIES
 from litmusfuzz.fuzz.support import EVERYTHING

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
 from litmusfuzz.corpus.ops import DTYPES, FLOATS, OPS, Kind
 from litmusfuzz.fuzz.generators.context import RESOURCE_OPS, BodyGenerator, Context
-from litmusfuzz.oracles.bounds import has_small_values
-from litmusfuzz.oracles.events import count_orders, unfold
-from litmusfuzz.oracles.model import RFC
+from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
+from litmusfuzz.oracles.bounds import count, has_small_values
+from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
     import random
@@ -100,7 +100,7 @@ def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[i
             break
         op = OPS[rng.choice(possible)]
         effect = body.effect(op, tuple(after))
-        if has_too_many_orders(name, context, body.nodes):
+        if has_too_many_orders(context, body.nodes):
             del body.nodes[before:]
             break
         chains[chain] = effect
@@ -108,12 +108,12 @@ def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[i
     return built(name, context, body.nodes)
 
 
-def has_too_many_orders(name: str, context: Context, nodes: Sequence[Node]) -> bool:
+def has_too_many_orders(context: Context, nodes: Sequence[Node]) -> bool:
     """True if the test of these nodes has `MAX_ORDERS` total orders or more."""
     if most_orders(nodes) < MAX_ORDERS:  # most tests, until they are nearly complete
         return False
-    unfolding = unfold(built(name, context, nodes), RFC)
-    return count_orders(unfolding, MAX_ORDERS) >= MAX_ORDERS
+    test = UnbuiltTest("", context, (Graph("main", tuple(nodes)),), ())
+    return count(test, LongPaths(test).path(), MAX_ORDERS) >= MAX_ORDERS
 
 
 def most_orders(nodes: Sequence[Node]) -> int:

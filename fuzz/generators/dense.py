@@ -8,10 +8,10 @@ most have several outcomes.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators import dag
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ need not obey all rules of the format: `LitmusTest` refuses malformed tests.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -35,6 +34,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.shapes import refitted, with_dtype
 

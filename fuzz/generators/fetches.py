@@ -6,14 +6,14 @@ constants become placeholders. Often two runs of one graph fetch different parts
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Run, all_nodes, head, pruned
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, Kind, PlaceholderAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators import mixed, runs
-from litmusfuzz.fuzz.generators.structured import UnbuiltTest, small
+from litmusfuzz.fuzz.generators.structured import small
 
 if TYPE_CHECKING:
     import random
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import Node
     from litmusfuzz.corpus.ops import Nested
     from litmusfuzz.fuzz.generators.structured import Attempt
+    from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _MIXED: Final = frozenset({"critical sections", "queues", "conditionals", "loops"})

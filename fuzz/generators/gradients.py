@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs, PlaceholderAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import NoAllowedSet

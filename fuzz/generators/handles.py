@@ -7,11 +7,12 @@ carried values pass handles on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Body, BranchAttrs, CallAttrs, LoopAttrs, NestAttrs, Node
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
     StructuredContext,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.generators.context import Context
-    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
+    from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _PLANS = (

@@ -15,7 +15,8 @@ from litmusfuzz.corpus.ops import FLOATS, ConstAttrs
 from litmusfuzz.corpus.optimizers import ITERATIONS, Step, call
 from litmusfuzz.fuzz.generators.context import Context
 from litmusfuzz.fuzz.generators.family import NotGenerated
-from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, TRIES, UnbuiltTest
+from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, TRIES
+from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
 from litmusfuzz.oracles.bounds import count_all
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import random
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.generators.structured import UnbuiltTest
+    from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
     from litmusfuzz.fuzz.support import Support
 
 _WEIGHTS = StatementWeights(branch=1, loop=1, plain=9)

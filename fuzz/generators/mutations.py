@@ -8,13 +8,13 @@ description of a test names its parent and the edits. A campaign may give more p
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, MalformedTest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators import dag
 from litmusfuzz.fuzz.generators.edits import EDITS

@@ -8,7 +8,7 @@ outcome under every model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -21,6 +21,7 @@ from litmusfuzz.corpus.model import (
     Variable,
 )
 from litmusfuzz.corpus.ops import BOOL, DTYPES, EFFECT_OPS, OPS, Kind, RowsAttrs, TensorType
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import ValueTooLarge

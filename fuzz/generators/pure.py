@@ -88,7 +88,7 @@ def _test(context: Context) -> LitmusTest:
         chain = number % len(chains)
         op = rng.choice(reads if not body.sources or rng.random() < 0.4 else changes)
         effect = body.effect(OPS[op], (chains[chain],) if chains[chain] else ())
-        if has_too_many_orders("pure", context, body.nodes):
+        if has_too_many_orders(context, body.nodes):
             count, body.computed, body.sources = before
             del body.nodes[count:]
             break

@@ -13,11 +13,11 @@ from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
     StructuredContext,
     StructuredGenerator,
-    UnbuiltTest,
     observed,
     resources,
     small,
 )
+from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
 
 if TYPE_CHECKING:
     import random

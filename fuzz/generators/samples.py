@@ -10,11 +10,12 @@ Each op needs a row in the table at the end, unless its operands are all data th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, DTYPES, FLOATS, OPS, PureAttrs, TensorType
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     import random

@@ -8,13 +8,13 @@ in an executor is arithmetic, in which most edits would be lost.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MalformedTest, Node, map_nodes
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, ConstAttrs, PureAttrs
 from litmusfuzz.corpus.pure.opaque import term
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.shapes import with_dtype
 from litmusfuzz.corpus.textfile import loads

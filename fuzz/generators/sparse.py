@@ -71,7 +71,7 @@ def _test(context: Context) -> LitmusTest:
         for op in history:
             before = len(body.nodes)
             effect = body.effect(OPS[op], last)
-            if has_too_many_orders("sparse", context, [*nodes, *body.nodes]):
+            if has_too_many_orders(context, [*nodes, *body.nodes]):
                 del body.nodes[before:]
                 break
             last = (effect,) if context.rng.random() < 0.9 else last

@@ -24,7 +24,6 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     Mutex,
     Queue,
-    Run,
     Variable,
     all_nodes,
     bodies,
@@ -42,14 +41,14 @@ from litmusfuzz.corpus.ops import (
     model_size,
 )
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
+from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
 from litmusfuzz.oracles.bounds import count, count_races, count_stricter, has_small_values
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from litmusfuzz.corpus.model import Cluster, Node
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
 
@@ -688,60 +687,6 @@ def one_graph(name: str, generator: StructuredGenerator) -> UnbuiltTest:
     context = generator.context
     graphs = (Graph("main", tuple(generator.nodes)),)
     return UnbuiltTest(name, context, graphs, observed(context.rng, generator.shown))
-
-
-@dataclass(frozen=True, slots=True)
-class UnbuiltTest:
-    """A test that is not validated: most attempts are too large, and go without."""
-
-    name: str
-    context: Context
-    graphs: tuple[Graph, ...]
-    observe: tuple[str, ...]
-    client: tuple[Run, ...] = ()
-    clusters: tuple[Cluster, ...] = ()
-
-    def build(self) -> LitmusTest:
-        """The test."""
-        return LitmusTest(
-            self.name,
-            self.context.variables,
-            self.graphs,
-            self.observe,
-            mutexes=self.context.mutexes,
-            queues=self.queues,
-            client=self.client,
-            clusters=self.clusters,
-        )
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """As `LitmusTest.runs`."""
-        return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """As `LitmusTest.nodes`."""
-        return tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
-
-    @property
-    def queues(self) -> tuple[Queue, ...]:
-        """As `LitmusTest.queues`."""
-        return self.context.queues
-
-    @property
-    def bounds(self) -> Mapping[str, int]:
-        """As `LitmusTest.bounds`."""
-        return self.context.bounds
-
-    @property
-    def blocks(self) -> bool:
-        """As `LitmusTest.blocks`."""
-        return bool(self.context.mutexes or self.context.queues)
-
-    def elements(self, node: Node) -> int:
-        """As `LitmusTest.elements`."""
-        return self.context.elements.get(node.name, 1)
 
 
 class Attempt(Protocol):

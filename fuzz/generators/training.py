@@ -25,7 +25,6 @@ DEVICES, "Automatic differentiation", "Concurrent execution, FT, stragglers".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,8 +41,10 @@ from litmusfuzz.corpus.model import (
     Variable,
 )
 from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, Kind, RowsAttrs, SectionAttrs, TensorType
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
-from litmusfuzz.fuzz.generators.structured import UnbuiltTest, observed, small
+from litmusfuzz.fuzz.generators.structured import observed, small
+from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
 from litmusfuzz.fuzz.passes.autodiff import (
     RULES,
     Step,

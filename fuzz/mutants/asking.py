@@ -10,7 +10,6 @@ semantics.md, section 1, "Run".
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import (
@@ -20,6 +19,7 @@ from litmusfuzz.corpus.model import (
     map_bodies,
     pruned,
 )
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

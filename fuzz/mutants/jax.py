@@ -9,10 +9,10 @@ shape that it survives.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import MalformedTest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.mutants import _mutants
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS

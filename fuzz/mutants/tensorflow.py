@@ -11,7 +11,6 @@ native executor have no counterpart here.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import (
@@ -44,6 +43,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
 )
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings, configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest, TensorFlowExecutor

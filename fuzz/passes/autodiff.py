@@ -21,7 +21,7 @@ DEVICES, "Automatic differentiation".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +45,7 @@ from litmusfuzz.corpus.ops import (
     expand,
     result_type,
 )
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

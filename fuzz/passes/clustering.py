@@ -14,7 +14,7 @@ semantics.md, section 5; BLOG, "The Solution". TensorFlow's own clusterer is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
 from itertools import combinations
@@ -36,6 +36,7 @@ from litmusfuzz.corpus.model import (
     steps_before,
 )
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.passes.contraction import Contraction
 from litmusfuzz.fuzz.passes.safety import SOUND, Analysis, access, ones, writers_before
 from litmusfuzz.fuzz.passes.waits import waits

@@ -18,7 +18,7 @@ semantics.md, section 3.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +38,7 @@ from litmusfuzz.corpus.model import (
     renamed,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, SectionAttrs
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -6,11 +6,11 @@ tell fewer outcomes apart, and shows nothing that is wrong.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import FreshNames, Graph, Node
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, ConstAttrs, PureAttrs
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,6 @@ docs/decisions/0005-devices.md explains the rules.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

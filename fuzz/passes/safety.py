@@ -11,11 +11,12 @@ semantics.md, section 5, "Safety analysis"; BLOG, "The Solution".
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, Node, all_nodes, bodies, steps, steps_before
 from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.expansion import ANYTHING, expanded
 from litmusfuzz.fuzz.programs.order import TooManySteps, bits, exclusive, order_of, total_order

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.programs.effects import (
     CALLS,
     CONDITIONALS,

@@ -8,10 +8,11 @@ on.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.programs.program import Operation, ProgramError
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.library import paths
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Finding, dumps, load, outcome_from_plain
 from litmusfuzz.fuzz.campaign.store import DATABASE, Store
 from litmusfuzz.reports.events import (

@@ -6,13 +6,13 @@ import json
 import random
 import subprocess
 import sys
-from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.bench import oracle
 from litmusfuzz.fuzz.bench.programs import (
     chains,

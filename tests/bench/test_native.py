@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.bench import native
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 from litmusfuzz.oracles.explorer import Explorer

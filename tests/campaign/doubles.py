@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.model import BranchAttrs, LitmusTest
 from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from litmusfuzz.corpus.model import (
     map_bodies,
 )
 from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
 from litmusfuzz.fuzz.campaign.renaming import normalized

@@ -9,7 +9,6 @@ import statistics
 import time
 from collections import Counter
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
@@ -18,6 +17,7 @@ from campaign.campaigns import Run
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import ordered
 from litmusfuzz.fuzz.campaign.judge import judge

@@ -14,7 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from campaign.shards import STALE, begun
 from helpers import LITMUS, share_of
 from helpers_figures import Figures
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads, save
 from litmusfuzz.fuzz.campaign.coordinator import SingleShard
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +11,7 @@ import pytest
 from campaign.campaigns import Run
 
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign import depth
 from litmusfuzz.fuzz.campaign.depth import (
     BLOCKED_ROUND_COUNT,

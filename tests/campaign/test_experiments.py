@@ -6,13 +6,13 @@ import asyncio
 import math
 import random
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from helpers import allowed_values
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.experiments import (
     CONTROL_RUNS,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
 
 from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, loads
 from litmusfuzz.fuzz.campaign import explainer
 from litmusfuzz.fuzz.campaign.canonical import key_of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from campaign.test_loop import campaign
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign import variation
 from litmusfuzz.fuzz.campaign.canonical import key_of

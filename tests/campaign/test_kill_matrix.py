@@ -16,7 +16,6 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -25,6 +24,7 @@ import pytest
 from campaign.blocking import COUNT, FOLDER, TIMEOUT_S, Barrier, Blocking
 from campaign.doubles import installed
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY

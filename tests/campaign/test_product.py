@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import pytest
 from campaign.campaigns import Run
 from campaign.doubles import Spaced
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.configuration_generator import (
     PRODUCT,
     ConfigurationGenerator,

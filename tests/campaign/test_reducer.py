@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from helpers import differentiated
 
@@ -11,6 +9,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.judge import judge

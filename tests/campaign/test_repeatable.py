@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import Continued, Executed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +22,7 @@ from helpers_events import (
     started,
 )
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.experiments import Case
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern

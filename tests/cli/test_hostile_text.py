@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from markdown_it import MarkdownIt
 
 from litmusfuzz.corpus.document import FileError
 from litmusfuzz.corpus.model import CONTROL
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign.store import Store
 from litmusfuzz.fuzz.cli.common import harmless

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from helpers import LITMUS
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import load, save
 from litmusfuzz.reports.doctor import Check, DoctorReport
 

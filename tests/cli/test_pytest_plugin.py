@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +15,7 @@ from guide import DOCS, example, installed, mutant
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load, save
 
 if TYPE_CHECKING:

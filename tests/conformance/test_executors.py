@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 from helpers import LITMUS, corpus_entry, differentiated, for_each, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, Cluster
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaign.campaigns import Run
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.causes import explains, same_cause, symptom

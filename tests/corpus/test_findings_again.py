@@ -7,7 +7,6 @@ left to ``make nightly``.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import findings_again
 import pytest
 from findings_again import FOLDER, NEEDS, WITHOUT_OUTCOME, again
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import load, save
 
 if TYPE_CHECKING:

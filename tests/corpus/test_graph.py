@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +33,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 

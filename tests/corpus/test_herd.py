@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +23,7 @@ from litmusfuzz.corpus.herd import (
 )
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import FileError
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.document import MAX_BYTES, Document
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, digest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import (
     MAX_LISTED,
     Digest,

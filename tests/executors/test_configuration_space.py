@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.executors.entries import wrong_setting
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration

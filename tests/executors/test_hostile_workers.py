@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from campaign.doubles import installed
 from executors.hostile import LOGGED_BYTES, SEVENTH, Countless, Garbled, Hostile, HostileServer
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import load, plain_of
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors import fork_server, messages, reply_check

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -26,6 +25,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     constant,
     element,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,7 @@ from test_tidy import SOURCES
 
 from litmusfuzz.corpus import textfile
 from litmusfuzz.corpus.document import FileError
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.entries import load, loads, wrong_setting

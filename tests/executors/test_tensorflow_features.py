@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Queue, Variable
 from litmusfuzz.corpus.ops import CountAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused

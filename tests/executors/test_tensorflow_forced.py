@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from helpers import LITMUS, corpus_entry, share_of
@@ -11,6 +10,7 @@ from native.helpers_native import keys
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.coverage import Limits, cover
 from litmusfuzz.fuzz.executors.protocol import Diverged, EventKey, Refused
 from litmusfuzz.fuzz.executors.table import configuration

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -18,6 +18,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import TORN, Outcome
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph
 from litmusfuzz.corpus.ops import MalformedTest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.generators import edits, generate, mutations
 
 if TYPE_CHECKING:

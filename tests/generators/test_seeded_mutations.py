@@ -5,13 +5,13 @@ from __future__ import annotations
 import pickle
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.ops import PureAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, FileError, dumps
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.generators import FAMILIES, generate

@@ -7,12 +7,13 @@ moves one random choice makes old findings unreproducible. Each digest is of 72 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import astuple, fields, is_dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from litmusfuzz.corpus.model import Node, Variable
+from litmusfuzz.corpus.record import Record
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def canonical(value: object) -> object:
     """The value without the names of classes and fields, which may change."""
     newest = {Node: "handle", Variable: "gradient"}.get(type(value))
     if newest and not getattr(value, newest):  # as before there was such a field
-        return canonical(tuple(getattr(value, each.name) for each in fields(value)[:-1]))  # type: ignore[arg-type]
-    if is_dataclass(value):
-        return [canonical(getattr(value, each.name)) for each in fields(value)]  # type: ignore[arg-type]
+        return canonical(msgspec.structs.astuple(value)[:-1])
+    if isinstance(value, Record):
+        return [canonical(each) for each in msgspec.structs.astuple(value)]
     if isinstance(value, (tuple, list)):
         return [canonical(each) for each in value]
     return value
@@ -68,7 +69,8 @@ def content(test: LitmusTest) -> str:
     listed = [canonical(part) for part in parts]
     # A run that asks for nothing is written as before runs could ask.
     listed[4 + bool(test.accumulators)] = [
-        list(astuple(run))[: 6 if run.wanted or run.feeds else 3] for run in test.client
+        list(msgspec.structs.astuple(run))[: 6 if run.wanted or run.feeds else 3]
+        for run in test.client
     ]
     return repr([canonical(part) for part in listed])
 

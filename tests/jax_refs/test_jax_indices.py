@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import redirect_stdout
-from dataclasses import replace
 from io import StringIO
 from math import prod
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from helpers import LITMUS, corpus_entry, differentiated
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.script import script
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings

@@ -6,7 +6,7 @@ on both graphs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from helpers import corpus_entry
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.oracles.translation import Soundness, validate

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from itertools import islice
 
 import psutil
@@ -21,6 +20,7 @@ from native.helpers_native import CONFIGS, all_outcomes, is_supported
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.native.executor import (
     NativeExecutor,
     PreparedTest,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from native.test_native_engines import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.native import _executor, accelerators
 from litmusfuzz.fuzz.executors.native.accelerators import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
 from helpers import UNCLUSTERED, corpus_entry, for_each
@@ -12,6 +12,7 @@ from native.helpers_native import is_supported
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.native.executor import PreparedTest, engine_config
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_from

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import platform
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from helpers import nightly
 from native.helpers_native import CONFIGS
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors.native import accelerators
 from litmusfuzz.fuzz.executors.native.accelerators import (

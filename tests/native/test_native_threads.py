@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from helpers import UNCLUSTERED, corpus_entry, for_each
 from native.helpers_native import is_supported, prepared
@@ -11,6 +9,7 @@ from native.helpers_native import is_supported, prepared
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Config, Noise, Refused, Unavailable
 from litmusfuzz.oracles.explorer import Explorer, allowed_outcomes

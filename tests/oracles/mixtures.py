@@ -6,7 +6,7 @@ any node, captures that nothing uses, results that pass a capture through.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.model import (
@@ -27,6 +27,7 @@ from litmusfuzz.corpus.model import (
     map_nodes,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, PlaceholderAttrs, SectionAttrs
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     import random

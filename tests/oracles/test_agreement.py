@@ -16,6 +16,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
 from litmusfuzz.corpus.ops import OPS, MalformedTest, PureAttrs, TensorType
 from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.context import Context
@@ -157,8 +158,6 @@ def test_a_wrong_verdict_is_found_and_reduced(monkeypatch: pytest.MonkeyPatch) -
 
 def test_sets_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The explorer ignores control edges."""
-    from dataclasses import replace
-
     from litmusfuzz.oracles import explorer
 
     honest = explorer.allowed_outcomes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -25,6 +24,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, PureAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import reference

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node
 from litmusfuzz.corpus.ops import HandleAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import FileError, dumps, loads
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.model import MODELS

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import chain, combinations
 
 import pytest
@@ -15,6 +14,7 @@ from test_explorer import LIVE, nearby, replays
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.explorer import NEVER, Budget, Explorer, allowed_outcomes
 from litmusfuzz.oracles.model import EXECUTOR, RFC

@@ -13,7 +13,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators import structured as structured_module
-from litmusfuzz.fuzz.generators.structured import UnbuiltTest
+from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
 from litmusfuzz.oracles.events import (
     Access,
     Event,

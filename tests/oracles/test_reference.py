@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from helpers import LITMUS, allowed_values, corpus_entry, for_each, is_small
 from hypothesis import given, settings
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Digest
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.arithmetic import ValueTooLarge

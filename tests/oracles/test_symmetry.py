@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -13,6 +12,7 @@ from test_live_values import PLAIN
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.oracles.explorer import Budget, Explorer, allowed_outcomes
 from litmusfuzz.oracles.model import RFC
 

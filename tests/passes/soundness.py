@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, captures_of, levels
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.clustering import (

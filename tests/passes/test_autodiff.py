@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,7 @@ from litmusfuzz.corpus.ops import (
     TensorType,
 )
 from litmusfuzz.corpus.ops import result_type as type_of_result
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.passes.autodiff import (
     RULES,
     NotDifferentiable,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.passes.clustering import choose_clusters, violations
 from litmusfuzz.fuzz.passes.contraction import Contraction

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import pytest
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.programs.checking import check, concurrent_runs
 from litmusfuzz.fuzz.programs.tensorflow.modules import read_modules
 from litmusfuzz.oracles.explorer import allowed_outcomes

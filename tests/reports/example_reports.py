@@ -6,7 +6,6 @@ set has, and is not in the set. Reasons are those of the oracle.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign.worker_deaths import death_cause
 from litmusfuzz.oracles.model import RFC

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.reports.drawing import dot, text
 from litmusfuzz.reports.structure import Structure
 

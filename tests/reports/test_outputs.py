@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -26,6 +25,7 @@ from example_reports import (
 
 from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.known_findings import load as known_findings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +18,7 @@ from example_reports import (
     unsound_finding,
 )
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import loads, outcome_from_plain
 from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
 from litmusfuzz.reports.outputs import as_json

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from example_reports import ended_finding, nightly_run, short_run
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.terminal import LiveView
 from litmusfuzz.reports.text import headline

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from msgspec.structs import replace as replace_event
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value, nearest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.textfile import Digest, Entry, Finding, Schedule, dumps
 from litmusfuzz.reports import fold
 from litmusfuzz.reports.differential import DifferentialComparison

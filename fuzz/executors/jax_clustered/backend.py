@@ -8,7 +8,6 @@ defines each function.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import jax
@@ -16,6 +15,7 @@ import numpy as np
 
 from litmusfuzz.corpus.model import Queue, Variable, all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, TensorType
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     constant,
     element,

@@ -7,13 +7,14 @@ The core calls JAX for every computation (``fuzz/native/core/backend.h``).
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.ops import DEFINED_OPS, OPS
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.executor import (

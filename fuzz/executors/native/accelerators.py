@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.setting_types import Flag, Number, Text
 

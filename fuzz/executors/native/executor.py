@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from itertools import count as count_from
 from types import MappingProxyType
@@ -15,6 +15,7 @@ import numpy as np
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.ops import DEFINED_OPS, OPS
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.fuzz.engines.settings import (
     MAX_DEPTH,

@@ -14,7 +14,7 @@ semantics.md, sections 2, 3 and 6. ``fuzz/native/core/program.h`` has the fields
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -45,6 +45,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.passes.placement import DEFAULT, CannotPlace, devices_of, place
 from litmusfuzz.fuzz.passes.ssa import convert

@@ -31,7 +31,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +39,7 @@ from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.model import all_nodes, bodies, captures_of, head
 from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +37,7 @@ import tensorflow as tf
 from litmusfuzz.corpus.model import all_nodes, bodies
 from litmusfuzz.corpus.ops import HandleAttrs
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings

@@ -6,12 +6,12 @@ import importlib
 import platform
 import random
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES, MalformedTest
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS

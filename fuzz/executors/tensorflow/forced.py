@@ -24,7 +24,7 @@ semantics.md, section 3.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -33,6 +33,7 @@ import numpy as np
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.ops import CountAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome, Status, Value
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder

@@ -13,13 +13,15 @@ one VarHandleOp for each variable and copy.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, node_def_pb2
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import handle_data_util
+
+from litmusfuzz.corpus.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,13 +10,13 @@ the run waits for the assignment, so that no node of the test waits for this cod
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.ops import BOOL
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.tensorflow.functions import prefixes_of
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, Emitter, const, proto, typed
 

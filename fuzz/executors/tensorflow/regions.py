@@ -8,11 +8,11 @@ is one that the model `rfc` allows for the test itself.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import bodies
 from litmusfuzz.corpus.ops import SliceAttrs
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.passes.clustering import Clustering, choose_clusters
 

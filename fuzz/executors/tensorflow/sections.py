@@ -10,7 +10,6 @@ refused if an added edge could make an execution block.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.model import all_nodes, bodies, head, predecessors
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.functions import prefixes_of, type_of
 

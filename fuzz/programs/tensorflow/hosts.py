@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.programs.effects import HANDLES
 from litmusfuzz.fuzz.programs.expansion import output_of
 from litmusfuzz.fuzz.programs.tensorflow import reading

@@ -10,10 +10,11 @@ import importlib
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from litmusfuzz.corpus.record import replace
 from litmusfuzz.fuzz.programs.program import (
     Entry,
     Function,
