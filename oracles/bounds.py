@@ -47,6 +47,10 @@ _SEEING: Final = (Access.READ, Access.DEQUEUE, Access.TAKE)
 """Events with a result that depends on the contents of a resource."""
 _RACE_ALIKE: Final = (Access.ENQUEUE, Access.DEQUEUE, Access.ACQUIRE)
 """Accesses that race with accesses of the same sort."""
+_CHANGING: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK)
+"""Accesses that race with any other one."""
+_MOVING: Final = (Access.ENQUEUE, Access.DEQUEUE)
+"""Accesses that race with the size of a queue."""
 _GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)
 """Accesses that may have to wait for their resource."""
 
@@ -296,9 +300,9 @@ def count_races(path: Path, limit: int) -> int:
 
 def _races(one: Access, other: Access) -> bool:
     """True if the order of two accesses to one resource may be observable."""
-    both = {one, other}
-    if both & {Access.WRITE, Access.UPDATE, Access.WRITE_BACK}:
+    if one in _CHANGING or other in _CHANGING:
         return True
-    moves = both & {Access.ENQUEUE, Access.DEQUEUE}
     # An acquire and a release come in the order in which they can.
-    return (Access.SIZE in both and bool(moves)) or (len(both) == 1 and one in _RACE_ALIKE)
+    if one is other:
+        return one in _RACE_ALIKE
+    return (one is Access.SIZE and other in _MOVING) or (other is Access.SIZE and one in _MOVING)

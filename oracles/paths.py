@@ -268,7 +268,10 @@ class _Walker:
         """The order in which the nodes of a graph or body are walked."""
         found = self.plans.get(id(nodes))
         if found is None:
-            clusters = [self.first_members[n.name] for n in nodes if n.name in self.first_members]
+            clusters: list[Cluster] = []
+            if self.first_members:
+                firsts = (self.first_members.get(node.name) for node in nodes)
+                clusters = [each for each in firsts if each is not None]
             sections = [n for n in nodes if type(n.attrs) is SectionAttrs]
             around: dict[str, list[str]] = {}
             within: dict[str, list[str]] = {}
@@ -305,13 +308,16 @@ class _Walker:
             for name in step.after:
                 waits |= masks[values[name]]
             if kind == "node":
-                first = self.mark()
                 if held:
                     waits |= held.get(step.name, 0)
-                added = self.instance(step, waits, values, frame)
+                if not bodies(step):
+                    found[step.name] = values[step.name] = self.instance(step, waits, values, frame)
+                    continue
+                first = self.mark()
+                added = self.nested(step, waits, values, frame)
                 found |= added
                 values |= added
-                if held and bodies(step):
+                if held:
                     inside[step.name] = self.finished(first)
             elif kind == "acquire":
                 for name in plan.around.get(step.name, ()):
@@ -332,17 +338,20 @@ class _Walker:
                 found[step.name] = values[step.name] = self.value(released)
         return found
 
-    def instance(
+    def nested(
         self, node: Node, waits: int, values: Mapping[str, int], frame: _Frame
     ) -> dict[str, int]:
-        """Add one op instance; its value, and those of its results."""
+        """Add one instance of a node with bodies; its value, and those of its results."""
         attrs = node.attrs
-        if type(attrs) is BranchAttrs:
+        if isinstance(attrs, BranchAttrs):
             return self.branch(node, attrs, waits, values, frame)
-        if type(attrs) is LoopAttrs:
+        if isinstance(attrs, LoopAttrs):
             return self.loop(node, attrs, waits, values, frame)
-        if type(attrs) is CallAttrs:
-            return self.call(node, attrs, waits, values, frame)
+        assert isinstance(attrs, CallAttrs)
+        return self.call(node, attrs, waits, values, frame)
+
+    def instance(self, node: Node, waits: int, values: Mapping[str, int], frame: _Frame) -> int:
+        """Add one instance of a node without bodies; its value."""
         masks = self.masks
         for name in node.inputs:
             waits |= masks[values[name]]
@@ -352,23 +361,23 @@ class _Walker:
         if kind is Kind.PURE or kind is Kind.TRANSFER or kind is Kind.HANDLE:
             if frame.body:
                 self.silent.append(frame.guards | waits)
-            return {node.name: self.value(waits)}
+            return self.value(waits)
         if kind is Kind.QUEUE:
             for _ in range(self.test.elements(node)):
                 waits = self.event(node, QUEUE_ACCESSES[node.op], node.resources, waits)
-            return {node.name: self.value(waits)}
+            return self.value(waits)
         if kind is Kind.ACCUMULATOR:
             # Nothing here holds up a take: each order that ends blocked is part of one counted.
             use = node.definition.accumulator
             assert use is not None
             for access in _ON_ACCUMULATORS[use]:
                 waits = self.event(node, access, node.resources, waits)
-            return {node.name: self.value(waits)}
+            return self.value(waits)
         if kind is not Kind.WRITE:
             waits = self.group(node, Access.READ, waits)
         if not kind.only_reads:
             waits = self.group(node, Access.WRITE, waits)
-        return {node.name: self.value(waits)}
+        return self.value(waits)
 
     def group(self, node: Node, access: Access, before: int) -> int:
         """Add an event for each resource, in any order; all of them and those before."""

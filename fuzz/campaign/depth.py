@@ -52,7 +52,7 @@ BLOCKED_ROUND_COUNT: Final = 32
 IDLE_ROUNDS: Final = 2
 MAX_ROUNDS: Final = 12
 MAX_WAITING_RUNS: Final = 128
-"""Runs that wait for rounds; of more, those with the least expected are given up."""
+"""Runs that wait for rounds; of more, the quarter with the least expected is given up."""
 PRIOR_ROUNDS: Final = 4.0
 """Unseen outcomes, of which rounds have found a half, a quarter and so on, that the ranking begins
 with."""
@@ -181,14 +181,18 @@ class WaitingRuns:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, unfinished: UnfinishedRun) -> UnfinishedRun | None:
-        """Let a run wait; return one that is given up for it, if too many wait."""
+    def add(self, unfinished: UnfinishedRun) -> list[UnfinishedRun]:
+        """Let a run wait; return those that are given up for it, if too many wait.
+
+        To find the worst takes as long as to find the worst quarter, which is needed less often.
+        """
         self._waiting.append(unfinished)
         if len(self._waiting) <= MAX_WAITING_RUNS:
-            return None
-        given_up = min(self._waiting, key=self._worth)
-        self._waiting.remove(given_up)
-        return given_up
+            return []
+        ranked = sorted(self._waiting, key=self._worth, reverse=True)
+        kept = 1 + MAX_WAITING_RUNS * 3 // 4
+        self._waiting = ranked[:kept]
+        return ranked[kept:]
 
     def next(self, environment: object, budget_s: float) -> UnfinishedRun | None:
         """The run of which most is expected in a second; None if none fits.

@@ -716,11 +716,11 @@ class Campaign:
             file = self.findings.store_unreduced(unreduced)
             self.log(structs.replace(event, unreduced=file))
             self.unreduced.append(unreduced)
-        given_up: UnfinishedRun | None = unfinished
+        ended = [unfinished]
         if self.settings.count is None and run.earns_round and not judgement.forbidden:
-            given_up = self.unfinished[slot.executor].add(unfinished)
-        if given_up is not None:
-            self._finish(given_up)
+            ended = self.unfinished[slot.executor].add(unfinished)
+        for each in ended:
+            self._finish(each)
         return unreduced
 
     def _next_to_continue(self, slot: Slot) -> UnfinishedRun | None:

@@ -115,12 +115,16 @@ class StructuredContext:
     possible: dict[Kind, list[str]] = field(init=False)
     """Ops on variables that fit the test, by kind."""
 
+    kinds: list[Kind] = field(init=False)
+    """Kinds that have such an op, each as often as it is to be generated."""
+
     def __post_init__(self) -> None:
         self.first = self.weights.first
         self.possible = {
             kind: [name for name in names if self.context.possible(OPS[name])]
             for kind, names in _PLAIN.items()
         }
+        self.kinds = [kind for kind in _KINDS if self.possible[kind]]
         self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
     def spend(self, events: int) -> None:
@@ -275,8 +279,7 @@ class StructuredGenerator(BodyGenerator):
         """Generate an op on variables: a read, write or update."""
         possible = self.shared.possible
         # Of the kinds asked for, or of any, those that have an op.
-        wanted = [kind for kind in kinds or _KINDS if possible[kind]]
-        wanted = wanted or [kind for kind in _KINDS if possible[kind]]
+        wanted = [kind for kind in kinds if possible[kind]] or self.shared.kinds
         # Without any: a test that `Family.test` refuses.
         names = possible[self.rng.choice(wanted)] if wanted else ["ReadVariableOp"]
         return self.noted(self.effect(OPS[self.rng.choice(names)], after))

@@ -144,7 +144,7 @@ def test_the_run_of_which_most_is_expected_in_a_second_is_next() -> None:
     waiting = WaitingRuns()
     runs = [waiting_run(each) for each in (few, many, slow)]
     for each in runs:
-        assert waiting.add(each) is None
+        assert waiting.add(each) == []
     order = [taken(waiting) for _ in runs]
     assert [runs.index(each) for each in order if each] == [1, 0, 2]
     assert not waiting
@@ -177,14 +177,16 @@ def test_what_rounds_have_found_decides_between_first_and_later_ones() -> None:
     assert waiting.next((), 1e9) is other
 
 
-def test_of_too_many_runs_the_least_promising_is_given_up(
+def test_of_too_many_runs_the_least_promising_are_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(depth, "MAX_WAITING_RUNS", 2)
+    monkeypatch.setattr(depth, "MAX_WAITING_RUNS", 4)
     waiting = WaitingRuns()
-    runs = [waiting_run(a_run(allowed, {0: 16})) for allowed in (8, 2, 6)]
-    assert [waiting.add(each) for each in runs] == [None, None, runs[1]]
-    assert set(map(id, waiting.clear())) == {id(runs[0]), id(runs[2])}
+    runs = [waiting_run(a_run(allowed, {0: 16})) for allowed in (8, 2, 6, 3, 7)]
+    given_up = [waiting.add(each) for each in runs]
+    assert given_up == [[], [], [], [], [runs[1]]]
+    assert waiting.add(waiting_run(a_run(1, {0: 8, 1: 8}))) != []
+    assert set(map(id, waiting.clear())) == {id(runs[place]) for place in (0, 2, 3, 4)}
 
 
 # --- in a campaign -----------------------------------------------------------------------
