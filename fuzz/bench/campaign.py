@@ -57,7 +57,7 @@ NOISE: Final = Noise(copies=1, steps=SHALLOW_COUNT)
 WORKERS: Final = 2
 SEED: Final = 1
 ROUNDS: Final = 3
-CAMPAIGN_S: Final = 10.0
+CAMPAIGN_S: Final = 30.0
 """Of each round."""
 NOT_BLOCKING: Final = ("dag", "conditionals", "loops", "clusterable", "sparse")
 """Families without queues and critical sections."""

@@ -15,6 +15,7 @@ import signal
 import sqlite3
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from datetime import UTC, datetime
 from itertools import groupby
@@ -127,7 +128,9 @@ class Coordinator(ABC):
         self.before_s = store.fold.report(str(store.folder)).spent_s
         self.begun: float | None = None
         """Since when time counts, on the monotonic clock; None if it does not yet."""
-        self.shown_at = self.stats_at = self.progress_at = self.building_s = 0.0
+        self.shown_at = self.stats_at = self.progress_at = 0.0
+        self.building_s: deque[float] = deque(maxlen=3)
+        """Seconds that the latest reports took."""
 
     @property
     def spent_s(self) -> float:
@@ -257,15 +260,16 @@ class Coordinator(ABC):
             self._give_up(self._gone)
             return
         now = time.monotonic()
-        if now < self.shown_at + max(SHOW_S, 20 * self.building_s):
+        # One slow report, on a machine that was busy, does not put off the next one.
+        if now < self.shown_at + max(SHOW_S, 20 * min(self.building_s, default=0.0)):
             return
         if now > self.progress_at + min(PROGRESS_S, max(1.0, self.settings.asked_s / 30)):
             self._record_progress()
         start = time.monotonic()
         report = self._build()
-        self.building_s = time.monotonic() - start
+        self.building_s.append(time.monotonic() - start)
         self.show(report)
-        if now > self.stats_at + STATS_S:
+        if now > self.stats_at + STATS_S and not self.store.is_gone:  # since it was built
             self.stats_at = now
             write_text(text(report), self.store.folder / "stats")
         self.shown_at = time.monotonic()

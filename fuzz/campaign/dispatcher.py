@@ -467,7 +467,7 @@ class Dispatcher:
         for executor, sampled in tuple(running.items()):
             if sampled.model.name not in oracles:
                 lacking[sampled.title] = ("program order",)
-                executor.sampler.add_run(sampled, 0.0)
+                executor.sampler.add_run(sampled, 0.0, family, refused=True)
                 del running[executor]
         judged_at = time.monotonic()
         if left is None:

@@ -179,6 +179,9 @@ def test_a_test_outside_a_model_is_refused_and_goes_to_other_executors() -> None
     assert len(clustered) == MAX_WAITING // 2
     # It has had its shard: the graphs that it runs are not put off.
     assert program.sampler.current.waiting == len(program.waiting)
+    # Nor do the others count as runs: it would run fewer than other configurations.
+    assert program.sampler.current.runs == 0
+    assert program.sampler.current.refused == len(clustered)
 
 
 def test_executors_choose_tests_alternately() -> None:
