@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.pure import RESOURCE_ROWS, ROWS, opaque
 from litmusfuzz.corpus.pure.definition import PureAttrs, PureOp, inferred
-from litmusfuzz.corpus.record import Record, replace
+from litmusfuzz.corpus.struct import Struct, replace
 from litmusfuzz.corpus.tensors import (
     BOOL,
     DTYPES,
@@ -87,7 +87,7 @@ class AccumulatorUse(Enum):
     STEP = "step"
 
 
-class ConstAttrs(Record, frozen=True):
+class ConstAttrs(Struct, frozen=True):
     """A constant: its type, and one int for all elements or one for each row.
 
     In a test with MatMul `value` may be a matrix, rows of ints.
@@ -98,14 +98,14 @@ class ConstAttrs(Record, frozen=True):
     value: Nested
 
 
-class PlaceholderAttrs(Record, frozen=True):
+class PlaceholderAttrs(Struct, frozen=True):
     """The type of a value that the client feeds (`Run.feeds`)."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
-class HandleAttrs(Record, frozen=True):
+class HandleAttrs(Struct, frozen=True):
     """A handle: the variable that it stands for.
 
     A variable may have several; an op without a handle of its own has one as well.
@@ -114,13 +114,13 @@ class HandleAttrs(Record, frozen=True):
     variable: str
 
 
-class RowsAttrs(Record, frozen=True):
+class RowsAttrs(Struct, frozen=True):
     """Rows that a gather or scatter touches, in order; a row may repeat."""
 
     indices: tuple[int, ...]
 
 
-class SliceAttrs(Record, frozen=True):
+class SliceAttrs(Struct, frozen=True):
     """The rows ``begin:end:strides``; ``0 <= begin < end <= rows``, strides >= 1."""
 
     begin: int
@@ -133,19 +133,19 @@ class SliceAttrs(Record, frozen=True):
         return range(self.begin, self.end, self.strides)
 
 
-class MomentumAttrs(Record, frozen=True):
+class MomentumAttrs(Struct, frozen=True):
     """Attributes of a momentum step; `use_nesterov` is TensorFlow's."""
 
     use_nesterov: bool
 
 
-class SectionAttrs(Record, frozen=True):
+class SectionAttrs(Struct, frozen=True):
     """The nodes of one body that the section holds together."""
 
     members: tuple[str, ...]
 
 
-class CountAttrs(Record, frozen=True):
+class CountAttrs(Struct, frozen=True):
     """Number of elements that a DequeueMany takes, at least 1."""
 
     count: int

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Body, CallAttrs, Node
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs, Kind, PureAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

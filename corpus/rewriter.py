@@ -36,7 +36,7 @@ from litmusfuzz.corpus.model import (
     redirected,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, Kind, SectionAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import TensorType

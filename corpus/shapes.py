@@ -29,8 +29,8 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

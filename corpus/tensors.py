@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from litmusfuzz.corpus.record import Record
+from litmusfuzz.corpus.struct import Struct
 
 MAX_ROWS: Final = 1024
 MAX_ELEMENTS: Final = 1 << 20
@@ -54,7 +54,7 @@ class MalformedTest(ValueError):
         return f"{where}: {message}" if where else message
 
 
-class TensorType(Record, frozen=True):
+class TensorType(Struct, frozen=True):
     """dtype (one of `DTYPES`, or bool) and shape, lanes included.
 
     The shape of a dynamic type is as many times `UNKNOWN` as its rank. Only results of pure ops

@@ -14,7 +14,7 @@ import click
 import pytest
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key

@@ -12,7 +12,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.ops import MAX_MAGNITUDE
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs
 from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.arithmetic import largest_result, largest_stored
 from litmusfuzz.oracles.events import (
@@ -27,7 +27,6 @@ from litmusfuzz.oracles.events import (
     Stack,
     Stored,
     every_stricter,
-    has_value,
     parts_of,
     unfold,
 )
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest, Node
+    from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.oracles.events import Unfolding
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.paths import Countable, Path, PathEvent
@@ -125,7 +125,8 @@ def largest_magnitude(
                 if event.access is Access.WRITE_BACK:
                     value = operands[2 * place]
                 elif event.node.definition.computed:
-                    value = _largest(test, event.node, [memory[name], *operands])
+                    op = event.node.definition
+                    value = _largest(test, event.node, op, [memory[name], *operands])
                 else:
                     value = largest_stored(
                         event.node, [memory[v] for v in event.node.resources], operands
@@ -152,8 +153,9 @@ def _bound_values(
         value = 0
         # The most frequent ones first.
         if type(token) is Pure:
-            if has_value(token.node):
-                value = _largest(test, token.node, [values[part] for part in token.inputs])
+            op = token.node.definition
+            if op.has_value or op.computed:
+                value = _largest(test, token.node, op, [values[part] for part in token.inputs])
         elif type(token) is Held or type(token) is Gathered:
             value = values[token.token]
         elif type(token) is Result or type(token) is Stack:
@@ -193,15 +195,16 @@ def _changing(unfolding: Unfolding) -> list[int]:
     return [number for number, changes in enumerate(found) if changes]
 
 
-def _largest(test: LitmusTest, node: Node, inputs: list[int]) -> int:
-    """Bound for the result of a pure node."""
-    if node.definition.constant:
-        return max(map(abs, test.constant(node)))
-    row = node.definition.meaning
-    if row is not None:
-        return row.largest(test.call(node), inputs)
+def _largest(test: LitmusTest, node: Node, op: OpDef, inputs: list[int]) -> int:
+    """Bound for the result of a pure node of an op."""
+    if op.constant:
+        assert isinstance(node.attrs, ConstAttrs)
+        value = node.attrs.value
+        return abs(value) if isinstance(value, int) else max(map(abs, test.constant(node)))
+    if op.meaning is not None:
+        return op.meaning.largest(test.call(node), inputs)
     # Only a product of matrices asks for shapes.
-    names = node.inputs if node.definition.matrices else ()
+    names = node.inputs if op.matrices else ()
     return largest_result(node, inputs, [test.type_of(name).shape for name in names])
 
 
@@ -256,23 +259,29 @@ def count(test: Countable, path: Path, limit: int) -> int:
     size = (events + 63) // 64 * 8
     above = b"".join(each.to_bytes(size, "little") for each in path.before)
     filled = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
-    gates = [(i, *_gate(path.events, i, filled, size)) for i in gated]
+    masks: dict[tuple[str, Access], int] = {}
+    for i, (_, access, (name, *_)) in enumerate(path.events if gated else ()):
+        masks[name, access] = masks.get((name, access), 0) | 1 << i
+    gates = [(i, *_gate(path.events[i], filled, masks, size)) for i in gated]
     return _explorer.count_orders(events, above, gates, limit)
 
 
 def _gate(
-    events: tuple[PathEvent, ...], place: int, filled: Mapping[str, tuple[int, int]], size: int
+    event: PathEvent,
+    filled: Mapping[str, tuple[int, int]],
+    masks: Mapping[tuple[str, Access], int],
+    size: int,
 ) -> tuple[bool, int, int, bytes, bytes, bytes]:
-    """When the resource of an event lets it happen: by the elements and locks that it holds."""
-    _, access, (name, *_) = events[place]
+    """When the resource of an event lets it happen: by the elements and locks that it holds.
+
+    `masks` has the events of each resource and access, as bits.
+    """
+    _, access, (name, *_) = event
     held, capacity = filled.get(name, (0, 1))
     adds = Access.ACQUIRE if access is Access.ACQUIRE else Access.ENQUEUE
     takes = Access.RELEASE if access is Access.ACQUIRE else Access.DEQUEUE
-    sets = dict.fromkeys((adds, takes, Access.CLOSE), 0)
-    for i, other in enumerate(events):
-        if other.access in sets and other.variables[0] == name:
-            sets[other.access] |= 1 << i
-    more, fewer, closed = (each.to_bytes(size, "little") for each in sets.values())
+    sets = (masks.get((name, each), 0) for each in (adds, takes, Access.CLOSE))
+    more, fewer, closed = (each.to_bytes(size, "little") for each in sets)
     return access is Access.DEQUEUE, held, capacity, more, fewer, closed
 
 

@@ -55,7 +55,7 @@ from litmusfuzz.corpus.ops import (
     MalformedTest,
     SectionAttrs,
 )
-from litmusfuzz.corpus.record import Record, replace
+from litmusfuzz.corpus.struct import Struct, replace
 from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster, OpFails, TestTooLarge
 from litmusfuzz.oracles.model import FRONT_ENDS, Axiom
 
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest, Run
+    from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.oracles.model import Model
 
 Ints = tuple[int, ...]
@@ -124,7 +125,7 @@ QUEUE_ACCESSES: Final = MappingProxyType(
 """What an op on a queue does with each element, or once."""
 
 
-class Event(Record, frozen=True):
+class Event(Struct, frozen=True):
     """One atomic step of one op instance.
 
     Parameters
@@ -177,25 +178,25 @@ class Event(Record, frozen=True):
         return f"{self.access.value}({','.join(self.variables)}) {name}{element}"
 
 
-class Result(Record, frozen=True):
+class Result(Struct, frozen=True):
     """Ready when the event is done; its value is what the event returned."""
 
     event: int
 
 
-class Join(Record, frozen=True):
+class Join(Struct, frozen=True):
     """Ready when all `tokens` are ready; has no value."""
 
     tokens: tuple[int, ...]
 
 
-class Stack(Record, frozen=True):
+class Stack(Struct, frozen=True):
     """The concatenated results of events: ready when all are done."""
 
     events: tuple[int, ...]
 
 
-class Pure(Record, frozen=True):
+class Pure(Struct, frozen=True):
     """The result of a pure node: ready when `inputs` and `waits` are.
 
     Of a node on a variable whose indices are operands: its result, or what it stores; the
@@ -207,7 +208,7 @@ class Pure(Record, frozen=True):
     waits: tuple[int, ...] = ()
 
 
-class Pick(Record, frozen=True):
+class Pick(Struct, frozen=True):
     """The value of `then` or of `other`: ready when predicate and chosen token are."""
 
     predicate: int
@@ -215,40 +216,40 @@ class Pick(Record, frozen=True):
     other: int
 
 
-class Held(Record, frozen=True):
+class Held(Struct, frozen=True):
     """The value of `token`, delayed until `waits` are ready as well."""
 
     token: int
     waits: tuple[int, ...]
 
 
-class Finished(Record, frozen=True):
+class Finished(Struct, frozen=True):
     """Ready when each of the events is done or dead."""
 
     events: tuple[int, ...]
 
 
-class Known(Record, frozen=True):
+class Known(Struct, frozen=True):
     """A constant: always ready."""
 
     value: Ints
 
 
-class Seen(Record, frozen=True):
+class Seen(Struct, frozen=True):
     """The value that a snapshot saw of its variable at `place`: ready when it is done."""
 
     event: int
     place: int
 
 
-class Gathered(Record, frozen=True):
+class Gathered(Struct, frozen=True):
     """The result of `node`, a read inside a cluster, of a variable with the token's value."""
 
     node: Node
     token: int
 
 
-class Stored(Record, frozen=True):
+class Stored(Struct, frozen=True):
     """The value that `node`, inside a cluster, stores in its resource at `place`.
 
     `seen` holds the values that an update read; it is empty for a write.
@@ -263,7 +264,7 @@ class Stored(Record, frozen=True):
 Token = Result | Join | Stack | Pure | Pick | Held | Finished | Known | Seen | Gathered | Stored
 
 
-class Check(Record, frozen=True):
+class Check(Struct, frozen=True):
     """An instance that may fail; if it does, the order ends there (semantics.md, section 3).
 
     Parameters
@@ -315,7 +316,7 @@ class Unfolding:
     checks: tuple[Check, ...] = ()
 
 
-class Strictness(Record, frozen=True):
+class Strictness(Struct, frozen=True):
     """Extra order that an executor adds to one loop, conditional or call.
 
     Parameters
@@ -622,11 +623,12 @@ class _Unfolder:
 
     def token(self, token: Token) -> int:
         self.spend(2 + _references(token))
-        if type(token) is Pure and has_value(token.node):
-            work = _work(self.test, token.node)
-            self.ints += work
-            constant = token.node.definition.constant
-            self.spend(work // (KEPT_IN_A_PART if constant else MADE_IN_A_PART))
+        if type(token) is Pure:
+            op = token.node.definition
+            if op.has_value or op.computed:
+                work = _work(self.test, token.node, op)
+                self.ints += work
+                self.spend(work // (KEPT_IN_A_PART if op.constant else MADE_IN_A_PART))
         self.tokens.append(token)
         return len(self.tokens) - 1
 
@@ -737,8 +739,8 @@ class _Unfolder:
         token_of: dict[str, int] = {}
         held: dict[str, tuple[int, ...]] = {}  # by node: acquires of the sections around it
         inside: dict[str, tuple[int, ...]] = {}  # by node with bodies: all instances done or dead
-        sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
-        parents = nesting(sections)[1]
+        sections = [n for n in graph.nodes if type(n.attrs) is SectionAttrs]
+        parents = nesting(sections)[1] if sections else {}
         around: dict[str, list[str]] = {}  # by section: those that it lies inside
         within: dict[str, list[str]] = {}  # those that lie inside it
         for section in sections:
@@ -998,8 +1000,9 @@ class _Unfolder:
         frame: _Frame,
     ) -> dict[str, int]:
         """Add one op instance; return its token, ready when it is done, and its results."""
-        kind = node.definition.kind
-        if node.definition.fed:
+        op = node.definition
+        kind = op.kind
+        if op.fed:
             return {node.name: values[node.name]}
         if node.handle:
             return {node.name: self.chosen(node, values[node.handle], inputs, waits, frame)}
@@ -1245,16 +1248,19 @@ def needed_nodes(test: LitmusTest) -> frozenset[str]:
     for node in test.nodes:
         for _, body in bodies(node):
             needed.update(name.partition(".")[0] for name in body.results)
-    while True:
-        more = {
-            name.partition(".")[0]
-            for node in test.nodes
-            if node.definition.has_effect or node.name in needed
-            for name in (*node.references, *node.members)
-        }
-        if more <= needed:
-            return frozenset(needed)
-        needed |= more
+    for node in test.effects:
+        needed.update(name.partition(".")[0] for name in (*node.references, *node.members))
+    named = {node.name: node for node in test.nodes}
+    stack = [named[name] for name in needed if name in named]
+    while stack:
+        node = stack.pop()
+        for name in (*node.references, *node.members):
+            source = name.partition(".")[0]
+            if source not in needed:
+                needed.add(source)
+                if source in named:
+                    stack.append(named[source])
+    return frozenset(needed)
 
 
 def _in_turn(model: Model, *, top: bool) -> bool:
@@ -1511,15 +1517,15 @@ def _references(token: Token) -> int:
     return len(parts_of(token)) + (len(token.value) if type(token) is Known else 0)
 
 
-def _work(test: LitmusTest, node: Node) -> int:
-    """Number of ints that a pure node computes, or multiplies."""
-    if node.definition.meaning is not None:
+def _work(test: LitmusTest, node: Node, op: OpDef) -> int:
+    """Number of ints that a pure node of an op computes, or multiplies."""
+    if op.meaning is not None:
         # A call costs as much as hundreds of ints.
         call = test.call(node)
         assert call.result is not None
         return 256 + min(sum(each.size for each in (*call.inputs, call.result)), 1 << 14)
     kind = test.type_of(node.name)
-    inner = test.type_of(node.inputs[0]).shape[1] if node.definition.matrices else 1
+    inner = test.type_of(node.inputs[0]).shape[1] if op.matrices else 1
     return inner * test.size_of(kind.shape)
 
 

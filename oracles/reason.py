@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict, plain_value
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.axiomatic import Axiomatic, Budget, Question
 from litmusfuzz.oracles.cycle import find_cycle, still_possible

@@ -20,7 +20,7 @@ from litmusfuzz.corpus.model import (
     map_nodes,
 )
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles.model import Axiom, Model
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
 )
 from litmusfuzz.corpus.outcome import Outcome, Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles.arithmetic import evaluated, gathered, written
 from litmusfuzz.oracles.errors import NoGradient, NoProgramOrder, OpFails, ValueTooLarge
 from litmusfuzz.oracles.model import Axiom

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status, Verdict, distance, nearest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 from litmusfuzz.oracles.model import RFC
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.corpus.outcome import nearest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, Script, loads, outcome_from_plain
 from litmusfuzz.reports import events
 from litmusfuzz.reports.events import FindingKind

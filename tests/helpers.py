@@ -13,7 +13,7 @@ import pytest
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.ops import FLOATS
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, load
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.model import RFC

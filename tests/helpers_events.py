@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from helpers import LITMUS, corpus_entry
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, outcome_from_plain
 from litmusfuzz.reports.events import (
     CampaignEnded,

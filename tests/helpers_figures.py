@@ -19,7 +19,7 @@ import pytest
 from helpers_events import CANARY
 
 from litmusfuzz.corpus.outcome import nearest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, Entry, Script, loads, outcome_from_plain
 from litmusfuzz.reports import events as e
 from litmusfuzz.reports.events import FindingKind

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.herd.condition import TRUE, Cell, Condition
 from litmusfuzz.corpus.herd.writer import layout
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.corpus.textfile import dumps as file_text
 

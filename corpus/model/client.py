@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.record import Record
+from litmusfuzz.corpus.struct import Struct
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import Nested
 
 
-class Run(Record, frozen=True):
+class Run(Struct, frozen=True):
     """One run of a graph by the client, after other runs have ended.
 
     Parameters

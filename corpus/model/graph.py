@@ -15,7 +15,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
-from litmusfuzz.corpus.record import Record
+from litmusfuzz.corpus.struct import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ _DEFINITIONS: Final = {**OPS, CLUSTER.name: CLUSTER}
 _ROWS: Final = (RowsAttrs, SliceAttrs)
 
 
-class Cluster(Record, frozen=True):
+class Cluster(Struct, frozen=True):
     """Nodes of one graph or body that run as one: a snapshot, then a write-back.
 
     `members` are in SSA order, the order in which a pure function computes them. The nodes
@@ -40,7 +40,7 @@ class Cluster(Record, frozen=True):
     members: tuple[str, ...]
 
 
-class Node(Record, frozen=True):
+class Node(Struct, frozen=True):
     """One op of a graph.
 
     `inputs` are data edges and `after` control edges, both by the name of a
@@ -95,21 +95,23 @@ class Node(Record, frozen=True):
     @property
     def edges(self) -> tuple[str, ...]:
         """References that are its own: data inputs, handle, control edges."""
-        return (*self.inputs, *((self.handle,) if self.handle else ()), *self.after)
+        if self.handle:
+            return (*self.inputs, self.handle, *self.after)
+        return self.inputs + self.after
 
     @property
     def references(self) -> tuple[str, ...]:
         """All references to its own graph or body: inputs, handle, control edges, captures."""
-        outside = (outer for _, outer in captures_of(self))
-        return (*self.edges, *outside)
+        captures = captures_of(self)
+        return (*self.edges, *(outer for _, outer in captures)) if captures else self.edges
 
     @property
     def sources(self) -> frozenset[str]:
         """Names of the nodes and values in its own graph or body that it waits for."""
-        return frozenset(map(head, self.references))
+        return frozenset([head(name) if "." in name else name for name in self.references])
 
 
-class Body(Record, frozen=True):
+class Body(Struct, frozen=True):
     """A graph inside a node: its nodes, and the values that it returns.
 
     Only captures and results cross its boundary.
@@ -119,7 +121,7 @@ class Body(Record, frozen=True):
     results: tuple[str, ...]
 
 
-class BranchAttrs(Record, frozen=True):
+class BranchAttrs(Struct, frozen=True):
     """A conditional: one of two bodies, by a predicate, its only input.
 
     `captures` are values from outside, as (name inside, name outside); `results`
@@ -132,7 +134,7 @@ class BranchAttrs(Record, frozen=True):
     results: tuple[str, ...]
 
 
-class LoopAttrs(Record, frozen=True):
+class LoopAttrs(Struct, frozen=True):
     """A loop: carried values, a condition on them, and a body that returns their next values.
 
     The node's inputs are the first carried values; the results are the
@@ -147,7 +149,7 @@ class LoopAttrs(Record, frozen=True):
     parallel_iterations: int = 10
 
 
-class CallAttrs(Record, frozen=True):
+class CallAttrs(Struct, frozen=True):
     """A function call: its body is a graph, each of whose instances waits for what it needs.
 
     `captures` are the arguments, as (name inside, name outside); `results` name what the body
@@ -168,7 +170,7 @@ NestAttrs = BranchAttrs | LoopAttrs | CallAttrs
 """Attributes of the nodes that hold bodies."""
 
 
-class Graph(Record, frozen=True):
+class Graph(Struct, frozen=True):
     """A directed acyclic graph of nodes.
 
     Invariant, checked by `LitmusTest`: an edge leads from a node to one that
@@ -200,7 +202,10 @@ def bodies(node: Node) -> tuple[tuple[str, Body], ...]:
 
 def captures_of(node: Node) -> tuple[tuple[str, str], ...]:
     """What a node's bodies take from around it, as (name inside, name outside)."""
-    return node.attrs.captures if isinstance(node.attrs, NestAttrs) else ()
+    attrs = node.attrs
+    if type(attrs) is BranchAttrs or type(attrs) is LoopAttrs or type(attrs) is CallAttrs:
+        return attrs.captures
+    return ()
 
 
 def clusters_of(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:

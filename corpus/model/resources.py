@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from litmusfuzz.corpus.ops import Nested, TensorType
-from litmusfuzz.corpus.record import Record
+from litmusfuzz.corpus.struct import Struct
 
 
-class Variable(Record, frozen=True):
+class Variable(Struct, frozen=True):
     """A resource variable: a named cell that holds one tensor.
 
     `shape` is ``(rows, *lanes)`` or ``()``; `init` is one int for all elements, or one int for
@@ -33,14 +33,14 @@ class Variable(Record, frozen=True):
         return TensorType(self.dtype, self.shape)
 
 
-class Mutex(Record, frozen=True):
+class Mutex(Struct, frozen=True):
     """A lock of critical sections: free at first, not re-entrant."""
 
     name: str
     device: str = ""
 
 
-class Queue(Record, frozen=True):
+class Queue(Struct, frozen=True):
     """A blocking first-in first-out queue.
 
     `dtype` and `shape` describe one element. The queue holds at most `capacity` elements;
@@ -60,7 +60,7 @@ class Queue(Record, frozen=True):
         return TensorType(self.dtype, self.shape)
 
 
-class Accumulator(Record, frozen=True):
+class Accumulator(Struct, frozen=True):
     """An accumulator of gradients, empty at first, at global step 0.
 
     `dtype` and `shape` describe one gradient, and the sum of gradients, which a take returns.

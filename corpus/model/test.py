@@ -308,13 +308,14 @@ class LitmusTest:
         The first operand of an op on a variable is the variable's value; the result of an
         update is what it stores.
         """
-        row = node.definition.meaning
+        op = node.definition
+        row = op.meaning
         assert row is not None, node.name
         assert node.attrs is None or isinstance(node.attrs, PureAttrs)
         names = [*node.inputs, node.name]
-        if node.definition.computed:
+        if op.computed:
             variable = node.resources[0]
-            result = node.name if node.definition.has_value else variable
+            result = node.name if op.has_value else variable
             names = [variable, *node.inputs, result]
         kinds = [self.type_of(name) for name in names]
         if not self.whole:

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.model.graph import (
 )
 from litmusfuzz.corpus.model.names import after_dot
 from litmusfuzz.corpus.ops import HandleAttrs, SectionAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -37,7 +37,7 @@ from litmusfuzz.corpus.pure import (
     several,
     shapes,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.pure.definition import PureOp

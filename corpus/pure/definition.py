@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from litmusfuzz.corpus.pure.arrays import np
-from litmusfuzz.corpus.record import Record
+from litmusfuzz.corpus.struct import Struct
 from litmusfuzz.corpus.tensors import (
     BOOL,
     DTYPES,
@@ -99,7 +99,7 @@ class Field:
             raise MalformedTest(f"must be of kind {self.kind}, got {value!r:.80}", (self.name,))
 
 
-class PureAttrs(Record, frozen=True):
+class PureAttrs(Struct, frozen=True):
     """Attributes of a pure op: the name and value of each of its fields, in their order."""
 
     values: tuple[tuple[str, AttrValue], ...]

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.bench.oracle import REPEATS, best, timed
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
 from litmusfuzz.fuzz.passes.clustering import Clustering, cluster

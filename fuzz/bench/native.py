@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import all_nodes
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.engines.settings import EngineSettings, Sort
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.lowering import lower

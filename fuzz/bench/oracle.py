@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest
 from litmusfuzz.corpus.outcome import Outcome, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.bench.programs import (
     chains,
     changed,

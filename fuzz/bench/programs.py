@@ -8,7 +8,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Body, Graph, LitmusTest, LoopAttrs, Node, Variable
 from litmusfuzz.corpus.ops import OPS, ConstAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators.context import Context
 from litmusfuzz.fuzz.generators.pure import DENSE, PureBody
 from litmusfuzz.fuzz.support import EVERYTHING

@@ -48,8 +48,8 @@ from litmusfuzz.corpus.model import (
     head,
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs, SectionAttrs
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.campaign.renaming import normalized

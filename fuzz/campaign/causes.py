@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations

@@ -28,7 +28,7 @@ from litmusfuzz.corpus.model import (
     redirected,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, Kind
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles.events import in_program_order
 
 if TYPE_CHECKING:

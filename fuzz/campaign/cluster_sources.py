@@ -11,7 +11,7 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Script, save, write_text
 from litmusfuzz.fuzz.campaign.configuration_generator import listed
 from litmusfuzz.fuzz.campaign.planner import (

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.replay import force
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import Access, unfold

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.configuration_reducer import simpler_configurations

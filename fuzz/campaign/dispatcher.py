@@ -15,7 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate

@@ -37,7 +37,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.causes import symptom, symptoms_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain, has_space

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
 from litmusfuzz.fuzz.campaign.experiments import (

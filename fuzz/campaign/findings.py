@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 from msgspec import structs
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Script, dumps, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Finding
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign

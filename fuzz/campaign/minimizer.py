@@ -15,7 +15,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings

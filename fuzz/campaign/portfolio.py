@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, head
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.relations import NodeRelations

@@ -20,8 +20,8 @@ from litmusfuzz.corpus.model import (
     head,
 )
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:

@@ -47,9 +47,9 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter, constant
 from litmusfuzz.corpus.shapes import Shapes, contents, fewer_rows_touched, refitted, with_dtype
+from litmusfuzz.corpus.struct import replace
 
 Pass = Callable[[LitmusTest], Iterator[Rewriter]]
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, LoopAttrs, renamed
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign.canonical import executor_class
 from litmusfuzz.fuzz.campaign.causes import explains, may_show, symptoms_of

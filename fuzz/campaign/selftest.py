@@ -27,7 +27,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.portfolio import RUN_SETUPS, Portfolio, RunSetup

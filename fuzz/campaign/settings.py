@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.executors.table import executor_class

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule, plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line

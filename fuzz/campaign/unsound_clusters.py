@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.causes import explains
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none
 from litmusfuzz.fuzz.campaign.reducer import reduce

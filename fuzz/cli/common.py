@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TextIO
 import click
 from click.shell_completion import CompletionItem
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.reports.tables import one_line, printable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from litmusfuzz import corpus
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, FileError, dumps, read_text
 from litmusfuzz.fuzz.cli.common import (
     budget_option,

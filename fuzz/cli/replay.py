@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors import messages
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from litmusfuzz.corpus.model import MalformedTest, check_clusterable
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest

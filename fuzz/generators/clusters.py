@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Cluster, all_nodes, levels
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
     StructuredContext,

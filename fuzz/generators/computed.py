@@ -20,7 +20,7 @@ from litmusfuzz.corpus.ops import (
     PlaceholderAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators.context import Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
 from litmusfuzz.fuzz.generators.family import NotGenerated

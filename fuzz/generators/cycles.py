@@ -42,7 +42,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators import critical
 from litmusfuzz.fuzz.generators.structured import MAX_ORDERS, MAX_ORDERS_OF_BODIES
 from litmusfuzz.fuzz.support import EVERYTHING

@@ -34,9 +34,9 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.shapes import refitted, with_dtype
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     import random

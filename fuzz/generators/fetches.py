@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Run, all_nodes, head, pruned
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, Kind, PlaceholderAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators import mixed, runs
 from litmusfuzz.fuzz.generators.structured import small
 

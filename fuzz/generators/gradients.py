@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs, PlaceholderAttrs
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import NoAllowedSet
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Body, BranchAttrs, CallAttrs, LoopAttrs, NestAttrs, Node
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators.structured import (
     StatementWeights,
     StructuredContext,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, MalformedTest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.generators import dag
 from litmusfuzz.fuzz.generators.edits import EDITS

@@ -21,7 +21,7 @@ from litmusfuzz.corpus.model import (
     Variable,
 )
 from litmusfuzz.corpus.ops import BOOL, DTYPES, EFFECT_OPS, OPS, Kind, RowsAttrs, TensorType
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import ValueTooLarge

@@ -15,7 +15,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, DTYPES, FLOATS, OPS, PureAttrs, TensorType
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     import random

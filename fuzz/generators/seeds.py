@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import MalformedTest, Node, map_nodes
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, ConstAttrs, PureAttrs
 from litmusfuzz.corpus.pure.opaque import term
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.shapes import with_dtype
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.passes.opaque import without_opaque
 

@@ -41,7 +41,7 @@ from litmusfuzz.corpus.model import (
     Variable,
 )
 from litmusfuzz.corpus.ops import BOOL, DTYPES, FLOATS, Kind, RowsAttrs, SectionAttrs, TensorType
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.structured import observed, small
 from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest

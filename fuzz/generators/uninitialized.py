@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, MalformedTest, all_nodes, head
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators import mixed, runs
 
 if TYPE_CHECKING:

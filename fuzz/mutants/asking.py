@@ -19,7 +19,7 @@ from litmusfuzz.corpus.model import (
     map_bodies,
     pruned,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import MalformedTest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.mutants import _mutants
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import BranchAttrs, LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings
 from litmusfuzz.fuzz.mutants.changed_test import ChangesTest

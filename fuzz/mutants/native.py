@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.mutants import _mutants, asking

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor
 from litmusfuzz.fuzz.executors.native.lowering import NOT_ON_DEVICES
 from litmusfuzz.fuzz.mutants.native import NativeMutant, uses_opencl

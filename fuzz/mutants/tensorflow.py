@@ -43,7 +43,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
 )
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings, configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest, TensorFlowExecutor

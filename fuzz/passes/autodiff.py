@@ -45,7 +45,7 @@ from litmusfuzz.corpus.ops import (
     expand,
     result_type,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

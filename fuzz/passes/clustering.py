@@ -36,7 +36,7 @@ from litmusfuzz.corpus.model import (
     steps_before,
 )
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.passes.contraction import Contraction
 from litmusfuzz.fuzz.passes.safety import SOUND, Analysis, access, ones, writers_before
 from litmusfuzz.fuzz.passes.waits import waits

@@ -38,7 +38,7 @@ from litmusfuzz.corpus.model import (
     renamed,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, SectionAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import FreshNames, Graph, Node
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, ConstAttrs, PureAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, Node, all_nodes, bodies, steps, steps_before
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -31,7 +31,7 @@ from enum import Enum
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.expansion import ANYTHING, expanded
 from litmusfuzz.fuzz.programs.order import TooManySteps, bits, exclusive, order_of, total_order

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.programs.program import Operation, ProgramError
 
 if TYPE_CHECKING:

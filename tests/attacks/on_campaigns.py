@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.library import paths
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Finding, dumps, load, outcome_from_plain
 from litmusfuzz.fuzz.campaign.store import DATABASE, Store
 from litmusfuzz.reports.events import (

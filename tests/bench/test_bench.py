@@ -12,7 +12,7 @@ import pytest
 
 from litmusfuzz.corpus.model import all_nodes
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.bench import oracle
 from litmusfuzz.fuzz.bench.programs import (
     chains,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.bench import native
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 from litmusfuzz.oracles.explorer import Explorer

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from litmusfuzz.corpus.model import BranchAttrs, LitmusTest
 from litmusfuzz.corpus.outcome import TORN, Outcome
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, Refused, Unavailable

@@ -23,8 +23,8 @@ from litmusfuzz.corpus.model import (
     map_bodies,
 )
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.executors.table import configuration

@@ -9,7 +9,7 @@ from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.chosen_clusters import (
     NO_CLUSTER,

@@ -17,7 +17,7 @@ from campaign.campaigns import Run
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import ordered
 from litmusfuzz.fuzz.campaign.judge import judge

@@ -24,7 +24,7 @@ from campaign.shards import STALE, begun
 from helpers import LITMUS, share_of
 from helpers_figures import Figures
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads, save
 from litmusfuzz.fuzz.campaign.coordinator import SingleShard
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings

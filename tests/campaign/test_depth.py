@@ -11,7 +11,7 @@ import pytest
 from campaign.campaigns import Run
 
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import depth
 from litmusfuzz.fuzz.campaign.depth import (
     BLOCKED_ROUND_COUNT,

@@ -12,7 +12,7 @@ from helpers import allowed_values
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.experiments import (
     CONTROL_RUNS,

@@ -10,7 +10,7 @@ import pytest
 from campaign.campaigns import Run
 
 from litmusfuzz.corpus.outcome import TORN, Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, loads
 from litmusfuzz.fuzz.campaign import explainer
 from litmusfuzz.fuzz.campaign.canonical import key_of

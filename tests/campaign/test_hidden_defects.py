@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from campaign.test_loop import campaign
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign import variation
 from litmusfuzz.fuzz.campaign.canonical import key_of

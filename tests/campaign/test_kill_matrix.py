@@ -24,7 +24,7 @@ import pytest
 from campaign.blocking import COUNT, FOLDER, TIMEOUT_S, Barrier, Blocking
 from campaign.doubles import installed
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder

@@ -13,7 +13,7 @@ from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.document import FileError
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.corpus.textfile import load as load_entry
 from litmusfuzz.fuzz.campaign.canonical import VERSION, key_of

@@ -11,7 +11,7 @@ import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY

@@ -10,7 +10,7 @@ from campaign.test_loop import campaign
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import FileError, dumps, load, loads
 from litmusfuzz.fuzz.campaign.canonical import form, key, key_of, ordered
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer

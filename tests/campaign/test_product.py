@@ -10,7 +10,7 @@ import pytest
 from campaign.campaigns import Run
 from campaign.doubles import Spaced
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.configuration_generator import (
     PRODUCT,
     ConfigurationGenerator,

@@ -9,8 +9,8 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.rewriter import Rewriter
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best

@@ -8,7 +8,7 @@ import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import Continued, Executed

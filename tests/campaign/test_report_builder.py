@@ -22,7 +22,7 @@ from helpers_events import (
     started,
 )
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.experiments import Case
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern

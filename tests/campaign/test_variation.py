@@ -11,8 +11,8 @@ from campaign.test_reducer import run_reduction
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.shapes import MAX_ELEMENTS, copies_of, elements
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign.canonical import digest, form, reordered
 from litmusfuzz.fuzz.campaign.judge import judge

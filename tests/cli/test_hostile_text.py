@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 
 from litmusfuzz.corpus.document import FileError
 from litmusfuzz.corpus.model import CONTROL
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign.store import Store
 from litmusfuzz.fuzz.cli.common import harmless

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from helpers import LITMUS
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load, save
 from litmusfuzz.reports.doctor import Check, DoctorReport
 

@@ -15,7 +15,7 @@ from guide import DOCS, example, installed, mutant
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load, save
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from helpers import LITMUS
 from helpers_events import PLAIN, STARTED, added, executed, shown, started
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load, save
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder

@@ -10,7 +10,7 @@ from helpers import LITMUS, corpus_entry, differentiated, for_each, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, Cluster
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages

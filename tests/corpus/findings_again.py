@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaign.campaigns import Run
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.causes import explains, same_cause, symptom

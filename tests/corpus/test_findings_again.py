@@ -14,7 +14,7 @@ import findings_again
 import pytest
 from findings_again import FOLDER, NEEDS, WITHOUT_OUTCOME, again
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load, save
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 

@@ -23,7 +23,7 @@ from litmusfuzz.corpus.herd import (
 )
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import FileError
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.document import MAX_BYTES, Document
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest
 from litmusfuzz.corpus.outcome import TORN, Outcome, digest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import (
     MAX_LISTED,
     Digest,

@@ -19,7 +19,7 @@ from campaign.doubles import installed
 from executors.hostile import LOGGED_BYTES, SEVENTH, Countless, Garbled, Hostile, HostileServer
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load, plain_of
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors import fork_server, messages, reply_check

@@ -25,7 +25,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     constant,
     element,

@@ -15,7 +15,7 @@ from test_tidy import SOURCES
 
 from litmusfuzz.corpus import textfile
 from litmusfuzz.corpus.document import FileError
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.entries import load, loads, wrong_setting

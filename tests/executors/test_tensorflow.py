@@ -27,7 +27,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
 )
 from litmusfuzz.corpus.outcome import TORN, Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, pairs_kept_apart

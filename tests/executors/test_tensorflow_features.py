@@ -20,7 +20,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Queue, Variable
 from litmusfuzz.corpus.ops import CountAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused

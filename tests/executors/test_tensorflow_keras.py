@@ -14,7 +14,7 @@ from litmusfuzz.corpus.model import CallAttrs, Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.optimizers import ITERATIONS, Step, call, recognized, steps_of
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration

@@ -18,7 +18,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import TORN, Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import (

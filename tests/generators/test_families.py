@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, find, given, settings
 from litmusfuzz.corpus.model import FEATURES, bodies
 from litmusfuzz.corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Kind
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor

@@ -12,7 +12,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph
 from litmusfuzz.corpus.ops import MalformedTest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators import edits, generate, mutations
 
 if TYPE_CHECKING:

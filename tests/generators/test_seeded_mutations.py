@@ -11,7 +11,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Run, Variable
 from litmusfuzz.corpus.ops import PureAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError, dumps
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.generators import FAMILIES, generate

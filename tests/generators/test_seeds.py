@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from litmusfuzz.corpus.model import Node, Variable
-from litmusfuzz.corpus.record import Record
+from litmusfuzz.corpus.struct import Struct
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def canonical(value: object) -> object:
     newest = {Node: "handle", Variable: "gradient"}.get(type(value))
     if newest and not getattr(value, newest):  # as before there was such a field
         return canonical(msgspec.structs.astuple(value)[:-1])
-    if isinstance(value, Record):
+    if isinstance(value, Struct):
         return [canonical(each) for each in msgspec.structs.astuple(value)]
     if isinstance(value, (tuple, list)):
         return [canonical(each) for each in value]

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest, Node
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest

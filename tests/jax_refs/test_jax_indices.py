@@ -13,7 +13,7 @@ from helpers import LITMUS, corpus_entry, differentiated
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.script import script
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings

@@ -16,7 +16,7 @@ from helpers import LITMUS, corpus_entry, differentiated
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load
 from litmusfuzz.fuzz.campaign import known_findings
 from litmusfuzz.fuzz.campaign.portfolio import Portfolio

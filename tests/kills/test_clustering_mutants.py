@@ -16,7 +16,7 @@ from helpers import corpus_entry
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS, ClusteringMutant
 from litmusfuzz.fuzz.passes.clustering import cluster
 from litmusfuzz.oracles.translation import Soundness, validate

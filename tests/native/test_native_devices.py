@@ -20,7 +20,7 @@ from native.helpers_native import CONFIGS, all_outcomes, is_supported
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.native.executor import (
     NativeExecutor,
     PreparedTest,

@@ -23,7 +23,7 @@ from native.test_native_engines import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.native import _executor, accelerators
 from litmusfuzz.fuzz.executors.native.accelerators import (

@@ -12,7 +12,7 @@ from native.helpers_native import is_supported
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.native.executor import PreparedTest, engine_config
 from litmusfuzz.fuzz.executors.native.lowering import lower
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_from

@@ -13,7 +13,7 @@ from helpers import nightly
 from native.helpers_native import CONFIGS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors.native import accelerators
 from litmusfuzz.fuzz.executors.native.accelerators import (

@@ -9,7 +9,7 @@ from native.helpers_native import is_supported, prepared
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Config, Noise, Refused, Unavailable
 from litmusfuzz.oracles.explorer import Explorer, allowed_outcomes

@@ -61,7 +61,7 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import COMPUTED, DEFINED_OPS, OPS, HandleAttrs, Kind, SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.placement import place

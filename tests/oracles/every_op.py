@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest, Variable
 from litmusfuzz.corpus.ops import BOOL, DTYPES, OPS, Kind, PureAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.generators.computed import out_of_range
 from litmusfuzz.fuzz.generators.context import Context

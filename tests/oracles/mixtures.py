@@ -27,7 +27,7 @@ from litmusfuzz.corpus.model import (
     map_nodes,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, PlaceholderAttrs, SectionAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     import random

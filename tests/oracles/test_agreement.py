@@ -16,7 +16,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
 from litmusfuzz.corpus.ops import OPS, MalformedTest, PureAttrs, TensorType
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.context import Context

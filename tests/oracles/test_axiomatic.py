@@ -24,7 +24,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, PureAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import reference

@@ -18,7 +18,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, loads
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs

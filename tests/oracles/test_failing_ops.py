@@ -13,7 +13,7 @@ from helpers import WHOLE
 from litmusfuzz.corpus.model import MalformedTest, map_nodes
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import reference

@@ -7,7 +7,7 @@ from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node
 from litmusfuzz.corpus.ops import HandleAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import FileError, dumps, loads
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.model import MODELS

@@ -8,7 +8,7 @@ from test_live_values import random_chains
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles.axiomatic import Axiomatic, Question
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.histories import unreachable

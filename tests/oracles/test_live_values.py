@@ -14,7 +14,7 @@ from test_explorer import LIVE, nearby, replays
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles.errors import ValueTooLarge
 from litmusfuzz.oracles.explorer import NEVER, Budget, Explorer, allowed_outcomes
 from litmusfuzz.oracles.model import EXECUTOR, RFC

@@ -10,7 +10,7 @@ from helpers import LITMUS, corpus_entry, share_of
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import LitmusTest, Run
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads, value_from_plain
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.axiomatic import Budget

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.arithmetic import ValueTooLarge

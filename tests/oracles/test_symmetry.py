@@ -12,7 +12,7 @@ from test_live_values import PLAIN
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles.explorer import Budget, Explorer, allowed_outcomes
 from litmusfuzz.oracles.model import RFC
 

@@ -8,7 +8,7 @@ from helpers import LITMUS, corpus_entry, for_each
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.oracles import explorer, reference
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import RFC

@@ -7,7 +7,7 @@ from helpers import allowed_values
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.oracles.events import strictnesses, unfold
 from litmusfuzz.oracles.model import EXECUTOR, RFC, Axiom

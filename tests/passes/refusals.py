@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Cluster, MalformedTest, captures_of, levels
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.bench.clusters import BUDGET, racing
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.clustering import Refusal, Rule, refusals, ssa_order, violations

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MAX_NODES, all_nodes, bodies, captures_of, levels
 from litmusfuzz.corpus.ops import Kind, SectionAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.clustering import (

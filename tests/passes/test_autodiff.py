@@ -32,7 +32,7 @@ from litmusfuzz.corpus.ops import (
     TensorType,
 )
 from litmusfuzz.corpus.ops import result_type as type_of_result
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.passes.autodiff import (
     RULES,
     NotDifferentiable,

@@ -9,7 +9,7 @@ from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, LitmusTest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.passes.clustering import (
     Clustering,

@@ -8,7 +8,7 @@ from helpers import LITMUS, corpus_entry, for_each
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.passes.gates import with_gates
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Explorer

@@ -9,7 +9,7 @@ from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Body, LitmusTest, Node, all_nodes, bodies, captures_of
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.passes.placement import CannotPlace, devices_of, place
 from litmusfuzz.oracles import explorer

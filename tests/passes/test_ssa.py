@@ -13,7 +13,7 @@ from helpers_ssa import PreparedFunction, evaluate, random_state, results_of
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster, Graph, LitmusTest, Node, Variable
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.passes.listing import listing, serialized
 from litmusfuzz.fuzz.passes.ssa import Function, WriteBack, convert

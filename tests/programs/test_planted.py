@@ -11,7 +11,7 @@ import pytest
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Cluster
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.programs.checking import check, concurrent_runs
 from litmusfuzz.fuzz.programs.tensorflow.modules import read_modules
 from litmusfuzz.oracles.explorer import allowed_outcomes

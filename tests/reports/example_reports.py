@@ -14,7 +14,7 @@ from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign.worker_deaths import death_cause
 from litmusfuzz.oracles.model import RFC

@@ -22,7 +22,7 @@ from litmusfuzz.corpus.model import (
     captures_of,
 )
 from litmusfuzz.corpus.ops import ConstAttrs, MomentumAttrs, SliceAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.reports.drawing import dot, text
 from litmusfuzz.reports.structure import Structure
 

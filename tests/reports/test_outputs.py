@@ -25,7 +25,7 @@ from example_reports import (
 
 from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.known_findings import load as known_findings

@@ -31,7 +31,7 @@ from litmusfuzz.corpus.ops import (
 )
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, Verdict
 from litmusfuzz.corpus.outcome import TORN as TORN_VALUE
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
 from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
 from litmusfuzz.fuzz.cli.main import main

@@ -18,7 +18,7 @@ from example_reports import (
     unsound_finding,
 )
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads, outcome_from_plain
 from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
 from litmusfuzz.reports.outputs import as_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from example_reports import ended_finding, nightly_run, short_run
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.terminal import LiveView
 from litmusfuzz.reports.text import headline

@@ -10,7 +10,7 @@ from msgspec.structs import replace as replace_event
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value, nearest
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, Entry, Finding, Schedule, dumps
 from litmusfuzz.reports import fold
 from litmusfuzz.reports.differential import DifferentialComparison

@@ -15,7 +15,7 @@ import numpy as np
 
 from litmusfuzz.corpus.model import Queue, Variable, all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, TensorType
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import (
     constant,
     element,

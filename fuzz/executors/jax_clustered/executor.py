@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.ops import DEFINED_OPS, OPS
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.engines.settings import EngineSettings
 from litmusfuzz.fuzz.executors.native import _executor
 from litmusfuzz.fuzz.executors.native.executor import (

@@ -15,8 +15,8 @@ import numpy as np
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.ops import DEFINED_OPS, OPS
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.shapes import copies_of
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.engines.settings import (
     MAX_DEPTH,
     MAX_THREADS,

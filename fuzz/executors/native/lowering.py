@@ -45,7 +45,7 @@ from litmusfuzz.corpus.ops import (
     SliceAttrs,
     TensorType,
 )
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.passes.placement import DEFAULT, CannotPlace, devices_of, place
 from litmusfuzz.fuzz.passes.ssa import convert

@@ -39,7 +39,7 @@ from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.model import all_nodes, bodies, captures_of, head
 from litmusfuzz.corpus.ops import Kind
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ import tensorflow as tf
 from litmusfuzz.corpus.model import all_nodes, bodies
 from litmusfuzz.corpus.ops import HandleAttrs
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings

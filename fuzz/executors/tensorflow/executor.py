@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from litmusfuzz.corpus.model import FEATURES, MalformedTest
-from litmusfuzz.corpus.record import replace
 from litmusfuzz.corpus.shapes import copies_of
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import (

@@ -33,7 +33,7 @@ import numpy as np
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.ops import CountAttrs, Kind
 from litmusfuzz.corpus.outcome import Outcome, Status, Value
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder

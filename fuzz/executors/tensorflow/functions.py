@@ -21,7 +21,7 @@ from tensorflow.core.framework import graph_pb2, node_def_pb2
 from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import handle_data_util
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -16,7 +16,7 @@ import numpy as np
 from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.ops import BOOL
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.tensorflow.functions import prefixes_of
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import DATA_TYPES, Emitter, const, proto, typed
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import bodies
 from litmusfuzz.corpus.ops import SliceAttrs
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.passes.clustering import Clustering, choose_clusters
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from litmusfuzz.corpus.model import all_nodes, bodies, head, predecessors
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.functions import prefixes_of, type_of
 

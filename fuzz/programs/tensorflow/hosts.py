@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from litmusfuzz.corpus.record import replace
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.programs.effects import HANDLES
 from litmusfuzz.fuzz.programs.expansion import output_of
 from litmusfuzz.fuzz.programs.tensorflow import reading
