@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import FEATURES, all_nodes
+from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.corpus.ops import ABSTRACT_OPS, BOOL, DTYPES, OPS, Kind
 
 if TYPE_CHECKING:
@@ -107,17 +107,16 @@ class Support:
         """
         if self == EVERYTHING:
             return ()
-        nodes = [node for graph in test.graphs for node in all_nodes(graph.nodes)]
-        types = [each for each in test.types.values() if each is not None and each.is_tensor]
-        types += [each.type for each in test.variables]
-        types += [each.type for each in test.queues]
+        types = {each for each in test.types.values() if each is not None and each.is_tensor}
+        types.update(each.type for each in test.variables)
+        types.update(each.type for each in test.queues)
         rank = max(len(each.shape) for each in types)
         elements = max(each.size for each in types)
         shapes = [f"rank {rank}"] if rank > self.rank_max else []
         shapes += [f"{elements} elements"] if elements > self.elements_max else []
         return (
             tuple(sorted(test.features - self.features))
-            or tuple(sorted({node.op for node in nodes} - self.ops))
+            or tuple(sorted({node.op for node in test.nodes} - self.ops))
             or tuple(sorted({each.dtype for each in types} - self.dtypes - {BOOL}))
             or tuple(shapes)
         )
