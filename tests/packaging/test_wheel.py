@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -139,15 +140,21 @@ version: str = litmusfuzz.__version__
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
-         "--wheel-dir", str(folder), str(ROOT)],
-        check=True, capture_output=True, timeout=600,
-    )  # fmt: skip
-    (built,) = folder.glob("litmusfuzz-*.whl")
+def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The wheel, built from this checkout: once, as all processes of a run build in one folder."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "wheel"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (found := [*folder.glob("litmusfuzz-*.whl")]):
+            subprocess.run(
+                [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps",
+                 "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)],
+                check=True, capture_output=True, timeout=600,
+            )  # fmt: skip
+            found = [*folder.glob("litmusfuzz-*.whl")]
+    (built,) = found
     return built
 
 
