@@ -3,9 +3,9 @@
 An executor may have several configurations, and a test runs in some of them. Changing to another
 environment means another process. So the sampler keeps one environment for some seconds and
 alternates, test by test, between the configurations of that environment. Each gets as many tests
-that run as any other, whatever they cost, up to `MAX_COST_S`: that costs a twelfth of all graph
-runs, and the rarest configuration has three times as many as with equal times. Rounds do not count:
-which tests earn them is decided elsewhere (`fuzz.campaign.depth`).
+that run as any other, whatever they cost, up to `MAX_COST_S`: with equal times a slow configuration
+had hardly any test, and the fast ones had only a few more. Rounds do not count: which tests earn
+them is decided elsewhere (`fuzz.campaign.depth`).
 
 Beside the configurations that are listed there may be *generated* ones, in endless number
 (`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
