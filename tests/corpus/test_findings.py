@@ -50,6 +50,7 @@ WITHOUT_OUTCOME = {
 SHOWS_QUICKLY = {
     "call-overtakes-its-argument",
     "call-overtakes-one-of-two-reads",
+    "cluster-of-two-reads-beside-scatter-nd",
     "cluster-spans-read-and-write",
     "cluster-spans-two-sections",
     "cluster-writes-late",

@@ -534,14 +534,19 @@ def test_dot_draws_boxes_around_what_belongs_together() -> None:
 def test_no_name_breaks_out_of_the_quotes(name: str, quoted: str) -> None:
     """Names are checked when a test is made; the quoting does not rely on that."""
     test = litmus("r0=X")
-    (variable,), (read,) = test.variables, test.graph.nodes
-    for part, change in (
-        (test, {"name": name, "types": {name: variable.type}}),
-        (variable, {"name": name}),
-        (read, {"name": name, "resources": (name,)}),
-    ):
-        for field, value in change.items():
-            object.__setattr__(part, field, value)
+    variable = replace(test.variables[0], name=name)
+    graph = Graph("main", (replace(test.graph.nodes[0], name=name, resources=(name,)),))
+    unchecked = {
+        "name": name,
+        "variables": (variable,),
+        "graphs": (graph,),
+        "nodes": graph.nodes,
+        "effects": graph.nodes,
+        "parts": {"main": graph},
+        "types": {name: variable.type},
+    }
+    for field, value in unchecked.items():
+        object.__setattr__(test, field, value)
     nodes, edges = read_dot(dot(test))
     assert len(nodes) == 2
     assert edges == {(f'"var {quoted}"', f'"{quoted}"')}
