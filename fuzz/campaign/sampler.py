@@ -4,8 +4,8 @@ An executor may have several configurations, and a test runs in some of them. Ch
 environment means another process. So the sampler keeps one environment for some seconds and
 alternates, test by test, between the configurations of that environment. Each gets as many tests
 that run as any other, whatever they cost, up to `MAX_COST_S`: with equal times a slow configuration
-had hardly any test, and the fast ones had only a few more. Rounds do not count: which tests earn
-them is decided elsewhere (`fuzz.campaign.depth`).
+had hardly any test. Rounds do not count: which tests earn them is decided elsewhere
+(`fuzz.campaign.depth`).
 
 Beside the configurations that are listed there may be *generated* ones, in endless number
 (`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
@@ -46,7 +46,7 @@ MIN_COST_S: Final = 0.05
 more tests than the others."""
 MAX_COST_S: Final = 4.0
 """Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
-for that. A Keras model that XLA compiles takes 1 to 2 s on a busy core."""
+for that. The slowest presets of TensorFlow take 1 s on busy cores."""
 MIN_REFUSED: Final = 2
 """Tests of a family that a setting refuses before that says anything."""
 MIN_TAKEN: Final = 1 / 4
@@ -145,7 +145,7 @@ class SampledConfiguration:
 
     @property
     def served(self) -> float:
-        """Tests that it has had: who has had least is next."""
+        """Tests that it has had: the configuration with the fewest is next."""
         return self.committed / min(self.cost, MAX_COST_S)
 
 
