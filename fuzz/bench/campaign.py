@@ -167,17 +167,17 @@ def one_round(scope: Scope, seed: int) -> Round:
         processors_s: dict[int, float] = {}
         processes: dict[int, psutil.Process] = {}
 
-        def log(event: Event) -> None:
+        def write(added: Sequence[Event]) -> None:
             nonlocal own_s, noted_at
-            if isinstance(event, ShardStarted):
+            if any(isinstance(event, ShardStarted) for event in added):
                 own_s = time.process_time()
             # Asking the system takes longer than storing an event.
-            elif isinstance(event, ShardEnded) or time.monotonic() - noted_at > NOTED_EVERY_S:
+            elif isinstance(added[-1], ShardEnded) or time.monotonic() - noted_at > NOTED_EVERY_S:
                 noted_at = time.monotonic()
                 for slot in campaign.slots:
                     _note_processor_time(slot, processes, processors_s)
-            store.append(1, event)
-            events.append(event)
+            store.append(1, *added)
+            events.extend(added)
 
         settings = Settings(
             seed,
@@ -191,7 +191,7 @@ def one_round(scope: Scope, seed: int) -> Round:
             rounds_share=0.0,
             minimizing_share=0.0,
         )
-        campaign = Campaign(settings, log)
+        campaign = Campaign(settings, write)
         asyncio.run(campaign.run())
         own_s = time.process_time() - own_s
     executed = [e for e in events if isinstance(e, Executed) and e.executor == "tf"]

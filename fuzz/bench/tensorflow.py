@@ -143,7 +143,7 @@ def campaign() -> list[Figure]:
         chosen = (("tf", configuration("tf")),)
         settings = Settings(SEED, Path(folder), chosen, CAMPAIGN_S, families=("dag",))
         start = time.process_time()
-        asyncio.run(Campaign(settings, events.append).run())
+        asyncio.run(Campaign(settings, events.extend).run())
         own_s = time.process_time() - start
     executed = [each for each in events if isinstance(each, Executed) and each.executor == "tf"]
     generated = [each for each in events if isinstance(each, Generated)]

@@ -395,15 +395,16 @@ class SingleShard(Coordinator):
         )
         self.store.append(number, planned)
 
-        def log(event: Event) -> None:
-            if isinstance(event, ShardStarted):
+        def write(added: Sequence[Event]) -> None:
+            if any(isinstance(event, ShardStarted) for event in added):
                 self.begun = time.monotonic()  # starting the frameworks does not count
-            self.store.append(number, event)
-            if isinstance(event, ShardEnded) and event.problem:
-                self._note_problem(event.problem)
+            self.store.append(number, *added)
+            for event in added:
+                if isinstance(event, ShardEnded) and event.problem:
+                    self._note_problem(event.problem)
 
         try:
-            campaign = shard.campaign(log)
+            campaign = shard.campaign(write)
             asyncio.run(run_watched(campaign, self._watch(campaign)))
         finally:
             self.store.finish_shard(number)

@@ -47,6 +47,7 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
     GeneratedTest,
     UnreducedFinding,
 )
+from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.explainer import Explainer
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
@@ -127,6 +128,8 @@ class _Planned(NamedTuple):
     job: Job
     variation: Variation
     made: VariedTest
+    sha256: str
+    """Of the test as it is run; its plain data is made once, as it is soon sent as well."""
 
 
 class _Shown(NamedTuple):
@@ -153,8 +156,8 @@ class Campaign:
     Parameters
     ----------
     settings : Settings
-    log : callable
-        Receives each event.
+    write : callable
+        Receives the events, in their order, one or more at a time.
     known : sequence of MinimizedFinding
         Minimized findings of earlier shards: what they explain is not minimized again.
     pending : sequence of Entry
@@ -180,7 +183,7 @@ class Campaign:
     def __init__(
         self,
         settings: Settings,
-        log: Callable[[Event], None],
+        write: Callable[[Sequence[Event]], None],
         known: Sequence[MinimizedFinding] = (),
         pending: Sequence[Entry] = (),
         suspects: Sequence[Entry] = (),
@@ -190,7 +193,7 @@ class Campaign:
         reduced: Collection[tuple[str, str]] = (),
     ) -> None:
         self.settings = settings
-        self.log = log
+        self.log = log = EventLog(write)
         self.known_deaths = known_deaths
         self.crashes: list[UnreducedCrash] = []
         """The first of each exception that is to be reduced."""
@@ -512,6 +515,7 @@ class Campaign:
     # --- tests -----------------------------------------------------------------------------
 
     async def _run_canary(self, slot: Slot, generated: GeneratedTest) -> None:
+        self.log.flush()  # that it was generated
         result = await slot.run(Job(generated.test, 1, Noise(), 0))
         if isinstance(result, dict):
             oracle = next(iter(generated.oracles.values()))  # every model forbids its outcome
@@ -531,6 +535,7 @@ class Campaign:
         """
         _, noise = self.settings.first_executions
         taken = slot.executor.take_pack(first, noise)
+        self.log.flush()  # that they were generated, before they are run
         self._notify()  # more tests are wanted
         planned = []
         for each in taken:
@@ -549,7 +554,8 @@ class Campaign:
             variation = Variation.choose(generated.test, run_seed, slot.executor.support)
         model = generated.sampled[slot.executor].model
         made = varied(generated.test, variation, run_seed, model)
-        return _Planned(generated, self._first_job(made, run_seed), variation, made)
+        job = self._first_job(made, run_seed)
+        return _Planned(generated, job, variation, made, digest(made.test))
 
     async def _fuzz_packs(self, slot: Slot, first: GeneratedTest) -> None:
         """Run tests, one pack after another, as long as nothing else is to be done.
@@ -573,7 +579,8 @@ class Campaign:
             finally:
                 running.cancel()
             # Before it is seen how the next pack ends: if it ends the process, this is in doubt.
-            follow_ups += self._judge_pack(slot, shown)
+            with self.log.together():
+                follow_ups += self._judge_pack(slot, shown)
         for each in follow_ups:
             planned = each.planned
             slot.switch_to(planned.generated.sampled[slot.executor])
@@ -649,7 +656,7 @@ class Campaign:
 
     def _judge_first(self, slot: Slot, shown: _Shown) -> UnreducedFinding | None:
         """Judge the first executions of a test; the finding, if an outcome is forbidden."""
-        generated, job, variation, made = shown.planned
+        generated, job, variation, made, sha256 = shown.planned
         executor, seconds = slot.executor, shown.seconds
         sampled = generated.sampled[executor]
         refused = not isinstance(shown.result, dict | Died)
@@ -667,7 +674,7 @@ class Campaign:
             variation=str(variation),
             run_seed=job.seed,
             count=job.count,
-            sha256=digest(made.test),
+            sha256=sha256,
             allowed=generated.allowed.get(sampled.model.name),
             seconds=round(seconds, 6),
             counters=shown.counters,

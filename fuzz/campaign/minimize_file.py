@@ -103,7 +103,7 @@ def minimize(
                 budget=DEFAULT_BUDGET,
                 reduction_s=time_s,
             ),
-            events.append,
+            events.extend,
             pending=[_unreduced_entry(entry, executor, config, model, seen.judgement)],
         )
         asyncio.run(campaign.run())

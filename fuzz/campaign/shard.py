@@ -29,7 +29,7 @@ from litmusfuzz.fuzz.executors.table import SELFTEST
 from litmusfuzz.reports.events import MutantRun, ShardEnded, ShardStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Mapping
+    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
     from litmusfuzz.fuzz.campaign.known_findings import Pattern
     from litmusfuzz.fuzz.campaign.settings import Settings
@@ -102,7 +102,7 @@ class Shard:
         """True if it runs the mutants instead of a campaign."""
         return SELFTEST in self.configurations
 
-    def campaign(self, log: Callable[[Event], None]) -> Campaign:
+    def campaign(self, write: Callable[[Sequence[Event]], None]) -> Campaign:
         """The campaign that it stands for."""
         known = [
             MinimizedFinding(
@@ -120,7 +120,7 @@ class Shard:
         again = [loads(text) for text in self.unconfirmed]
         return Campaign(
             self.settings,
-            log,
+            write,
             known,
             pending,
             suspects,
@@ -171,7 +171,7 @@ def _run_logged(shard: Shard, folder: Path) -> None:
 def _selftest(shard: Shard, log: ShardLog, stopped: Callable[[], bool]) -> None:
     """Run all mutants; an interrupted self-test logs no result."""
     start = time.monotonic()
-    log.write(ShardStarted(host=os.uname().nodename, pid=os.getpid(), versions={}))
+    log.write([ShardStarted(host=os.uname().nodename, pid=os.getpid(), versions={})])
 
     def stop_if_requested(_: object) -> None:
         if stopped():
@@ -184,10 +184,8 @@ def _selftest(shard: Shard, log: ShardLog, stopped: Callable[[], bool]) -> None:
         show=stop_if_requested,
     )
     if not found.interrupted:
-        for kill in found.kills:
-            if kill.mutant not in found.unavailable:
-                log.write(MutantRun(kill=kill))
-    log.write(ShardEnded(seconds=round(time.monotonic() - start, 3)))
+        log.write([MutantRun(kill=e) for e in found.kills if e.mutant not in found.unavailable])
+    log.write([ShardEnded(seconds=round(time.monotonic() - start, 3))])
 
 
 async def _run_and_watch(shard: Shard, log: ShardLog, stopped: Callable[[], bool]) -> None:

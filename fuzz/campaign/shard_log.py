@@ -1,8 +1,9 @@
 """The shard log: events of one shard as lines of a file, readable while the shard runs.
 
-A line is one write, and a file that an event names is complete before the line is written. So
-every complete line is valid and its file exists; at most the last line is incomplete. Whatever
-process is killed, only the test in progress is lost.
+Lines are written whole, one or more at once, and a file that an event names is complete before its
+line is written. So every complete line is valid and its file exists; at most the last line is
+incomplete. Whatever process is killed, only the tests in progress are lost, and those that were
+generated and that no worker had taken (`fuzz.campaign.event_log`).
 
 The process that writes a log holds a lock on a file beside it. It is known by that lock, and never
 by an ID that some record names: any process may have that by now.
@@ -22,6 +23,8 @@ from litmusfuzz.fuzz.executors.process_tree import kill_if, processes
 from litmusfuzz.reports.events import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from litmusfuzz.reports.events import Event
 
 EVENTS: Final = "events.jsonl"
@@ -43,7 +46,7 @@ class ShardLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = open_lock(folder / _LOCK)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Unbuffered, so that a line is one write.
+        # Unbuffered, so that what is appended at once is one write.
         self._file = open_at_once(folder / EVENTS, "ab", buffering=0, links=False)
 
     @property
@@ -58,9 +61,9 @@ class ShardLog:
         self._file.close()
         self._lock.close()
 
-    def write(self, event: Event) -> None:
-        """Append an event."""
-        data = memoryview(encode(event) + b"\n")
+    def write(self, added: Sequence[Event]) -> None:
+        """Append events."""
+        data = memoryview(b"".join(encode(event) + b"\n" for event in added))
         while data:  # a full disk raises, a signal may cut it short
             data = data[self._file.write(data) :]
 

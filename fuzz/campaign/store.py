@@ -52,7 +52,7 @@ from litmusfuzz.reports.fold import Fold
 from litmusfuzz.reports.outputs import FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.events import AnyEvent
@@ -361,8 +361,9 @@ class Store:
         OSError, sqlite3.Error
             A full disk, for example; nothing is stored then.
         """
-        self._catch_up()
-        self._store(shard, enumerate(added, 1 + self._last_position(shard)))
+        with self._storing():
+            for position, event in enumerate(added, 1 + self._last_position(shard)):
+                self._add(shard, position, event)
 
     def ingest(self, number: int) -> bool:
         """Store the next events of a shard log; False if there are none.
@@ -389,7 +390,11 @@ class Store:
         for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
             position += len(line)
             placed.append((position, self._logged(number, line)))
-        return self._store(number, placed)
+        if placed:
+            with self._storing():
+                for position, event in placed:
+                    self._add(number, position, event)
+        return bool(placed)
 
     def _logged(self, number: int, line: bytes) -> Event:
         """An event of a shard log."""
@@ -410,26 +415,29 @@ class Store:
         """Highest position of a shard; -1 if it has no events."""
         return self._positions.get(shard, -1)
 
-    def _store(self, shard: int, placed: Iterable[tuple[int, Event]]) -> bool:
-        """Store events, each with its position; False if there are none.
+    @contextmanager
+    def _storing(self) -> Iterator[None]:
+        """Store the events that the block adds, all of them, or none if it raises.
 
         They are folded before they are committed: one that cannot be is not stored, where it
         would make the store unreadable.
         """
-        before = self._folded
         try:
             with self._transaction():
-                for position, event in placed:
-                    row = self.db.execute(
-                        "INSERT INTO events (shard, position, data) VALUES (?, ?, ?)",
-                        (shard, position, events.encode(event).decode()),
-                    )
-                    assert row.lastrowid is not None
-                    self._apply(row.lastrowid, shard, position, event)
+                self._catch_up()  # what another process has stored; none can until this has ended
+                yield
         except BaseException:
             self._forget()  # the fold has events that the store has not
             raise
-        return self._folded > before
+
+    def _add(self, shard: int, position: int, event: Event) -> None:
+        """Add an event to those that are being stored."""
+        row = self.db.execute(
+            "INSERT INTO events (shard, position, data) VALUES (?, ?, ?)",
+            (shard, position, events.encode(event).decode()),
+        )
+        assert row.lastrowid is not None
+        self._apply(row.lastrowid, shard, position, event)
 
     # --- shards ------------------------------------------------------------------------
 

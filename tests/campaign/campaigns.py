@@ -61,7 +61,7 @@ class Run:
         self.fold = Fold()
         self.begun = False
         self.campaign = Campaign(
-            self.settings, self.log, self.known, self.pending, self.suspects, self.unconfirmed
+            self.settings, self.write, self.known, self.pending, self.suspects, self.unconfirmed
         )
         self.fold.apply(0, self._started())
         self.begun = True
@@ -99,6 +99,11 @@ class Run:
             configurations=tuple(configurations),
             spaces=spaces(configurations),
         )
+
+    def write(self, events: Sequence[Event]) -> None:
+        """Takes events."""
+        for event in events:
+            self.log(event)
 
     def log(self, event: Event) -> None:
         """Takes an event; a file that it names exists, and nothing comes after the end."""

@@ -36,7 +36,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import Executed, ShardEnded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from conftest import Command
 
@@ -72,13 +72,11 @@ def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
         announced = False
         forbidden = set[int]()
 
-        def log(event: Event) -> None:
+        def write(events: Sequence[Event]) -> None:
             nonlocal announced
-            if not isinstance(event, Executed):
-                return
-            if event.verdicts.get("forbidden"):
-                forbidden.add(event.index)
-            if not announced:
+            executed = [event for event in events if isinstance(event, Executed)]
+            forbidden.update(e.index for e in executed if e.verdicts.get("forbidden"))
+            if executed and not announced:
                 announced = True
                 writer.send((number, os.getpid()))
                 writer.recv()
@@ -91,7 +89,7 @@ def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
             families=("dag",),
             count=64,
         )
-        asyncio.run(Campaign(settings, log).run())
+        asyncio.run(Campaign(settings, write).run())
         assert announced
         return number, len(forbidden)
 

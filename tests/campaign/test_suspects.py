@@ -86,14 +86,14 @@ def test_a_suspect_counts_once_a_fresh_process_has_shown_it(crashed: Run) -> Non
 def test_until_then_it_counts_for_nothing(tmp_path: Path) -> None:
     """The campaign ends right after the second crash."""
     run = campaign(Crashing.name, tmp_path)
-    log = run.campaign.log
+    write = run.campaign.log.write
 
-    def stopping(event) -> None:
-        log(event)
+    def stopping(events) -> None:
+        write(events)
         if len(run.of(WorkerDied)) == 2:
             run.campaign.stop()
 
-    run.campaign.log = run.campaign.findings.log = run.campaign.dispatcher.log = stopping
+    run.campaign.log.write = stopping
     report = run.run().report
     shown = [index for process in processes(run) for index in forbidden(process)]
     assert [each.index for each in report.pending if each.suspect] == sorted(shown) != []
