@@ -39,7 +39,7 @@ DIGESTS = {
     "fetches": "5461ef44507e2ffa8f3e5b21a16ecd437d93ca987db071c24a93c7d009abc145",
     "pure": "f8f0b003ec6ac50c932af671a294f167b314a3626d69a11a44b2613ebbdffa7e",
     "handles": "e21281152ad22351ef370bad2799c164a1b18daa9ea5ccf7c6a863f00cd3e88e",
-    "uninitialized": "6ba92aabcd1fcdc5b51d22d769ed00cbd65d9fa5ee7bc0cbc48384db2b173956",
+    "uninitialized": "c971099859a8d4c3f87e6869e768b1416802b91df8a3d6a37693ffdd711a255a",
     "computed": "b6f1d16d8259cb35bd42a900625a9260d227dbff75406ac46ed1da1cf914d6cb",
     "accumulators": "97e260c2f05b974f599537f35f1d76a0a567a8593ea139ff2888864caa2ae1ae",
     "programs": "3fd084f46de1b55f2a0b0a6f461b04786ef51dfd36fba263f597ca699b49d4aa",
