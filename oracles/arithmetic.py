@@ -30,7 +30,7 @@ from litmusfuzz.oracles.errors import NoAllowedSet, OpFails
 from litmusfuzz.oracles.errors import ValueTooLarge as ValueTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.pure.definition import Call
@@ -297,3 +297,31 @@ def largest_stored(node: Node, seen: Sequence[int], operands: Sequence[int]) -> 
         return int(seen[0] * max(1, operands[0]) ** repeats)
     # The rest add, subtract, or store one of the two values.
     return seen[0] + repeats * operands[0]
+
+
+def growth(node: Node, constants: Mapping[str, int]) -> int | None:
+    """How many times the largest magnitude before it an instance of a node makes, at most.
+
+    `constants` has the magnitudes of constants by name. None where only `largest_result` and
+    `largest_stored` say it.
+    """
+    op = node.definition
+    if op.meaning is not None or op.matrices or op.computed or op.accumulator is not None:
+        return None
+    if op.kind is Kind.PURE:
+        if node.op in ("AddV2", "Sub"):
+            return 2
+        if node.op != "Mul":
+            return 1
+        known = [constants[name] for name in node.inputs if name in constants]
+        return max(1, min(known)) if known else None
+    if op.kind is not Kind.UPDATE:
+        return 1
+    operands = []
+    for role, name in zip(op.operands, node.inputs, strict=True):
+        multiplies = role in op.scalars or node.op == "ResourceScatterMul"
+        if multiplies and name not in constants:
+            return None
+        operands.append(constants[name] if multiplies else 1)
+    # Of all others it is a multiple.
+    return largest_stored(node, [1] * len(op.roles), operands)

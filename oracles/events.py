@@ -25,6 +25,7 @@ semantics.md, sections 2 and 3.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
@@ -382,24 +383,33 @@ def every_stricter(
     yield from _stricter(_open_ended(nodes, clusters), windows)
 
 
+def count_choices(
+    nodes: Iterable[Node], clusters: Iterable[Cluster], bounds: Mapping[str, int]
+) -> int:
+    """Number of the choices that `every_stricter` yields, and the loosest one."""
+    windows = {name: bound + 1 for name, bound in bounds.items()}
+    return math.prod(len(_options(each, windows)) for each in _open_ended(nodes, clusters))
+
+
 def _stricter(nodes: Iterable[Node], windows: Mapping[str, int]) -> Iterator[dict[str, Strictness]]:
     """Yield all choices of strictness of these nodes but the loosest.
 
     `windows` has for each loop the largest number of iterations at once.
     """
-    names: list[str] = []
-    options: list[list[Strictness]] = []
-    for node in nodes:
-        flags = [(g, late) for g in (False, True) for late in (False, True)]
-        parallels: list[int | None] = [None]
-        if isinstance(node.attrs, LoopAttrs):
-            parallels += range(windows[node.name] - 1, 0, -1)
-        names.append(node.name)
-        options.append([Strictness(p, *flag) for p in parallels for flag in flags])
-    choices = product(*options)
+    nodes = list(nodes)
+    choices = product(*(_options(node, windows) for node in nodes))
     next(choices)  # the loosest
     for chosen in choices:
-        yield dict(zip(names, chosen, strict=True))
+        yield {node.name: strict for node, strict in zip(nodes, chosen, strict=True)}
+
+
+def _options(node: Node, windows: Mapping[str, int]) -> list[Strictness]:
+    """Choices of strictness of one node, the loosest first."""
+    parallels: list[int | None] = [None]
+    if isinstance(node.attrs, LoopAttrs):
+        parallels += range(windows[node.name] - 1, 0, -1)
+    flags = [(gathers, late) for gathers in (False, True) for late in (False, True)]
+    return [Strictness(parallel, *flag) for parallel in parallels for flag in flags]
 
 
 def _open_ended(nodes: Iterable[Node], clusters: Iterable[Cluster]) -> list[Node]:

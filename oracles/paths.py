@@ -49,6 +49,10 @@ _ON_ACCUMULATORS: Final = MappingProxyType(
     }
 )
 """Events of an op on an accumulator, one after another."""
+_NODES: Final = ("silent", "node", "nested")
+"""Kinds of steps that are nodes, apart from sections."""
+_SILENT: Final = (Kind.PURE, Kind.TRANSFER, Kind.HANDLE)
+"""Kinds of nodes without events."""
 
 
 class Countable(Protocol):
@@ -108,6 +112,19 @@ class Path:
     events: tuple[PathEvent, ...]
     before: tuple[int, ...]
 
+    def only(self, kept: Sequence[int]) -> Path:
+        """The path without all but these events, of which each keeps those before it."""
+        runs: list[tuple[int, int, int]] = []  # of events that stay next to each other
+        for new, old in enumerate(kept):
+            if runs and old == kept[new - 1] + 1:
+                first, place, bits = runs[-1]
+                runs[-1] = first, place, bits << 1 | 1
+            else:
+                runs.append((old, new, 1))
+        masks = [self.before[event] for event in kept]
+        before = [sum((mask >> old & bits) << new for old, new, bits in runs) for mask in masks]
+        return Path(tuple(self.events[event] for event in kept), tuple(before))
+
 
 _LOOSEST: Final[dict[str, Strictness]] = {}
 
@@ -151,10 +168,24 @@ class _Plan(NamedTuple):
     """Nodes of one graph or body, and the order in which they are walked."""
 
     steps: Sequence[tuple[str, Node | Cluster]]
+    """As `litmusfuzz.corpus.model.steps`; "nested" for a node with bodies, "silent" for one without
+    events."""
     around: Mapping[str, Sequence[str]]
     """By section: those that it lies inside."""
     within: Mapping[str, Sequence[str]]
     """By section: those that lie inside it."""
+
+
+def _sorted(step: tuple[str, Node | Cluster]) -> tuple[str, Node | Cluster]:
+    """A step of a graph as a step of a plan."""
+    kind, node = step
+    if kind == "node":
+        assert isinstance(node, Node)
+        if bodies(node):
+            kind = "nested"
+        elif node.definition.kind in _SILENT:
+            kind = "silent"
+    return kind, node
 
 
 class _Frame(NamedTuple):
@@ -217,14 +248,9 @@ class _Walker:
 
     def path(self) -> Path:
         """The path, without the events that are dead."""
+        whole = Path(tuple(self.events), tuple(self.before))
         live = [event for event, done in enumerate(self.done) if done]
-        if len(live) == len(self.done):
-            return Path(tuple(self.events), tuple(self.before))
-        before = []
-        for event in live:
-            mask = self.before[event]
-            before.append(sum((mask >> old & 1) << new for new, old in enumerate(live)))
-        return Path(tuple(self.events[event] for event in live), tuple(before))
+        return whole if len(live) == len(self.done) else whole.only(live)
 
     # --- values and events ---------------------------------------------------------------
 
@@ -282,7 +308,9 @@ class _Walker:
                     around.setdefault(section.name, []).append(outer)
                     within.setdefault(outer, []).append(section.name)
                     outer = parents.get(outer)
-            found = _Plan(steps(Graph("", nodes), clusters), around, within)
+            found = _Plan(
+                [_sorted(each) for each in steps(Graph("", nodes), clusters)], around, within
+            )
             self.plans[id(nodes)] = found
         return found
 
@@ -298,21 +326,31 @@ class _Walker:
         inside: dict[str, int] = {}  # by node with bodies: all of its events
         for kind, step in plan.steps:
             waits = frame.waits
-            if isinstance(step, Cluster):
+            if kind == "cluster":
+                assert isinstance(step, Cluster)
                 for name in step.members:
                     waits |= held.get(name, 0)
                 added = self.cluster(nodes, step, values, waits, frame)
                 found |= added
                 values |= added
                 continue
+            assert isinstance(step, Node)
             for name in step.after:
                 waits |= masks[values[name]]
-            if kind == "node":
-                if held:
-                    waits |= held.get(step.name, 0)
-                if not bodies(step):
-                    found[step.name] = values[step.name] = self.instance(step, waits, values, frame)
-                    continue
+            if held:
+                waits |= held.get(step.name, 0) if kind in _NODES else 0
+            if kind == "silent":
+                for name in step.inputs:
+                    waits |= masks[values[name]]
+                if step.handle:
+                    waits |= masks[values[step.handle]]
+                if frame.body:
+                    self.silent.append(frame.guards | waits)
+                found[step.name] = values[step.name] = len(masks)
+                masks.append(waits)
+            elif kind == "node":
+                found[step.name] = values[step.name] = self.instance(step, waits, values)
+            elif kind == "nested":
                 first = self.mark()
                 added = self.nested(step, waits, values, frame)
                 found |= added
@@ -350,18 +388,14 @@ class _Walker:
         assert isinstance(attrs, CallAttrs)
         return self.call(node, attrs, waits, values, frame)
 
-    def instance(self, node: Node, waits: int, values: Mapping[str, int], frame: _Frame) -> int:
-        """Add one instance of a node without bodies; its value."""
+    def instance(self, node: Node, waits: int, values: Mapping[str, int]) -> int:
+        """Add one instance of a node with events, and without bodies; its value."""
         masks = self.masks
         for name in node.inputs:
             waits |= masks[values[name]]
         if node.handle:
             waits |= masks[values[node.handle]]
         kind = node.definition.kind
-        if kind is Kind.PURE or kind is Kind.TRANSFER or kind is Kind.HANDLE:
-            if frame.body:
-                self.silent.append(frame.guards | waits)
-            return self.value(waits)
         if kind is Kind.QUEUE:
             for _ in range(self.test.elements(node)):
                 waits = self.event(node, QUEUE_ACCESSES[node.op], node.resources, waits)

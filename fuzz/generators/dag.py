@@ -88,16 +88,14 @@ def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[i
     body = BodyGenerator(context)
     chains: list[str] = [""] * rng.randint(2, 4)  # each one's last effect
     effects: list[str] = []
-    for _ in range(rng.choice(sizes)):
+    possible = [op for op in ops if context.possible(OPS[op])]
+    for _ in range(rng.choice(sizes) if possible else 0):
         before = len(body.nodes)
         chain = rng.randrange(len(chains))
         after = [chains[chain]] if chains[chain] else []
         if effects and rng.random() < 0.15:
             other = rng.choice(effects)
             after += [other] if other not in after else []
-        possible = [op for op in ops if context.possible(OPS[op])]
-        if not possible:
-            break
         op = OPS[rng.choice(possible)]
         effect = body.effect(op, tuple(after))
         if has_too_many_orders(context, body.nodes):

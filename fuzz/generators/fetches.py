@@ -46,7 +46,7 @@ def _attempt(
         closes = any(node.definition.closes for node in nodes)
         names = "a" if closes else rng.choice(("a", "ab", "ab"))
         client = tuple(Run(name, graph.name) for name in names)
-    made = replace(made, name="fetches", client=client, observe=_keys(made, client))
+    made = replace(made, name="fetches", client=client, observe=_keys(made, client), ends=())
     return _asking(rng, _fed(rng, made))
 
 

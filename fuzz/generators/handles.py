@@ -51,7 +51,7 @@ def _attempt(rng: random.Random, support: Support, events: int, *, arithmetic: b
     made = one_graph("handles", generator)
     (graph,) = made.graphs
     nodes = _Handles(context).level(graph.nodes, {}, whole=True)
-    return replace(made, graphs=(replace(graph, nodes=nodes),))
+    return replace(made, graphs=(replace(graph, nodes=nodes),), ends=())
 
 
 Known = dict[str, frozenset[str]]

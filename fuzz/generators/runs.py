@@ -77,4 +77,6 @@ def several(
     context = next(iter(generators.values())).context
     shown = [f"{run.name}.{key}" for run in client for key in generators[run.graph].shown]
     graphs = tuple(Graph(graph, tuple(each.nodes)) for graph, each in generators.items())
-    return UnbuiltTest(name, context, graphs, observed(rng, shown), client)
+    (*_, last) = generators.values()
+    ends = tuple(last.ends)
+    return UnbuiltTest(name, context, graphs, observed(rng, shown), client, ends=ends)

@@ -6,8 +6,8 @@ statements may also be critical sections, queue ops, conditionals and loops.
 
 Tests must be small: the reference oracle looks at every total order, and where something
 may block, under every choice of strictness as well. So a test has a budget of events
-(`StructuredContext.events_left`), and `small` tries again with a smaller budget if a test
-has too many orders.
+(`StructuredContext.events_left`). Of a test with too many orders, `small` leaves out the last
+statements, or tries again with a smaller budget.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from litmusfuzz.corpus.ops import (
 )
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Captures, Context
 from litmusfuzz.fuzz.generators.unbuilt import UnbuiltTest
-from litmusfuzz.oracles.bounds import count, count_races, count_stricter, has_small_values
+from litmusfuzz.oracles.bounds import count, count_races, has_small_values, reaches
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
@@ -51,12 +51,14 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
+    from litmusfuzz.oracles.paths import Path
 
 MAX_ORDERS: Final = 4_000
 """Limit on the total orders of a test under `rfc`, over all choices of strictness where
 something may block."""
 MAX_ORDERS_OF_BODIES: Final = 2_000
 """The same for a test with loops or conditionals, on which the oracle is slower."""
+SHRINK = 2
 MIN_RACES: Final = 3
 """Least number of pairs of events that race visibly; with fewer, most tests have a single
 outcome."""
@@ -96,8 +98,8 @@ class StructuredContext:
     ----------
     events_left : int
         Events that may still be generated, counting each iteration.
-    over : int, optional
-        If so many events more were generated, the attempt is too large, and given up.
+    most : int, optional
+        Once so many events are generated, the attempt is too large, and given up.
     """
 
     context: Context
@@ -105,7 +107,9 @@ class StructuredContext:
     events_left: int
     balanced: bool = True
     """Put as many elements into queues as are taken out, as far as is known."""
-    over: int | None = None
+    most: int | None = None
+    spent: int = 0
+    """Events generated so far."""
     held: dict[str, int] = field(init=False)
     """Elements of each queue after all ops that are generated so far."""
 
@@ -127,16 +131,23 @@ class StructuredContext:
         self.kinds = [kind for kind in _KINDS if self.possible[kind]]
         self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
+    def may_end(self) -> bool:
+        """True if nothing blocks, in the order of generation, without further statements."""
+        return not self.balanced or all(
+            0 <= self.held[queue.name] <= queue.capacity for queue in self.context.queues
+        )
+
     def spend(self, events: int) -> None:
         """Subtract events from the budget.
 
         Raises
         ------
         TooManyEvents
-            If it is overdrawn by more than `over`.
+            If there are `most`.
         """
         self.events_left -= events
-        if self.over is not None and self.events_left < -self.over:
+        self.spent += events
+        if self.most is not None and self.spent >= self.most:
             raise TooManyEvents
 
 
@@ -206,6 +217,7 @@ class StructuredGenerator(BodyGenerator):
         self.held = list(held)
         self.waits: list[str] = []  # what later statements may come after
         self.shown: list[str] = []  # what an outcome may have of it
+        self.ends: list[int] = []  # numbers of nodes, after statements that may be the last
 
     def inner(self, captures: Captures, times: int) -> StructuredGenerator:
         """Generator of a body of a statement here."""
@@ -228,6 +240,8 @@ class StructuredGenerator(BodyGenerator):
                 return
             chain = number % chains if number < chains else self.rng.randrange(chains)
             last[chain] = self.statement(kind, last[chain])
+            if self.depth == 0 and self.shared.may_end():
+                self.ends.append(len(self.nodes))
 
     def statement(self, kind: str, previous: str) -> str:
         """Generate a statement after `previous`; return what the next one comes after."""
@@ -689,7 +703,8 @@ def one_graph(name: str, generator: StructuredGenerator) -> UnbuiltTest:
     """The test of the single graph that a generator has generated."""
     context = generator.context
     graphs = (Graph("main", tuple(generator.nodes)),)
-    return UnbuiltTest(name, context, graphs, observed(context.rng, generator.shown))
+    shown = observed(context.rng, generator.shown)
+    return UnbuiltTest(name, context, graphs, shown, ends=tuple(generator.ends))
 
 
 class Attempt(Protocol):
@@ -719,36 +734,65 @@ def small(
     support : Support
     attempt : callable
     most : int
-        Events of the first attempt; each that fails is followed by a smaller one.
+        Events of the first attempt; one that is too large is followed by a smaller one.
     """
-    large: list[tuple[int, UnbuiltTest]] = []  # orders, test
+    large: list[UnbuiltTest] = []
+    too_large = 0
     for number in range(TRIES):
-        events = max(1, round(most * (1 - number / (TRIES - 4))))
+        races = MIN_RACES if number < TRIES // 2 else 0
+        # Smaller after one that was too large, and not after one in which too little races.
+        smaller = 2 * too_large if races else max(2 * too_large, number)
+        events = max(1, round(most * (1 - smaller / (TRIES - 4))))
         try:
-            made = attempt(rng, support, events, arithmetic=number < TRIES // 2)
+            made = attempt(rng, support, events, arithmetic=races > 0)
         except TooManyEvents:
+            too_large += 1
             continue
         has_bodies = any(bodies(node) for graph in made.graphs for node in graph.nodes)
         limit = MAX_ORDERS_OF_BODIES if has_bodies else MAX_ORDERS
-        counted = 8 * limit if number > TRIES // 2 else limit
         paths = LongPaths(made)
         path = paths.path()
         # The cheapest check first, the most costly ones last.
-        must_race = number < TRIES // 2
-        if must_race and count_races(path, MIN_RACES) < MIN_RACES:
+        if count_races(path, races) < races:
             continue
-        orders = count(made, path, counted)
-        if orders < counted:
-            orders += count_stricter(paths, counted - orders)
-        if orders >= limit:
-            large.append((orders, made))
-        elif (test := _if_small_values(made)) is not None:
+        if reaches(paths, count(made, path, limit), limit):
+            too_large += 1
+            large.append(made)
+            shorter = _shorter(made, limit, races, path)
+            if shorter is None:
+                continue
+            made = shorter
+        if (test := _if_small_values(made)) is not None:
             return test
     # The last attempts are so small that one of them qualifies.
-    for _, made in sorted(large, key=lambda each: each[0]):
+    for made in reversed(large):
         if (test := _if_small_values(made)) is not None:
             return test
     raise AssertionError("no value of the smallest attempts is small enough")
+
+
+def _shorter(made: UnbuiltTest, limit: int, races: int, path: Path) -> UnbuiltTest | None:
+    """An attempt with too many orders without the last statements of its last graph.
+
+    The longest one that has few enough; None if it does not race any more, or there is none.
+    """
+    places = {
+        node.name: place
+        for place, outer in enumerate(made.graphs[-1].nodes)
+        for node in all_nodes([outer])
+    }
+    of_events = [places.get(event.node.name, -1) for event in path.events]
+    for end in reversed(made.ends):
+        kept = path.only([event for event, place in enumerate(of_events) if place < end])
+        if count_races(kept, races) < races:
+            return None
+        # Where conditionals share a predicate, another branch may now be the larger one.
+        if count(made, kept, limit) < limit:
+            shorter = made.ending(end)
+            paths = LongPaths(shorter)
+            if not reaches(paths, count(shorter, paths.path(), limit), limit):
+                return shorter
+    return None
 
 
 def _if_small_values(made: UnbuiltTest) -> LitmusTest | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import LitmusTest, Run, all_nodes
+from litmusfuzz.corpus.model import Graph, LitmusTest, Run, all_nodes, head
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from litmusfuzz.corpus.model import Cluster, Graph, Node, Queue
+    from litmusfuzz.corpus.model import Cluster, Node, Queue
     from litmusfuzz.fuzz.generators.context import Context
 
 
@@ -24,6 +24,22 @@ class UnbuiltTest:
     observe: tuple[str, ...]
     client: tuple[Run, ...] = ()
     clusters: tuple[Cluster, ...] = ()
+    ends: tuple[int, ...] = ()
+    """Numbers of nodes after which the last graph may end; the least number first."""
+
+    def ending(self, end: int) -> UnbuiltTest:
+        """The test whose last graph has only so many nodes, one of `ends`."""
+        *others, last = self.graphs
+        gone = {node.name for node in last.nodes[end:]}
+        names = (key.partition(".")[2] if self.client else key for key in self.observe)
+        return replace(
+            self,
+            graphs=(*others, Graph(last.name, last.nodes[:end])),
+            observe=tuple(
+                key for key, name in zip(self.observe, names, strict=True) if head(name) not in gone
+            ),
+            ends=tuple(each for each in self.ends if each < end),
+        )
 
     def build(self) -> LitmusTest:
         """The test."""

@@ -24,7 +24,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import FAMILIES, dag, families_for, generate
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles import reference, sequential
-from litmusfuzz.oracles.bounds import count_all, largest_magnitude
+from litmusfuzz.oracles.bounds import coarse_bound, count_all, largest_magnitude
 from litmusfuzz.oracles.events import count_orders, unfold
 from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import RFC
@@ -91,7 +91,8 @@ def test_a_test_is_named_after_its_family_and_survives_its_file(family: str) -> 
 def bound_of(test: LitmusTest) -> int:
     """A bound on the magnitudes of all values."""
     if test.name != "programs":
-        return largest_magnitude(test)
+        coarse = coarse_bound(test)
+        return largest_magnitude(test) if coarse is None else min(largest_magnitude(test), coarse)
     sequential.outcome(test)  # the single one, in which no value is too large
     return MAX_MAGNITUDE - 1
 

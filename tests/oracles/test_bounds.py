@@ -7,9 +7,19 @@ import math
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.ops import Kind
+from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles import _explorer, reference
-from litmusfuzz.oracles.bounds import count_all, count_races, largest_magnitude
-from litmusfuzz.oracles.events import Strictness, unfold
+from litmusfuzz.oracles.arithmetic import growth, largest_result, largest_stored
+from litmusfuzz.oracles.bounds import (
+    coarse_bound,
+    count,
+    count_all,
+    count_races,
+    largest_magnitude,
+    reaches,
+)
+from litmusfuzz.oracles.events import Strictness, every_stricter, unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
 from litmusfuzz.oracles.paths import LongPaths
@@ -120,6 +130,61 @@ def test_the_bound_holds_where_every_update_is_read_and_written_apart() -> None:
             for value in (row if isinstance(row, tuple) else (row,))
         }
         assert max(shown) <= bound, text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_op_grows_faster_than_its_factor(family: str) -> None:
+    """By the bound of each op: with any operands, but for those that are constants."""
+    found = 0
+    for index in range(40):
+        test = generate(family, 8, index)
+        constants = {
+            node.name: max(map(abs, test.constant(node)), default=0)
+            for node in test.nodes
+            if node.definition.constant
+        }
+        for node in test.nodes:
+            factor = growth(node, constants)
+            if factor is None or not node.inputs:
+                continue
+            for largest in (1, 13, 1_000):
+                operands = [constants.get(name, largest) for name in node.inputs]
+                if node.definition.kind is Kind.PURE:
+                    value = largest_result(node, operands, ())
+                elif node.definition.kind in (Kind.WRITE, Kind.UPDATE):
+                    value = largest_stored(node, [largest] * len(node.resources), operands)
+                else:
+                    continue
+                known = [constants[name] for name in node.inputs if name in constants]
+                assert value <= factor * max(largest, *known, 1), node
+                found += 1
+    # Ops of the pure table, on computed indices and on accumulators have no factor.
+    assert found > 50
+
+
+def test_the_coarse_bound_counts_each_instance() -> None:
+    """By hand: the largest constant, twice for each addition."""
+    assert coarse_bound(litmus("X=100 || r0=X")) == 100
+    assert coarse_bound(litmus("X+=5 || X+=7")) == 7 * 2 * 2
+    # The counter's limit and step are constants; the counter is added to in each iteration.
+    assert coarse_bound(litmus("X=1 || loop 3 { X+=9 }")) == 9 * 2**3 * 2**3
+    assert coarse_bound(litmus("X=3; r0=X; X=r0*9 || r1=X; X=r1*7")) == 9 * 9 * 7
+
+
+@pytest.mark.parametrize("family", ["calls", "mixed", "queues", "runs", "sections"])
+def test_stricter_choices_have_no_more_orders_than_the_loosest(family: str) -> None:
+    """So that a product decides for most tests whether all of them together reach a limit."""
+    several = 0
+    for index in range(60):
+        test = generate(family, 4, index)
+        paths = LongPaths(test)
+        loosest = count(test, paths.path(), 10_000)
+        for strictness in every_stricter(test.nodes, test.clusters, test.bounds):
+            assert count(test, paths.path(strictness), 10_000) <= loosest
+            several += 1
+        for limit in (1, loosest, loosest + 1, 100, 2_000, 4_000):
+            assert reaches(paths, min(loosest, limit), limit) == (count_all(test, limit) >= limit)
+    assert several > 100 or family in ("queues", "runs", "sections")
 
 
 def test_an_unfolding_is_remembered_for_its_own_test_and_model_only() -> None:

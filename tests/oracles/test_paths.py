@@ -10,6 +10,7 @@ import pytest
 from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.model import BranchAttrs
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators import structured as structured_module
@@ -132,7 +133,7 @@ def test_a_path_of_an_attempt_is_that_of_the_test_once_it_is_built(
 
 
 def test_attempts_that_are_too_large_are_not_validated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are most of the attempts."""
+    """They are more than half of the attempts."""
     counts: Counter[str] = Counter()
 
     class Kept(LongPaths):
@@ -150,7 +151,39 @@ def test_attempts_that_are_too_large_are_not_validated(monkeypatch: pytest.Monke
     monkeypatch.setattr(UnbuiltTest, "build", counted)
     for index in range(40):
         generate("loops", 1, index)
-    assert 40 <= counts["built"] < 50 < 100 < counts["made"]
+    assert 40 <= counts["built"] < 45 < 80 < counts["made"]
+
+
+@pytest.mark.parametrize("family", ["conditionals", "loops", "mixed", "runs", "sections"])
+def test_what_an_attempt_has_up_to_one_of_its_ends_is_a_test(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its path is that of the attempt, without the events of what is left out."""
+    attempts: list[UnbuiltTest] = []
+
+    class Kept(LongPaths):
+        def __init__(self, test: Countable) -> None:
+            attempts.extend([test] if isinstance(test, UnbuiltTest) else [])
+            super().__init__(test)
+
+    monkeypatch.setattr(structured_module, "LongPaths", Kept)
+    for index in range(30):
+        generate(family, 5, index)
+    compared = shared = 0
+    for made in attempts[:60]:
+        whole = LongPaths(made).path()
+        for end in made.ends:
+            shorter = made.ending(end)
+            shorter.build()
+            names = {node.name for node in shorter.nodes}
+            kept = [i for i, event in enumerate(whole.events) if event.node.name in names]
+            predicates = [n.inputs[0] for n in made.nodes if isinstance(n.attrs, BranchAttrs)]
+            if len({*predicates}) < len(predicates):
+                shared += 1  # the larger branch may be another one
+            else:
+                assert LongPaths(shorter).path() == whole.only(kept)
+                compared += 1
+    assert compared > max(50, 4 * shared)
 
 
 SHARED = """\
