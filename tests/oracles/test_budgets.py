@@ -11,7 +11,6 @@ from helpers import LITMUS
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import load, loads
-from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import events, explorer, reference
 from litmusfuzz.oracles.axiomatic import Axiomatic
 from litmusfuzz.oracles.errors import NoProgramOrder, TestTooLarge
@@ -247,9 +246,28 @@ def test_a_test_of_too_many_events_is_unknown(monkeypatch: pytest.MonkeyPatch) -
         unfold(test, RFC)
 
 
+CYCLE = """\
+litmusfuzz: 2
+name: cycle
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+mutexes:
+  M: {}
+graphs:
+  main:
+    c: {op: Const, dtype: int32, shape: [], value: 1}
+    r: {op: ReadVariableOp, resources: [X]}
+    u: {op: AssignAddVariableOp, resources: [X], inputs: [c]}
+    w: {op: AssignVariableOp, resources: [X], inputs: [r]}
+    s: {op: CriticalSection, resources: [M], members: [r, w]}
+client:
+  a: {graph: main, targets: [u]}
+"""
+
+
 def test_nodes_that_no_run_executes_close_no_cycle() -> None:
     """Of this test, program order makes a cycle through a section, unless runs leave nodes out."""
-    test = generate("fetches", 77, 303)
+    test = loads(CYCLE).test
     model = GUARANTEES["sequential"]
     with pytest.raises(NoProgramOrder, match="cycle through a section"):
         unfold(test, Model("all nodes", model.axioms - {Axiom.FETCHES}))
