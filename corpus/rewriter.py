@@ -30,6 +30,7 @@ from litmusfuzz.corpus.model import (
     bodies,
     captures_of,
     head,
+    listed,
     map_bodies,
     map_levels,
     map_nodes,
@@ -92,11 +93,6 @@ class Rewriter:
         MalformedTest
             If the parts break a rule of the format.
         """
-        client = self.client
-        plain = all(not (run.wanted or run.feeds) for run in client)
-        if plain and len(client) == len(self.graphs):
-            named = client == tuple(Run(g.name, g.name) for g in self.graphs)
-            client = () if named or len(client) == 1 else client
         several = len(self.client) > 1
         return LitmusTest(
             self.name,
@@ -106,7 +102,7 @@ class Rewriter:
             self.description,
             self.mutexes,
             self.queues,
-            client,
+            listed(self.client, self.graphs),
             self.clusters,
             self.accumulators,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from litmusfuzz import corpus
+from litmusfuzz.corpus.model import LitmusTest
 from litmusfuzz.corpus.ops import FLOATS
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, load
 from litmusfuzz.oracles.events import count_orders, unfold
@@ -22,7 +26,6 @@ from litmusfuzz.oracles.reference import allowed_outcomes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.oracles.model import Model
 
 SMALL_ORDERS = 2_000
@@ -56,6 +59,19 @@ nightly = pytest.mark.skipif(not os.environ.get(WHOLE), reason="runs in `make ni
 def corpus_entry(path: Path) -> Entry:
     """A file of the corpus, read once for all tests of this process."""
     return load(path)
+
+
+def check_as_if_made_anew(test: LitmusTest) -> None:
+    """All that is derived in it is as in a test that is made of the same parts, and checked."""
+    again = replace(test)
+    assert again == test
+    for each in fields(LitmusTest):
+        found, wanted = getattr(test, each.name), getattr(again, each.name)
+        assert found == wanted, each.name
+        assert type(found) is type(wanted), each.name
+        if isinstance(wanted, Mapping) and each.name != "bounds":
+            assert list(found) == list(wanted), each.name
+    assert Rewriter.of(test).build() == test  # the client is written in one way
 
 
 def is_small(test: LitmusTest) -> bool:

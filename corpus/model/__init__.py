@@ -2,11 +2,11 @@
 
 Other packages import from here. `resources`, `client`, `graph` and `test` are frozen data;
 `names` has the rule for names, and makes new ones; `validation` has the rules that a test
-obeys, checked when it is made; `order` has program order; `traversal` has the one fold and
-the one map over nodes, bodies included.
+obeys, checked when it is made; `order` has program order; `reordering` has other orders of the
+unordered parts; `traversal` has the one fold and the one map over nodes, bodies included.
 """
 
-from litmusfuzz.corpus.model.client import Run
+from litmusfuzz.corpus.model.client import Run, listed
 from litmusfuzz.corpus.model.graph import (
     Body,
     BranchAttrs,
@@ -20,7 +20,7 @@ from litmusfuzz.corpus.model.graph import (
     captures_of,
     clusters_of,
 )
-from litmusfuzz.corpus.model.names import CONTROL, FreshNames, after_dot, check_name, head
+from litmusfuzz.corpus.model.names import CONTROL, FreshNames, Naming, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import (
     Step,
     enclosing,
@@ -29,7 +29,9 @@ from litmusfuzz.corpus.model.order import (
     pruned,
     steps,
     steps_before,
+    topological_order,
 )
+from litmusfuzz.corpus.model.reordering import Reordering
 from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Resource, Variable
 from litmusfuzz.corpus.model.test import FEATURES, LitmusTest
 from litmusfuzz.corpus.model.traversal import (
@@ -75,9 +77,11 @@ __all__ = [
     "LoopAttrs",
     "MalformedTest",
     "Mutex",
+    "Naming",
     "NestAttrs",
     "Node",
     "Queue",
+    "Reordering",
     "Resource",
     "Run",
     "Step",
@@ -94,6 +98,7 @@ __all__ = [
     "handles_of",
     "head",
     "levels",
+    "listed",
     "loop_bound",
     "map_bodies",
     "map_levels",
@@ -105,4 +110,5 @@ __all__ = [
     "renamed",
     "steps",
     "steps_before",
+    "topological_order",
 ]

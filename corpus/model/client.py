@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.struct import Struct
 
 if TYPE_CHECKING:
+    from litmusfuzz.corpus.model.graph import Graph
     from litmusfuzz.corpus.ops import Nested
 
 
@@ -47,3 +48,18 @@ class Run(Struct, frozen=True):
     def wanted(self) -> tuple[str, ...]:
         """What the run fetches, then its targets; if none, it executes its whole graph."""
         return self.fetches + self.targets
+
+
+def runs_of(client: tuple[Run, ...], graphs: tuple[Graph, ...]) -> tuple[Run, ...]:
+    """The client's runs, or one of each graph if it lists none."""
+    return client or tuple([Run(graph.name, graph.name) for graph in graphs])
+
+
+def listed(runs: tuple[Run, ...], graphs: tuple[Graph, ...]) -> tuple[Run, ...]:
+    """The runs that a client lists: none where those of `runs_of` are the same.
+
+    The name of a single run does not matter, as no key of an outcome has it.
+    """
+    if len(runs) != len(graphs) or any(run.wanted or run.feeds for run in runs):
+        return runs
+    return () if len(runs) == 1 or runs == runs_of((), graphs) else runs

@@ -7,12 +7,13 @@ one result of a loop or conditional, ``loop.last``.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.ops import MalformedTest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Mapping
 
 CONTROL: Final = re.compile(
     "[^\t\n -~\xa0-\u061b\u061d-\u200d\u2010-\u2027\u202f-\u2065\u206a-\ud7ff"
@@ -46,6 +47,91 @@ def head(reference: str) -> str:
 def after_dot(reference: str) -> str:
     """The rest of a reference or key: ``loop.last`` of ``run.loop.last``."""
     return reference.partition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """New names of a test's parts (`LitmusTest.renamed`); a name that is not in it stays.
+
+    Parameters
+    ----------
+    nodes : mapping of str to str
+        Of nodes, and of values that come into bodies.
+    results : mapping of str to str
+        Of results of conditionals and calls: ``branch.y`` to a name without a dot. Those of a loop
+        have the names of its carried values.
+    resources, graphs, runs, clusters : mapping of str to str
+    """
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, str] = field(default_factory=dict)
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, str] = field(default_factory=dict)
+    clusters: Mapping[str, str] = field(default_factory=dict)
+
+    def of_values(
+        self, values: Iterable[str], loops: Container[str], resources: Iterable[str]
+    ) -> dict[str, str]:
+        """The name of each value and resource.
+
+        Parameters
+        ----------
+        values : iterable of str
+            Names of nodes, of values that come into bodies, and of results as ``node.result``: each
+            result after its node, or after its carried value.
+        loops : container of str
+            Which of the nodes are loops.
+        resources : iterable of str
+
+        Raises
+        ------
+        MalformedTest
+            If a name is not legal, or two have one name.
+        """
+        names: dict[str, str] = {}
+        for old in values:
+            node, dot, result = old.partition(".")
+            if not dot:
+                names[old] = _legal(self.nodes, old)
+            elif node in loops:
+                names[old] = f"{names[node]}.{names[result]}"
+            else:
+                new = self.results.get(old, result)
+                check_name(new, (old,))
+                names[old] = f"{names[node]}.{new}"
+        for old in resources:
+            names[old] = _legal(self.resources, old)
+        return _distinct(names)
+
+    def of_graphs(self, graphs: Iterable[str]) -> dict[str, str]:
+        """The name of each graph; raises as `of_values` does."""
+        return _distinct({old: _legal(self.graphs, old) for old in graphs})
+
+    def of_runs(self, runs: Iterable[str]) -> dict[str, str]:
+        """The name of each run; raises as `of_values` does."""
+        return _distinct({old: _legal(self.runs, old) for old in runs})
+
+    def of_clusters(self, clusters: Iterable[str], values: Mapping[str, str]) -> dict[str, str]:
+        """The name of each cluster, which no value has; raises as `of_values` does."""
+        names = {old: _legal(self.clusters, old) for old in clusters}
+        _distinct({**values, **{f"cluster {old}": new for old, new in names.items()}})
+        return names
+
+
+def _legal(names: Mapping[str, str], old: str) -> str:
+    new = names.get(old, old)
+    if new != old:
+        check_name(new, (old,))
+    return new
+
+
+def _distinct(names: dict[str, str]) -> dict[str, str]:
+    if len(set(names.values())) < len(names):
+        old = {new: old for old, new in names.items()}
+        one, name = next((one, new) for one, new in names.items() if old[new] != one)
+        raise MalformedTest(f"{one!r} and {old[name]!r} would both be {name!r}")
+    return names
 
 
 class FreshNames:

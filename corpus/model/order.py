@@ -7,6 +7,7 @@ semantics.md, section 3.
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.graph import Graph
@@ -14,7 +15,7 @@ from litmusfuzz.corpus.model.names import head
 from litmusfuzz.corpus.ops import MalformedTest, SectionAttrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from litmusfuzz.corpus.model.graph import Cluster, Node
 
@@ -230,3 +231,39 @@ def path_between(graph: Graph, source: str, target: str) -> list[str]:
                 came[each] = name
                 stack.append(each)
     return []
+
+
+def topological_order(waits: Mapping[str, Collection[str]], rank: Mapping[str, float]) -> list[str]:
+    """The names in a topological order; of several that could be next, the one of least rank.
+
+    Parameters
+    ----------
+    waits : mapping of str to collection of str
+        For each name, those that come before it, each once. Others than the keys do not matter.
+    rank : mapping of str to float
+
+    Raises
+    ------
+    ValueError
+        If there is none: the names form a cycle.
+    """
+    then: dict[str, list[str]] = {name: [] for name in waits}
+    missing: dict[str, int] = {}
+    for name, names in waits.items():
+        before = [each for each in names if each in then]
+        missing[name] = len(before)
+        for each in before:
+            then[each].append(name)
+    ready = [(rank[name], name) for name, count in missing.items() if not count]
+    heapq.heapify(ready)
+    ordered: list[str] = []
+    while ready:
+        _, first = heapq.heappop(ready)
+        ordered.append(first)
+        for name in then[first]:
+            missing[name] -= 1
+            if not missing[name]:
+                heapq.heappush(ready, (rank[name], name))
+    if len(ordered) < len(waits):
+        raise ValueError(f"a cycle among {', '.join(sorted(waits.keys() - set(ordered)))}")
+    return ordered

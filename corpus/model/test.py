@@ -15,8 +15,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import validation
-from litmusfuzz.corpus.model.client import Run
-from litmusfuzz.corpus.model.traversal import all_nodes
+from litmusfuzz.corpus.model.client import Run, listed, runs_of
+from litmusfuzz.corpus.model.graph import Cluster, Graph, LoopAttrs, bodies, captures_of
+from litmusfuzz.corpus.model.names import after_dot, head
+from litmusfuzz.corpus.model.traversal import all_nodes, renamed
 from litmusfuzz.corpus.ops import (
     COMPUTED,
     FLOATS,
@@ -32,11 +34,14 @@ from litmusfuzz.corpus.ops import (
     model_size,
 )
 from litmusfuzz.corpus.pure.definition import call_of
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.model.graph import Cluster, Graph, Node
+    from litmusfuzz.corpus.model.graph import Node
+    from litmusfuzz.corpus.model.names import Naming
+    from litmusfuzz.corpus.model.reordering import Reordering
     from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Resource, Variable
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.corpus.pure.definition import Call
@@ -160,19 +165,146 @@ class LitmusTest:
         if self.queues:
             validation.check_closes(self.graphs, runs)
         observed = validation.check_observe(self.observe, self.graphs, types, runs, parts)
-        contents: tuple[Variable | Queue, ...] = (*self.variables, *self.cells, *self.queues)
-        for each in contents:
-            if each.name in observed:  # a run named as an accumulator
-                raise MalformedTest(f"{each.name!r} is a node and an accumulator's", ("observe",))
-        shown = observed | {each.name: each.type for each in contents}
-        shown |= {each.gradient_key: each.type for each in self.variables if each.gradient}
+        gradients = [each.type for each in self.variables if each.gradient]
+        self._set_shown([*observed.values(), *(each.type for each in self._contents), *gradients])
+        definitions = [node.definition for node in nodes]
+        effects = tuple([n for n, op in zip(nodes, definitions, strict=True) if op.has_effect])
+        object.__setattr__(self, "effects", effects)
+        object.__setattr__(self, "features", self._features(definitions))
+
+    def _set_shown(self, kinds: Iterable[TensorType]) -> None:
+        """Set `shown` and `places`, from the type of each key."""
+        keys = [*self.observe, *(each.name for each in self._contents)]
+        observed = frozenset(self.observe)
+        for key in keys[len(self.observe) :]:
+            if key in observed:  # a run named as an accumulator
+                raise MalformedTest(f"{key!r} is a node and an accumulator's", ("observe",))
+        keys += [each.gradient_key for each in self.variables if each.gradient]
+        shown = dict(zip(keys, kinds, strict=True))
         object.__setattr__(self, "shown", MappingProxyType(shown))
         places = {name: place for place, name in enumerate(shown)}
         object.__setattr__(self, "places", MappingProxyType(places))
-        definitions = [node.definition for node in nodes]
-        effects = tuple(n for n, op in zip(nodes, definitions, strict=True) if op.has_effect)
-        object.__setattr__(self, "effects", effects)
-        object.__setattr__(self, "features", self._features(definitions))
+
+    # --- the same test, otherwise written --------------------------------------------------
+
+    def renamed(self, naming: Naming) -> LitmusTest:
+        """The test under other names, in the same order.
+
+        It equals the test that is made of the renamed parts, in every field. No rule of the format
+        asks more of a name than that it is legal and belongs to one part, so nothing else is
+        checked again, which takes a third of the time.
+
+        Raises
+        ------
+        MalformedTest
+            If a name is not legal, or two parts have one name.
+        """
+        names = naming.of_values(self.types, self.bounds, [each.name for each in self.resources])
+        graph_names = naming.of_graphs([graph.name for graph in self.graphs])
+        run_names = naming.of_runs([run.name for run in self.runs])
+        cluster_names = naming.of_clusters([each.name for each in self.clusters], names)
+
+        def every(old: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple([names[name] for name in old])
+
+        graphs = tuple(
+            [
+                Graph(graph_names[graph.name], tuple([renamed(n, names) for n in graph.nodes]))
+                for graph in self.graphs
+            ]
+        )
+        runs = tuple(
+            [
+                Run(
+                    run_names[run.name],
+                    graph_names[run.graph],
+                    tuple([run_names[name] for name in run.after]),
+                    every(run.fetches),
+                    every(run.targets),
+                    tuple([(names[name], value) for name, value in run.feeds]),
+                )
+                for run in self.runs
+            ]
+        )
+        if len(runs) > 1:
+            keys = [(run_names[head(key)], names[after_dot(key)]) for key in self.observe]
+            observe = tuple([f"{run}.{name}" for run, name in keys])
+        else:
+            observe = every(self.observe)
+        return self._image(
+            names,
+            graphs,
+            runs,
+            variables=tuple([replace(v, name=names[v.name]) for v in self.variables]),
+            observe=observe,
+            mutexes=tuple([replace(m, name=names[m.name]) for m in self.mutexes]),
+            queues=tuple([replace(q, name=names[q.name]) for q in self.queues]),
+            clusters=tuple(
+                [Cluster(cluster_names[c.name], every(c.members)) for c in self.clusters]
+            ),
+            accumulators=tuple([replace(a, name=names[a.name]) for a in self.accumulators]),
+            types=MappingProxyType({names[old]: kind for old, kind in self.types.items()}),
+            bounds=MappingProxyType({names[old]: bound for old, bound in self.bounds.items()}),
+            failing=frozenset([names[old] for old in self.failing]),
+        )
+
+    def reordered(self, order: Reordering) -> LitmusTest:
+        """The test with its unordered parts in another order, under the same names.
+
+        It equals the test that is made of the reordered parts, in every field. All that the format
+        asks of an order is that it is a topological one, which that of a `Reordering` is.
+
+        Raises
+        ------
+        ValueError
+            If there is no topological order that keeps what must stand above.
+        """
+        graphs = tuple([Graph(graph.name, order.nodes(graph.nodes)) for graph in self.graphs])
+        names = {name: name for graph in graphs for name in _values(graph.nodes)}
+        types = MappingProxyType({name: self.types[name] for name in names})
+        return self._image(names, graphs, self.runs, types=types)
+
+    def _image(
+        self,
+        names: Mapping[str, str],
+        graphs: tuple[Graph, ...],
+        runs: tuple[Run, ...],
+        **fields: object,
+    ) -> LitmusTest:
+        """The test with other fields, the image of this one.
+
+        Nothing is checked, apart from keys of outcomes: only a method that knows the image of a
+        well-formed test to be one may call it.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            Name in the image of each value here.
+        graphs : tuple of Graph
+        runs : tuple of Run
+            One for each run here.
+        """
+        made = object.__new__(LitmusTest)
+        client = listed(runs, graphs)
+        fields |= {"graphs": graphs, "client": client}
+        for name in LitmusTest.__slots__:
+            object.__setattr__(made, name, fields[name] if name in fields else getattr(self, name))
+        nodes = tuple(all_nodes(node for graph in graphs for node in graph.nodes))
+        object.__setattr__(made, "nodes", nodes)
+        object.__setattr__(made, "effects", tuple([n for n in nodes if n.definition.has_effect]))
+        by_name = {graph.name: graph for graph in graphs}
+        parts: dict[str, Graph] = {}
+        for old, run in zip(self.runs, runs_of(client, graphs), strict=True):
+            graph = parts[run.name] = by_name[run.graph]
+            if run.wanted:
+                kept = {names[node.name] for node in self.parts[old.name].nodes}
+                executed = tuple([node for node in graph.nodes if node.name in kept])
+                parts[run.name] = Graph(graph.name, executed)
+        object.__setattr__(made, "parts", MappingProxyType(parts))
+        made._set_shown(self.shown.values())
+        return made
+
+    # --- what there is in it ---------------------------------------------------------------
 
     @property
     def graph(self) -> Graph:
@@ -191,9 +323,14 @@ class LitmusTest:
         return tuple(cell for each in self.accumulators for cell in (each.sum, each.count))
 
     @property
+    def _contents(self) -> tuple[Variable | Queue, ...]:
+        """What an outcome shows of each resource, in the order of its keys."""
+        return (*self.variables, *self.cells, *self.queues)
+
+    @property
     def runs(self) -> tuple[Run, ...]:
         """The client's runs, or one of each graph."""
-        return self.client or tuple(Run(graph.name, graph.name) for graph in self.graphs)
+        return runs_of(self.client, self.graphs)
 
     def graph_of(self, run: Run) -> Graph:
         """The part of its graph that a run executes; the same object as the graph if it is all.
@@ -345,3 +482,16 @@ class LitmusTest:
         """A Const node's model value."""
         assert isinstance(node.attrs, ConstAttrs)
         return expand(node.attrs.value, node.attrs.shape, whole=self.whole)
+
+
+def _values(nodes: Iterable[Node]) -> Iterator[str]:
+    """Names of all values of these nodes, those inside bodies included, in the order of `types`."""
+    for node in nodes:
+        yield node.name
+        if inside := bodies(node):
+            yield from (inner for inner, _ in captures_of(node))
+            if type(node.attrs) is LoopAttrs:
+                yield from node.attrs.carried
+            for _, body in inside:
+                yield from _values(body.nodes)
+            yield from node.keys[1:]

@@ -11,6 +11,7 @@ from litmusfuzz.corpus.model.graph import (
     Graph,
     LoopAttrs,
     NestAttrs,
+    Node,
     bodies,
     captures_of,
 )
@@ -21,7 +22,7 @@ from litmusfuzz.corpus.struct import replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from litmusfuzz.corpus.model.graph import Node
+    from litmusfuzz.corpus.ops import Attrs
 
 
 class Level(NamedTuple):
@@ -155,35 +156,49 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
         New names of nodes, of values that come into bodies, of resources, and of results as
         ``node.result``. A name that is not in it stays.
     """
+    # This is called for each node of half of the tests of a campaign: hence no inner functions.
+    new = names.get
+    attrs = node.attrs
+    if attrs is not None:
+        attrs = _renamed_attrs(node.name, attrs, names)
+    return Node(
+        new(node.name, node.name),
+        node.op,
+        tuple([new(name, name) for name in node.inputs]) if node.inputs else (),
+        tuple([new(name, name) for name in node.resources]) if node.resources else (),
+        tuple([new(name, name) for name in node.after]) if node.after else (),
+        attrs,
+        node.device,
+        new(node.handle, node.handle) if node.handle else "",
+    )
 
-    def new(name: str) -> str:
-        return names.get(name, name)
 
-    def every(old: Iterable[str]) -> tuple[str, ...]:
-        return tuple(map(new, old))
+def _renamed_attrs(
+    node: str, attrs: Attrs | NestAttrs, names: Mapping[str, str]
+) -> Attrs | NestAttrs:
+    """The attributes of a node under other names; see `renamed`."""
+    if isinstance(attrs, SectionAttrs):
+        return SectionAttrs(_renamed_all(attrs.members, names))
+    if isinstance(attrs, HandleAttrs):
+        return HandleAttrs(names.get(attrs.variable, attrs.variable))
+    if not isinstance(attrs, NestAttrs):
+        return attrs
 
     def inside(body: Body) -> Body:
-        return Body(tuple(renamed(each, names) for each in body.nodes), every(body.results))
+        nodes = tuple([renamed(each, names) for each in body.nodes])
+        return Body(nodes, _renamed_all(body.results, names))
 
-    attrs = node.attrs
-    if isinstance(attrs, NestAttrs):
-        attrs = replace(attrs, captures=tuple((new(a), new(b)) for a, b in attrs.captures))
-    if isinstance(attrs, (BranchAttrs, CallAttrs)):
-        full = every(f"{node.name}.{result}" for result in attrs.results)
-        attrs = replace(attrs, results=tuple(map(after_dot, full)))
-    elif isinstance(attrs, LoopAttrs):
-        attrs = replace(attrs, carried=every(attrs.carried))
-    elif isinstance(attrs, SectionAttrs):
-        attrs = SectionAttrs(every(attrs.members))
-    elif isinstance(attrs, HandleAttrs):
-        attrs = HandleAttrs(new(attrs.variable))
-    changed = replace(
-        node,
-        name=new(node.name),
-        inputs=every(node.inputs),
-        resources=every(node.resources),
-        after=every(node.after),
-        attrs=attrs,
-        handle=new(node.handle),
-    )
-    return map_bodies(changed, inside)
+    captures = tuple([(names.get(a, a), names.get(b, b)) for a, b in attrs.captures])
+    if isinstance(attrs, LoopAttrs):
+        carried = _renamed_all(attrs.carried, names)
+        condition, body = inside(attrs.condition), inside(attrs.body)
+        return LoopAttrs(carried, captures, condition, body, attrs.parallel_iterations)
+    full = _renamed_all([f"{node}.{result}" for result in attrs.results], names)
+    results = tuple(map(after_dot, full))
+    if isinstance(attrs, BranchAttrs):
+        return BranchAttrs(captures, inside(attrs.then), inside(attrs.orelse), results)
+    return CallAttrs(captures, inside(attrs.body), results)
+
+
+def _renamed_all(old: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple([names.get(name, name) for name in old])

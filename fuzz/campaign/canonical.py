@@ -26,7 +26,6 @@ individualize, prune by automorphisms.
 from __future__ import annotations
 
 import hashlib
-import heapq
 import json
 import random
 from collections import Counter
@@ -37,15 +36,16 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import msgspec
 
 from litmusfuzz.corpus.model import (
-    Body,
     BranchAttrs,
     CallAttrs,
     Graph,
     LoopAttrs,
     NestAttrs,
+    Reordering,
     bodies,
     captures_of,
-    head,
+    map_nodes,
+    topological_order,
 )
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
@@ -112,16 +112,15 @@ def ordered(test: LitmusTest, model: Model = RFC) -> LitmusTest:
     return _RewrittenTest(graph_of_test, _Labelling(graph_of_test).ranks).in_order().build()
 
 
-def reordered(test: LitmusTest, model: Model, seed: int) -> Rewriter:
-    """The parts of the test, with those that are unordered in a random order; unchecked.
+def reordered(test: LitmusTest, model: Model, seed: int) -> LitmusTest:
+    """The test with the unordered parts of its graphs in a random order.
 
     Names and values stay. Nodes still come after those that they need. Each linear extension has a
     chance, though not the same one.
     """
-    graph_of_test = _ColouredGraph(test, model)
-    ranks = list(range(len(graph_of_test.colours)))
-    random.Random(f"order/{seed}").shuffle(ranks)
-    return _RewrittenTest(graph_of_test, ranks).in_order()
+    rng = random.Random(f"order/{seed}")
+    rank = {name: rng.random() for name in test.types}
+    return test.reordered(Reordering(rank, _below(test, model)))
 
 
 def key(
@@ -274,6 +273,46 @@ class _Values:
             self.computed += places
 
 
+# --- the order of the file -------------------------------------------------------------
+
+
+def _below(test: LitmusTest, model: Model, *, order: bool = False) -> dict[str, tuple[str, ...]]:
+    """For a node, others that the file must have above it though no edge leads from them.
+
+    In a body of a cluster's member, nodes are taken in the order of the file (`oracles.events`),
+    which then matters as under *program order per resource*.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    model : Model
+    order : bool
+        True if the order of all nodes in the file matters.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    # In one thread, and in one cluster, nodes are taken in the order of the file.
+    every = order or not model.axioms.isdisjoint((Axiom.SEQUENCE, Axiom.ONE_CLUSTER))
+    in_turn = Axiom.IN_TURN in model.axioms
+    in_order = Axiom.PROGRAM_ORDER in model.axioms
+    if not (every or in_turn or in_order or test.clusters):
+        return found
+    clustered = {name for cluster in test.clusters for name in cluster.members}
+
+    def level(graph: Graph, turn: Graph, *, in_order: bool) -> None:
+        above: tuple[str, ...] = ()
+        ordered_nodes = (in_program_order(graph) if in_order else turn).nodes
+        for node, more in zip(graph.nodes, ordered_nodes, strict=True):
+            found[node.name] = above if every else more.after[len(node.after) :]
+            above = (node.name,)
+            for _, body in bodies(node):
+                inside = Graph("", body.nodes)
+                level(inside, inside, in_order=in_order or node.name in clustered)
+
+    for graph in test.graphs:
+        level(graph, one_by_one(graph) if in_turn else graph, in_order=in_order)
+    return found
+
+
 # --- the graph of a test ---------------------------------------------------------------
 
 
@@ -290,8 +329,6 @@ class _ColouredGraph:
         self.test = test
         self.kept = frozenset(names)
         self.one_thread = Axiom.SEQUENCE in model.axioms
-        compiled = Axiom.ONE_CLUSTER in model.axioms  # in the order of the file
-        self.in_file_order = order or self.one_thread or compiled
         self.rewriter = Rewriter.of(test)
         self.values = _Values(test)
         self.number: dict[tuple[str, object], int] = {}
@@ -299,15 +336,11 @@ class _ColouredGraph:
         self.edges: list[tuple[str, int, int]] = []
         self.class_members: set[tuple[_Place, int]] = set()
         """Values that may be renamed, each with its value class."""
-        self.below: dict[str, tuple[str, ...]] = {}
-        """For each node, nodes that the file must have above it though no edge leads from them."""
+        self.below = _below(test, model, order=order)
         self._resources()
-        in_order = Axiom.PROGRAM_ORDER in model.axioms
-        clustered = {name for cluster in test.clusters for name in cluster.members}
         for place, graph in enumerate(test.graphs):
             here = self._vertex("graph", graph.name, *self._turn(place))
-            turn = one_by_one(graph) if Axiom.IN_TURN in model.axioms else None
-            self._level(graph, here, "in", in_order=in_order, clustered=clustered, turn=turn)
+            self._level(graph.nodes, here, "in")
         self._client()
 
     def _turn(self, place: int) -> tuple[str, ...]:
@@ -332,38 +365,15 @@ class _ColouredGraph:
             colour = ("queue", queue.dtype, queue.shape, queue.capacity)
             self._holder(("resource", queue.name), held, *colour, queue.device)
 
-    def _level(
-        self,
-        graph: Graph,
-        around: int,
-        label: str,
-        *,
-        in_order: bool,
-        clustered: set[str],
-        turn: Graph | None = None,
-    ) -> None:
-        """The nodes of a graph or body, in the vertex `around`.
-
-        In a body of a cluster's member, nodes are taken in the order of the file
-        (`oracles.events`), which then matters as under *program order per resource*. `turn` is the
-        graph of a run in *program order*.
-        """
-        ordered_nodes = in_program_order(graph).nodes if in_order else (turn or graph).nodes
-        above: tuple[str, ...] = ()
-        for node, more in zip(graph.nodes, ordered_nodes, strict=True):
+    def _level(self, nodes: Sequence[Node], around: int, label: str) -> None:
+        """The nodes of a graph or body, in the vertex `around`."""
+        for node in nodes:
             here = self._node(node)
             self._edge(label, around, here)
-            self.below[node.name] = more.after[len(node.after) :]
-            if self.in_file_order:
-                self.below[node.name] = above
-            above = (node.name,)
-            for name in self.below[node.name]:
+            for name in self.below.get(node.name, ()):
                 self._edge("below", here, self.number["value", name])
             for field_name, body in bodies(node):
-                ordered = in_order or node.name in clustered
-                self._level(
-                    Graph("", body.nodes), here, field_name, in_order=ordered, clustered=clustered
-                )
+                self._level(body.nodes, here, field_name)
             self._results(node, here)
 
     def _node(self, node: Node) -> int:
@@ -604,6 +614,10 @@ class _RewrittenTest:
     def __init__(self, graph_of_test: _ColouredGraph, ranks: list[int]) -> None:
         self.graph_of_test = graph_of_test
         self.rank = {name: ranks[vertex] for name, vertex in graph_of_test.number.items()}
+        value_ranks = {
+            str(name): rank for (kind, name), rank in self.rank.items() if kind == "value"
+        }
+        self.order = Reordering(value_ranks, graph_of_test.below)
         self.value: dict[tuple[_Place, int], int] = {}
         in_class: Counter[_Place] = Counter()
         for each in sorted(graph_of_test.class_members, key=lambda each: self.rank["symbol", each]):
@@ -617,6 +631,7 @@ class _RewrittenTest:
         graphs = self._sorted("graph", old.graphs)
         waits = {run.name: set(run.after) for run in old.client}
         runs = {run.name: run for run in old.client}
+        run_ranks = {name: self.rank["run", name] for name in runs}
         client = [
             replace(
                 runs[name],
@@ -625,7 +640,7 @@ class _RewrittenTest:
                 targets=self._names("value", runs[name].targets),
                 feeds=tuple(sorted(runs[name].feeds, key=lambda each: self.rank["value", each[0]])),
             )
-            for name in self._ordered("run", waits)
+            for name in topological_order(waits, run_ranks)
         ]
         called = {run.name: run.name for run in client}
         if not any(waits.values()) and len({run.graph for run in client}) == len(client):
@@ -639,7 +654,7 @@ class _RewrittenTest:
             mutexes=self._sorted("resource", old.mutexes),
             accumulators=self._sorted("resource", old.accumulators),
             queues=tuple(map(self._queue, self._sorted("resource", old.queues))),
-            graphs=tuple(Graph(graph.name, self._level(graph.nodes)) for graph in graphs),
+            graphs=self._graphs(graphs),
             client=tuple(replace(run, name=called[run.name]) for run in client),
             clusters=self._sorted("cluster", old.clusters),
             observe=tuple((called[run], name) for run, name in observe),
@@ -651,8 +666,11 @@ class _RewrittenTest:
         """The parts of the test with the nodes of each level sorted; names and values stay."""
         self.value = {}
         old = self.graph_of_test.rewriter
-        graphs = (Graph(graph.name, self._level(graph.nodes)) for graph in old.graphs)
-        return replace(old, graphs=tuple(graphs))
+        return replace(old, graphs=self._graphs(old.graphs))
+
+    def _graphs(self, graphs: Iterable[Graph]) -> tuple[Graph, ...]:
+        ordered_graphs = (Graph(graph.name, self.order.nodes(graph.nodes)) for graph in graphs)
+        return map_nodes(ordered_graphs, self._constant)
 
     def _place(self, run: str, name: str) -> tuple[int, int]:
         return self.rank["run", run], self.rank["value", name]
@@ -662,25 +680,6 @@ class _RewrittenTest:
 
     def _sorted(self, kind: str, things: Iterable[_Named]) -> tuple[_Named, ...]:
         return tuple(sorted(things, key=lambda each: self.rank[kind, each.name]))
-
-    def _ordered(self, kind: str, waits: Mapping[str, set[str]]) -> list[str]:
-        """A topological order; of several names that could be next, the one of least rank."""
-        missing = {name: names & waits.keys() for name, names in waits.items()}
-        then: dict[str, list[str]] = {name: [] for name in waits}
-        for name, names in missing.items():
-            for each in names:
-                then[each].append(name)
-        ready = [(self.rank[kind, name], name) for name, names in missing.items() if not names]
-        heapq.heapify(ready)
-        ordered: list[str] = []
-        while ready:
-            _, first = heapq.heappop(ready)
-            ordered.append(first)
-            for name in then[first]:
-                missing[name].discard(first)
-                if not missing[name]:
-                    heapq.heappush(ready, (self.rank[kind, name], name))
-        return ordered
 
     def _variable(self, variable: Variable) -> Variable:
         if variable.init is None:
@@ -701,60 +700,13 @@ class _RewrittenTest:
         renamed = (self.value.get((value_class, value), value) for value in values)
         return _literal(tuple(renamed), shape, whole=self.graph_of_test.test.whole)
 
-    def _level(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """The nodes of a graph or body in a topological order."""
-        named = {node.name: node for node in nodes}
-        waits = {}
-        for node in nodes:
-            outer = (name for _, name in captures_of(node))
-            sources = {head(name) for name in (*node.edges, *outer)}
-            waits[node.name] = sources.union(self.graph_of_test.below[node.name])
-        return tuple(self._node(named[name]) for name in self._ordered("value", waits))
-
-    def _node(self, node: Node) -> Node:
-        attrs, inputs = node.attrs, node.inputs
-        if isinstance(attrs, NestAttrs):
-            captures = sorted(attrs.captures, key=lambda pair: self.rank["value", pair[0]])
-            attrs = replace(attrs, captures=tuple(captures))
-        if isinstance(attrs, ConstAttrs):
-            values = self.graph_of_test.test.constant(node)
-            value = self._literal(("value", node.name), values, attrs.shape)
-            attrs = replace(attrs, value=value)
-        elif isinstance(attrs, SectionAttrs):
-            attrs = SectionAttrs(self._names("value", attrs.members))
-        elif isinstance(attrs, BranchAttrs):
-            names = [f"{node.name}.{name}" for name in attrs.results]
-            places = sorted(range(len(names)), key=lambda i: self.rank["value", names[i]])
-            attrs = replace(
-                attrs,
-                results=_picked(attrs.results, places),
-                then=self._body(attrs.then, places),
-                orelse=self._body(attrs.orelse, places),
-            )
-        elif isinstance(attrs, CallAttrs):
-            names = [f"{node.name}.{name}" for name in attrs.results]
-            places = sorted(range(len(names)), key=lambda i: self.rank["value", names[i]])
-            body = self._body(attrs.body, places)
-            attrs = replace(attrs, results=_picked(attrs.results, places), body=body)
-        elif isinstance(attrs, LoopAttrs):
-            carried = attrs.carried
-            others = sorted(range(1, len(carried)), key=lambda i: self.rank["value", carried[i]])
-            places = [0, *others]  # the counter is the first
-            inputs = _picked(inputs, places)
-            attrs = replace(
-                attrs,
-                carried=_picked(carried, places),
-                condition=self._body(attrs.condition, [0]),
-                body=self._body(attrs.body, places),
-            )
-        return replace(node, attrs=attrs, inputs=inputs, after=self._names("value", node.after))
-
-    def _body(self, body: Body, places: Sequence[int]) -> Body:
-        return Body(self._level(body.nodes), _picked(body.results, places))
-
-
-def _picked(names: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
-    return tuple(names[place] for place in places)
+    def _constant(self, node: Node) -> Node:
+        attrs = node.attrs
+        if not isinstance(attrs, ConstAttrs):
+            return node
+        values = self.graph_of_test.test.constant(node)
+        value = self._literal(("value", node.name), values, attrs.shape)
+        return replace(node, attrs=replace(attrs, value=value))
 
 
 def _literal(values: tuple[int, ...], shape: tuple[int, ...], *, whole: bool) -> Nested:

@@ -75,12 +75,12 @@ def _names(test: LitmusTest) -> Generator[LitmusTest, bool, tuple[LitmusTest, tu
     current, kept = test, {*nodes(test), *resources}
 
     def without(names: set[str]) -> LitmusTest:
-        return canonical_names(current, kept - names).of(current)
+        return current.renamed(canonical_names(current, kept - names))
 
     if (yield (candidate := without(set(nodes(test))))):
         current, kept = candidate, resources
     else:
-        candidate = ranked_names(current).of(current)
+        candidate = current.renamed(ranked_names(current))
         if candidate == current or (yield candidate):
             current, kept = candidate, {*nodes(candidate), *resources}
         if (yield (candidate := without(resources))):

@@ -9,17 +9,18 @@ reduced test its canonical names (`normalized`) only where the finding still sho
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import Graph, LitmusTest, LoopAttrs, renamed
+from litmusfuzz.corpus.model import LoopAttrs, Naming
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Sequence
+
+    from litmusfuzz.corpus.model import LitmusTest, Resource
 
 _PREFIXES = {
     Kind.READ: "r",
@@ -34,89 +35,6 @@ _PREFIXES = {
     Kind.CALL: "call",
     Kind.HANDLE: "h",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """New names of a test's parts; a name that is not in it stays.
-
-    Parameters
-    ----------
-    nodes : mapping of str to str
-        Of nodes, and of values that come into bodies.
-    results : mapping of str to str
-        Of results of bodies: ``branch.y`` to a name without a dot.
-    resources, graphs, runs, clusters : mapping of str to str
-    """
-
-    nodes: Mapping[str, str] = field(default_factory=dict)
-    results: Mapping[str, str] = field(default_factory=dict)
-    resources: Mapping[str, str] = field(default_factory=dict)
-    graphs: Mapping[str, str] = field(default_factory=dict)
-    runs: Mapping[str, str] = field(default_factory=dict)
-    clusters: Mapping[str, str] = field(default_factory=dict)
-
-    def of(self, test: LitmusTest) -> LitmusTest:
-        """The test under these names, in the same order.
-
-        Raises
-        ------
-        MalformedTest
-            If two parts have one name.
-        """
-        return self.of_parts(Rewriter.of(test)).build()
-
-    def of_parts(self, rewriter: Rewriter) -> Rewriter:
-        """The parts of a test under these names, unchecked."""
-        names = {**self.nodes, **self.resources}
-        for node in rewriter.nodes:
-            for result in node.results:
-                full, name = f"{node.name}.{result}", names.get(node.name, node.name)
-                # A loop's results have the names of its carried values.
-                given = names if isinstance(node.attrs, LoopAttrs) else {}
-                names[full] = f"{name}.{self.results.get(full, given.get(result, result))}"
-
-        def new(name: str) -> str:
-            return names.get(name, name)
-
-        def graph(name: str) -> str:
-            return self.graphs.get(name, name)
-
-        def run(name: str) -> str:
-            return self.runs.get(name, name)
-
-        return replace(
-            rewriter,
-            variables=tuple(replace(v, name=new(v.name)) for v in rewriter.variables),
-            mutexes=tuple(replace(m, name=new(m.name)) for m in rewriter.mutexes),
-            queues=tuple(replace(q, name=new(q.name)) for q in rewriter.queues),
-            accumulators=tuple(replace(a, name=new(a.name)) for a in rewriter.accumulators),
-            graphs=tuple(
-                Graph(graph(g.name), tuple(renamed(n, names) for n in g.nodes))
-                for g in rewriter.graphs
-            ),
-            client=tuple(
-                replace(
-                    each,
-                    name=run(each.name),
-                    graph=graph(each.graph),
-                    after=tuple(map(run, each.after)),
-                    fetches=tuple(map(new, each.fetches)),
-                    targets=tuple(map(new, each.targets)),
-                    feeds=tuple((new(name), value) for name, value in each.feeds),
-                )
-                for each in rewriter.client
-            ),
-            clusters=tuple(
-                replace(
-                    c,
-                    name=self.clusters.get(c.name, c.name),
-                    members=tuple(map(new, c.members)),
-                )
-                for c in rewriter.clusters
-            ),
-            observe=tuple((run(name), new(key)) for name, key in rewriter.observe),
-        )
 
 
 def canonical_names(test: LitmusTest, kept: Collection[str] = ()) -> Naming:
@@ -176,7 +94,7 @@ def normalized(test: LitmusTest, name: str, kept: Collection[str] = ()) -> Litmu
 
     The description is dropped, because it described a larger test.
     """
-    return replace(canonical_names(test, kept).of(test), name=name, description="")
+    return replace(test.renamed(canonical_names(test, kept)), name=name, description="")
 
 
 def ranked_names(test: LitmusTest) -> Naming:
@@ -198,26 +116,15 @@ def permuted(test: LitmusTest, seed: int) -> LitmusTest:
     The names stay those of the test, so that a defect that needs a certain name keeps its chance.
     Every relative order of the names is equally likely. The order of the file stays.
     """
-    return permuted_parts(Rewriter.of(test), seed).build()
-
-
-def permuted_parts(rewriter: Rewriter, seed: int) -> Rewriter:
-    """The parts of a test under permuted names, as `permuted`, unchecked."""
     rng = random.Random(f"names/{seed}")
 
-    def shuffled(names: Iterable[str]) -> dict[str, str]:
-        old = list(names)
-        return dict(zip(old, rng.sample(old, len(old)), strict=True))
+    def shuffled(old: list[str]) -> dict[str, str]:
+        return dict(zip(old, rng.sample(old, len(old)), strict=True)) if old else {}
 
-    nodes = shuffled(node.name for node in rewriter.nodes)
-    resources = (
-        shuffled(each.name for each in kind)
-        for kind in (
-            rewriter.variables,
-            rewriter.mutexes,
-            rewriter.queues,
-            rewriter.accumulators,
-        )
-    )
-    naming = Naming(nodes=nodes, resources={k: v for kind in resources for k, v in kind.items()})
-    return naming.of_parts(rewriter)
+    nodes = shuffled([node.name for node in test.nodes])
+    resources: dict[str, str] = {}
+    kinds: tuple[Sequence[Resource], ...]
+    kinds = (test.variables, test.mutexes, test.queues, test.accumulators)
+    for kind in kinds:
+        resources |= shuffled([each.name for each in kind])
+    return test.renamed(Naming(nodes=nodes, resources=resources))

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.shapes import contents, elements, refitted
 from litmusfuzz.fuzz.campaign.canonical import reordered
 from litmusfuzz.fuzz.campaign.judge import Judgement
-from litmusfuzz.fuzz.campaign.renaming import permuted_parts
+from litmusfuzz.fuzz.campaign.renaming import permuted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -201,9 +200,10 @@ def varied(test: LitmusTest, variation: Variation, seed: int, model: Model) -> V
         if wide is None:
             raise ValueError(f"{test.name} has no rows for {variation.lanes} lanes")
         made = wide
-    if variation.names or variation.order:
-        parts = reordered(made, model, seed) if variation.order else Rewriter.of(made)
-        made = (permuted_parts(parts, seed) if variation.names else parts).build()
+    if variation.order:
+        made = reordered(made, model, seed)
+    if variation.names:
+        made = permuted(made, seed)
     keys = dict(zip(test.names, made.names, strict=True))
     return VariedTest(test, made, keys)
 

@@ -48,7 +48,7 @@ READ, OTHER = (node.name for node in SB.graph.nodes if node.op == "ReadVariableO
 
 def named(names: dict[str, str], test: LitmusTest = SB) -> LitmusTest:
     """The test with some nodes under other names."""
-    return replace(canonical_names(test), nodes=names).of(test)
+    return test.renamed(replace(canonical_names(test), nodes=names))
 
 
 def reads(test: LitmusTest) -> list[str]:
@@ -169,7 +169,7 @@ def test_a_permutation_keeps_the_test_and_its_names(family: str) -> None:
         assert [n.op for n in again.nodes] == [n.op for n in test.nodes]
         assert form(again) == form(test)
         assert len(again.names) == len(test.names)
-        ranked = ranked_names(again).of(again)
+        ranked = again.renamed(ranked_names(again))
         before, after = ([n.name for n in each.nodes] for each in (again, ranked))
         assert sorted(range(len(before)), key=before.__getitem__) == sorted(
             range(len(after)), key=after.__getitem__
