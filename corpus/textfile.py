@@ -26,6 +26,7 @@ import yaml
 
 from litmusfuzz.corpus.document import Document, FileError, Path_, read_text
 from litmusfuzz.corpus.model import (
+    CONTROL,
     Accumulator,
     Body,
     BranchAttrs,
@@ -909,8 +910,7 @@ def dumps(entry: Entry) -> str:
         top.append(("allowed", _block(sorted(sets, key=lambda each: each[0], reverse=True))))
     if entry.finding:
         top.append(("finding", _block(_finding_fields(entry.finding))))
-    text = yaml.serialize(_block(top), Dumper=_Dumper, width=1 << 30, allow_unicode=True, indent=2)
-    return str(text)
+    return "".join(f"{_key(name)}:{part}\n" for name, part in top)
 
 
 def plain_of(test: LitmusTest) -> dict[str, Any]:
@@ -1002,9 +1002,16 @@ def _plain_nodes(nodes: Iterable[Node]) -> dict[str, dict[str, Any]]:
 def _node_fields(node: Node) -> dict[str, Any]:
     attrs = node.attrs
     fields: dict[str, Any] = {"op": node.op}
-    for name in ("resources", "handle", "inputs", "after", "device"):
-        if value := getattr(node, name):
-            fields[name] = value
+    if node.resources:
+        fields["resources"] = node.resources
+    if node.handle:
+        fields["handle"] = node.handle
+    if node.inputs:
+        fields["inputs"] = node.inputs
+    if node.after:
+        fields["after"] = node.after
+    if node.device:
+        fields["device"] = node.device
     if isinstance(attrs, NestAttrs):
         if isinstance(attrs, LoopAttrs):
             fields["carried"] = attrs.carried
@@ -1025,34 +1032,34 @@ def _node_fields(node: Node) -> dict[str, Any]:
     return fields
 
 
-def _layout(name: str, part: Any) -> yaml.Node:
+def _layout(name: str, part: Any) -> str:
     """A field of a test's file, with one line for each part."""
     if name == "description":
-        return _scalar(part, style="|")
+        return _literal(part)
     if name == "graphs":
-        return _block([(graph, _nodes(nodes)) for graph, nodes in part.items()])
+        return _block((graph, _nodes(nodes)) for graph, nodes in part.items())
     if isinstance(part, dict):
-        return _block([(each, _flow(value)) for each, value in part.items()])
-    return _flow(part)
+        return _block((each, _on_a_line(value)) for each, value in part.items())
+    return _on_a_line(part)
 
 
-def _nodes(nodes: dict[str, dict[str, Any]]) -> yaml.Node:
-    return _block([(name, _node(fields)) for name, fields in nodes.items()])
+def _nodes(nodes: dict[str, dict[str, Any]]) -> str:
+    return _block((name, _node(fields)) for name, fields in nodes.items())
 
 
-def _node(fields: dict[str, Any]) -> yaml.Node:
+def _node(fields: dict[str, Any]) -> str:
     """A node on one line; one with bodies on several."""
     if OPS[fields["op"]].kind not in (Kind.BRANCH, Kind.LOOP, Kind.CALL):
-        return _flow(fields)
-    return _block([(name, _part(name, part)) for name, part in fields.items()])
+        return _on_a_line(fields)
+    return _block((name, _part(name, part)) for name, part in fields.items())
 
 
-def _part(name: str, part: Any) -> yaml.Node:
+def _part(name: str, part: Any) -> str:
     """A field of a node with bodies: a body on several lines, and anything else on one."""
     if name not in ("then", "else", "condition", "body"):
-        return _flow(part)
+        return _on_a_line(part)
     inside = [("nodes", _nodes(part["nodes"]))] if "nodes" in part else []
-    return _block([*inside, ("results", _flow(part["results"]))])
+    return _block([*inside, ("results", _on_a_line(part["results"]))])
 
 
 def outcome_order(outcome: Outcome) -> tuple[Any, ...]:
@@ -1062,109 +1069,135 @@ def outcome_order(outcome: Outcome) -> tuple[Any, ...]:
     return (outcome.status is not Status.COMPLETED, str(outcome.status), names, values)
 
 
-def _allowed(outcomes: frozenset[Outcome] | Digest) -> yaml.Node:
+def _allowed(outcomes: frozenset[Outcome] | Digest) -> str:
     if isinstance(outcomes, Digest):
-        return _flow({"count": outcomes.count, "sha256": outcomes.sha256})
+        return _on_a_line({"count": outcomes.count, "sha256": outcomes.sha256})
     if len(outcomes) > MAX_LISTED:
-        return _flow({"count": len(outcomes), "sha256": digest(outcomes)})
-    rows = [_flow(each.plain) for each in sorted(outcomes, key=outcome_order)]
-    return yaml.SequenceNode("tag:yaml.org,2002:seq", rows, flow_style=False)
+        return _on_a_line({"count": len(outcomes), "sha256": digest(outcomes)})
+    return _rows(each.plain for each in sorted(outcomes, key=outcome_order))
 
 
-def _finding_fields(finding: Finding) -> list[tuple[str, yaml.Node]]:
-    forbidden = [
-        _flow({"count": count, "outcome": outcome.plain}) for outcome, count in finding.forbidden
-    ]
+def _finding_fields(finding: Finding) -> list[tuple[str, str]]:
+    forbidden = [{"count": count, "outcome": outcome.plain} for outcome, count in finding.forbidden]
     fields = [
-        ("executor", _scalar(finding.executor)),
-        ("configuration", _scalar(finding.configuration)),
-        ("model", _scalar(finding.model)),
-        *([("cause", _scalar(finding.cause))] if finding.cause is not None else []),
-        ("executions", _scalar(finding.executions)),
-        ("forbidden", yaml.SequenceNode("tag:yaml.org,2002:seq", forbidden, flow_style=False)),
-        ("noise", _flow(dict(finding.noise))),
-        ("settings", _flow(dict(finding.settings))),
-        ("versions", _flow(dict(finding.versions))),
-        ("seed", _scalar(finding.seed)),
-        ("index", _scalar(finding.index)),
-        ("family", _scalar(finding.family)),
-        ("minimized", _scalar(finding.minimized)),
-        ("confirmed", _scalar(finding.confirmed)),
+        ("executor", _on_a_line(finding.executor)),
+        ("configuration", _on_a_line(finding.configuration)),
+        ("model", _on_a_line(finding.model)),
+        *([("cause", _on_a_line(finding.cause))] if finding.cause is not None else []),
+        ("executions", _on_a_line(finding.executions)),
+        ("forbidden", _rows(forbidden)),
+        ("noise", _on_a_line(dict(finding.noise))),
+        ("settings", _on_a_line(dict(finding.settings))),
+        ("versions", _on_a_line(dict(finding.versions))),
+        ("seed", _on_a_line(finding.seed)),
+        ("index", _on_a_line(finding.index)),
+        ("family", _on_a_line(finding.family)),
+        ("minimized", _on_a_line(finding.minimized)),
+        ("confirmed", _on_a_line(finding.confirmed)),
     ]
     if finding.first_seen_in is not None:
-        fields.append(("first_seen_in", _scalar(finding.first_seen_in)))
+        fields.append(("first_seen_in", _on_a_line(finding.first_seen_in)))
     if finding.run_seed is not None:
-        fields.append(("run_seed", _scalar(finding.run_seed)))
+        fields.append(("run_seed", _on_a_line(finding.run_seed)))
     if finding.script is not None:
-        fields.append(("script", _scalar(str(finding.script))))
+        fields.append(("script", _on_a_line(str(finding.script))))
     if finding.needs_names:
-        fields.append(("needs_names", _flow(list(finding.needs_names))))
+        fields.append(("needs_names", _on_a_line(list(finding.needs_names))))
     if finding.needs_order:
-        fields.append(("needs_order", _scalar(finding.needs_order)))
+        fields.append(("needs_order", _on_a_line(finding.needs_order)))
     if finding.schedule is not None:
         made = [f"{index}/{count}:{seen:016x}" for index, count, seen in finding.schedule.choices]
-        parts = [("outcome", _flow(finding.schedule.outcome.plain)), ("choices", _flow(made))]
-        fields.append(("schedule", _block(parts)))
+        outcome = _on_a_line(finding.schedule.outcome.plain)
+        fields.append(("schedule", _block([("outcome", outcome), ("choices", _on_a_line(made))])))
     for name, test in (("executed", finding.executed), ("unreduced", finding.unreduced)):
         if test is not None:
-            fields.append((name, _scalar(dumps(Entry(test)), style="|")))
+            fields.append((name, _literal(dumps(Entry(test)))))
     return fields
 
 
-def _scalar(value: Any, style: str | None = None) -> yaml.Node:
-    if isinstance(value, bool):
-        return yaml.ScalarNode("tag:yaml.org,2002:bool", "true" if value else "false")
-    if isinstance(value, int):
-        return yaml.ScalarNode("tag:yaml.org,2002:int", str(value))
-    if style is None and _needs_quotes(value):
-        style = "'"
-    return yaml.ScalarNode("tag:yaml.org,2002:str", str(value), style=style)
+# The text of a part is what stands after its key and the colon. PyYAML writes each scalar, once, as
+# they are few: names of ops and fields. To let it write whole files took five times as long.
+
+_LINE: Final = re.compile(r"\n(?!\n|\Z)")
+"""The break before a line that is not empty."""
+
+
+def _block(pairs: Iterable[tuple[str, str]]) -> str:
+    """A mapping with one line, or more, for each of its parts."""
+    lines = "".join(f"\n{_key(name)}:{part}" for name, part in pairs)
+    return _LINE.sub(r"\g<0>  ", lines) or " {}"
+
+
+def _rows(rows: Iterable[Any]) -> str:
+    """A sequence with one line for each of its parts."""
+    return "".join(f"\n- {_flow(row)}" for row in rows) or " []"
+
+
+def _on_a_line(value: Any) -> str:
+    return _text(value) if isinstance(value, str) else f" {_flow(value)}"
+
+
+def _flow(value: Any) -> str:
+    """A part that stands on one line."""
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    if kind is list or kind is tuple:
+        return f"[{', '.join(map(_flow, value))}]"
+    if kind is dict:
+        return f"{{{', '.join(_flow_key(name) + _flow(each) for name, each in value.items())}}}"
+    if kind is bool:
+        return "true" if value else "false"
+    return _flow_text(value)
+
+
+def _literal(text: str) -> str:
+    """Text that keeps its lines."""
+    # What follows it decides how its end is written.
+    written = _written([("x", _text_node(text, "|")), ("y", _text_node("z"))], flow=False)
+    return written.removeprefix("x:").removesuffix("...\n").removesuffix("\ny: z\n")
 
 
 @lru_cache(1 << 12)
-def _needs_quotes(text: str) -> bool:
-    """True if the reader would load the unquoted text as another type."""
-    return bool(re.fullmatch(r"-?[0-9]+|true|false|null|~|", text))
+def _text(text: str) -> str:
+    """A string that stands alone after its key."""
+    return _written([("x", _text_node(text))], flow=False).removeprefix("x:").removesuffix("\n")
 
 
-class _Dumper(yaml.CSafeDumper):
-    """PyYAML's dumper, which decides once how each scalar is to be written.
-
-    The scalars of tests are few: names of ops and fields, and small ints.
-    """
-
-    def resolve(self, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> str:
-        """Tag of a scalar without one."""
-        if kind is not yaml.ScalarNode:
-            return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
-        key = value, implicit
-        tag = _TAGS.get(key)
-        if tag is None:
-            if len(_TAGS) >= 1 << 12:
-                _TAGS.clear()
-            tag = str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
-            _TAGS[key] = tag
-        return tag
+@lru_cache(1 << 12)
+def _flow_text(text: str) -> str:
+    """A string among others on one line."""
+    return _written([("x", _text_node(text))], flow=True).removeprefix("{x: ").removesuffix("}\n")
 
 
-_TAGS: dict[tuple[str, tuple[bool, bool]], str] = {}
+@lru_cache(1 << 12)
+def _key(name: str) -> str:
+    """A key that begins a line, without the colon."""
+    return _written([(name, _text_node("x"))], flow=False).removesuffix(": x\n")
 
 
-def _flow(value: Any) -> yaml.Node:
-    """A part that stands on one line."""
-    if isinstance(value, dict):
-        pairs = [(_scalar(name), _flow(each)) for name, each in value.items()]
-        return yaml.MappingNode("tag:yaml.org,2002:map", pairs, flow_style=True)
-    if isinstance(value, (list, tuple)):
-        rows = [_flow(each) for each in value]
-        return yaml.SequenceNode("tag:yaml.org,2002:seq", rows, flow_style=True)
-    return _scalar(value)
+@lru_cache(1 << 12)
+def _flow_key(name: str) -> str:
+    """A key among others on one line, with what separates it from its value."""
+    return _written([(name, _text_node("x"))], flow=True).removeprefix("{").removesuffix("x}\n")
 
 
-def _block(pairs: list[tuple[str, yaml.Node]]) -> yaml.Node:
-    """A mapping with one line, or more, for each of its parts."""
-    keyed = [(_scalar(name), node) for name, node in pairs]
-    return yaml.MappingNode("tag:yaml.org,2002:map", keyed, flow_style=False)
+def _text_node(text: str, style: str | None = None) -> yaml.Node:
+    if style is None and CONTROL.search(text):
+        style = '"'  # on one line
+    # Without quotes the reader would load another type.
+    elif style is None and re.fullmatch(r"-?[0-9]+|true|false|null|~|", text):
+        style = "'"
+    return yaml.ScalarNode("tag:yaml.org,2002:str", str(text), style=style)
+
+
+def _written(pairs: list[tuple[str, yaml.Node]], *, flow: bool) -> str:
+    """A mapping as PyYAML writes it."""
+    keyed = [(_text_node(name), node) for name, node in pairs]
+    node = yaml.MappingNode("tag:yaml.org,2002:map", keyed, flow_style=flow)
+    return str(
+        yaml.serialize(node, Dumper=yaml.CSafeDumper, width=1 << 30, allow_unicode=True, indent=2)
+    )
 
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
@@ -37,6 +38,7 @@ CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """Of the oracle, for each question: a tenth of a second. A verdict takes some microseconds."""
 
 
+@cache
 def shallow(noise: Noise) -> tuple[int, Noise]:
     """Number of the first executions of a test, and their noise: one copy, built once."""
     return SHALLOW_COUNT, replace(noise, copies=1, steps=SHALLOW_COUNT)

@@ -127,15 +127,18 @@ class VariedTest:
         The same test, varied.
     keys : mapping of str to str
         For each key in outcomes of `generated`, that in outcomes of `test`.
+    lanes : int
+        Of the variation.
     """
 
     generated: LitmusTest
     test: LitmusTest
     keys: Mapping[str, str]
+    lanes: int = 0
 
     def count(self, count: int) -> int:
         """Executions, at most `count`: fewer of a large test."""
-        if elements(self.test) == elements(self.generated):
+        if not self.lanes or elements(self.test) == elements(self.generated):
             return count
         affordable = LARGE_ELEMENTS_EXECUTED // elements(self.test)
         return min(count, max(MIN_LARGE_EXECUTIONS, affordable))
@@ -205,7 +208,7 @@ def varied(test: LitmusTest, variation: Variation, seed: int, model: Model) -> V
     if variation.names:
         made = permuted(made, seed)
     keys = dict(zip(test.names, made.names, strict=True))
-    return VariedTest(test, made, keys)
+    return VariedTest(test, made, keys, variation.lanes)
 
 
 def _under(keys: Mapping[str, str], outcome: Outcome, of: LitmusTest) -> Outcome:

@@ -11,7 +11,6 @@ from helpers import LITMUS, corpus_entry, for_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from litmusfuzz.corpus import textfile
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.document import MAX_BYTES, Document
 from litmusfuzz.corpus.model import Graph, LitmusTest, MalformedTest
@@ -887,11 +886,54 @@ def test_plain_data_that_is_no_test_is_refused_without_a_line() -> None:
     assert caught.value.line == 0
 
 
+def as_the_library_writes(text: str) -> str:
+    """The text of the same file, each of its collections and scalars in the same style."""
+    node = yaml.compose(text, Loader=yaml.CSafeLoader)
+    written = {"width": 1 << 30, "allow_unicode": True, "indent": 2}
+    return yaml.serialize(node, Dumper=yaml.CSafeDumper, **written)
+
+
 @for_each("path", [*LITMUS, *LITMUS[0].parents[1].glob("findings/*.yaml")])
-def test_the_dumper_writes_what_that_of_the_library_writes(path: Path) -> None:
-    """It remembers how a scalar is written: as a string in one place, as an int in another."""
-    entry = corpus_entry(path)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(textfile, "_Dumper", yaml.CSafeDumper)
-        plain = dumps(entry)
-    assert dumps(entry) == plain
+def test_a_file_is_written_as_the_library_writes_it(path: Path) -> None:
+    text = dumps(corpus_entry(path))
+    assert text == as_the_library_writes(text)
+
+
+@given(
+    st.one_of(
+        st.sampled_from(
+            [
+                *("1", "-1", "1.5", "0x1f", "2001-01-01", "true", "yes", "null", "~", "=", "<<"),
+                *("?", "- a", "a: b", "a, b", "[a]", "{a}", "#a", "a #b", "*a", "&a", "!a", "%a"),
+                *("|", ">", "...", "---", "'", '"', "\\", " a", "a ", "\u00a0", "\U0001f600"),
+                *("k" * 128, "k" * 129),
+            ]
+        ),
+        st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "), min_size=1),
+    )
+)
+def test_any_text_is_written_as_the_library_writes_it(text: str) -> None:
+    """As a key and a value among others, and alone; inside another file's text as well."""
+    test, some = outcomes(1)
+    described = replace(test, description=f"{text}\n\n  {text}\n")
+    finding = Finding(
+        executor="e",
+        configuration=text,
+        model="rfc",
+        forbidden=tuple((each, 1) for each in some),
+        executions=1,
+        noise={},
+        settings={text: text, "a": True, "b": 1},
+        versions={},
+        seed=0,
+        index=0,
+        family="dag",
+        minimized=False,
+        confirmed=False,
+        executed=replace(test, description=f"{text}\n\n {text}"),
+        unreduced=described,
+    )
+    entry = Entry(described, {}, finding)
+    written = dumps(entry)
+    assert loads(written) == entry
+    assert written == as_the_library_writes(written)

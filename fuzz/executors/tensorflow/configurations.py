@@ -13,6 +13,7 @@ The guarantee is the memory model `executor` without XLA, `rfc` with XLA, and `a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -128,10 +129,11 @@ class Settings:
     workers: int = 0
     devices: int = 1
 
-    @classmethod
-    def of(cls, config: Config) -> Settings:
+    @staticmethod
+    @lru_cache(1 << 8)  # a campaign asks some times for each test
+    def of(config: Config) -> Settings:
         """Settings of a configuration of this executor."""
-        return cls(**dict[str, Any](config.settings))
+        return Settings(**dict[str, Any](config.settings))
 
     @property
     def shared_handles(self) -> bool:

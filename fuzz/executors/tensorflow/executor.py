@@ -172,10 +172,10 @@ class TensorFlowExecutor:
     @classmethod
     def may_pack(cls, test: LitmusTest, config: Config) -> bool:
         """True for a test that cannot block, of one run on one device."""
+        if test.features - {"loops", "conditionals"} or Settings.of(config).refuses & test.features:
+            return False
         placed = any(each.device for each in (*test.resources, *test.nodes))
-        damages = any(node.op in cls.damaging_ops for node in test.effects)
-        refused = Settings.of(config).refuses & test.features
-        return not (placed or damages or refused or test.features - {"loops", "conditionals"})
+        return not (placed or any(node.op in cls.damaging_ops for node in test.effects))
 
     def prepare_pack(self, tests: Sequence[LitmusTest], config: Config) -> PackedTests:
         """Lower several tests; each run builds its own graphs and sessions.
