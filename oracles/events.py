@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
@@ -61,7 +61,7 @@ from litmusfuzz.oracles.errors import NoProgramOrder, NotOneCluster, OpFails, Te
 from litmusfuzz.oracles.model import FRONT_ENDS, Axiom
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.corpus.ops import OpDef
@@ -556,7 +556,8 @@ def _unfolded(test: LitmusTest, model: Model, strictness: Mapping[str, Strictnes
             token_of = unfolder.graph(graph, unfolder.fed(run, graph), frame, top=True)
         except MalformedTest as error:  # only edges added here can make a cycle
             raise NoProgramOrder(f"{error}, by program order (model {model.name})") from None
-        everything = unfolder.finished(first)
+        # When all events are done or dead, nothing is left for an instance without one to wait for.
+        everything = unfolder.token(Finished(tuple(range(first[0], len(unfolder.events)))))
         ended[run.name] = unfolder.token(Join((*token_of.values(), everything, *source)))
         for name, token in token_of.items():
             key = name if len(runs) == 1 else f"{run.name}.{name}"
@@ -588,6 +589,24 @@ class _Frame:
     name: str = ""
 
 
+class _Plan(NamedTuple):
+    """How a graph or body is unfolded, in every frame alike."""
+
+    graph: Graph
+    """With the edges that the model adds."""
+    steps: Sequence[tuple[str, Node | Cluster]]
+    around: Mapping[str, Sequence[str]]
+    """By section: those that it lies inside."""
+    within: Mapping[str, Sequence[str]]
+    """By section: those that lie inside it."""
+    in_turn: bool
+    """Each node waits for the one before it."""
+    waits: bool
+    """Something may wait for all instances inside a node with bodies."""
+    pairs: int
+    """Sections inside another."""
+
+
 class _Unfolder:
     def __init__(
         self, test: LitmusTest, model: Model, strictness: Mapping[str, Strictness]
@@ -604,11 +623,16 @@ class _Unfolder:
         self.checks: list[Check] = []
         self.needed = needed_nodes(test) if test.failing else frozenset()
         self.tokens: list[Token] = []
-        self.silent: list[
-            int
-        ] = []  # instances in bodies without an event: ready when done, or dead
+        self.silent: list[tuple[tuple[tuple[int, bool], ...], int]] = []
+        """Instances in bodies without an event: what guards them, and the token of the value."""
+        self.over: dict[int, int] = {}
+        """By place in `silent`: the token that is ready when the instance is done or dead."""
         self.parts_left = MAX_PARTS
         self.ints = 0
+        self.costs: dict[int, tuple[int, int]] = {}
+        """By a node's id, which is quicker than its hash: what `cost` returns."""
+        self.plans: dict[tuple[int, bool], _Plan] = {}
+        """By the id of a graph's nodes, and whether the graph is that of a run."""
         for variable in test.variables:
             self.spend(test.size_of(variable.shape) // KEPT_IN_A_PART)
         for cell in test.cells:
@@ -632,15 +656,23 @@ class _Unfolder:
             raise TestTooLarge(f"unfolds into more than {MAX_PARTS} parts")
 
     def token(self, token: Token) -> int:
-        self.spend(2 + _references(token))
+        """Add a token and return its number."""
         if type(token) is Pure:
-            op = token.node.definition
-            if op.has_value or op.computed:
-                work = _work(self.test, token.node, op)
-                self.ints += work
-                self.spend(work // (KEPT_IN_A_PART if op.constant else MADE_IN_A_PART))
+            parts = self.costs.get(id(token.node)) or self.cost(token.node)
+            self.ints += parts[0]
+            self.spend(parts[1] + len(token.inputs) + len(token.waits))
+        else:
+            self.spend(2 + _references(token))
         self.tokens.append(token)
         return len(self.tokens) - 1
+
+    def cost(self, node: Node) -> tuple[int, int]:
+        """Return the ints that a pure node computes, and the parts of its token by itself."""
+        op = node.definition
+        work = _work(self.test, node, op) if op.has_value or op.computed else 0
+        parts = 2 + work // (KEPT_IN_A_PART if op.constant else MADE_IN_A_PART)
+        self.costs[id(node)] = work, parts
+        return work, parts
 
     def mark(self) -> _Mark:
         """Return the position of the next instance."""
@@ -650,8 +682,18 @@ class _Unfolder:
         """Return a token that is ready when each instance between two marks is done or dead."""
         (event, silent), (events, silents) = first, end or self.mark()
         done = self.token(Finished(tuple(range(event, events))))
-        others = self.silent[silent:silents]
+        others = [self.done_or_dead(place) for place in range(silent, silents)]
         return self.token(Join((done, *others))) if others else done
+
+    def done_or_dead(self, place: int) -> int:
+        """Return a token that is ready when an instance without an event is done or dead."""
+        if place not in self.over:
+            guards, token = self.silent[place]
+            for predicate, wanted in reversed(guards):
+                then, other = (token, self.nothing) if wanted else (self.nothing, token)
+                token = self.token(Pick(predicate, then, other))
+            self.over[place] = token
+        return self.over[place]
 
     def strictness_of(self, node: Node) -> Strictness:
         """Return how strict the executor is with a loop, conditional or call."""
@@ -681,12 +723,8 @@ class _Unfolder:
 
         Outside bodies a run waits for each node anyway.
         """
-        if not frame.guards and not frame.name:
-            return
-        for predicate, wanted in reversed(frame.guards):
-            then, other = (token, self.nothing) if wanted else (self.nothing, token)
-            token = self.token(Pick(predicate, then, other))
-        self.silent.append(token)
+        if frame.guards or frame.name:
+            self.silent.append((frame.guards, token))
 
     def event(
         self,
@@ -739,34 +777,19 @@ class _Unfolder:
             is released; a loop or conditional: when all its results are ready),
             and the tokens of its results.
         """
-        if Axiom.PROGRAM_ORDER in self.model.axioms:
-            graph = in_program_order(graph)
-        in_turn = _in_turn(self.model, top=top)
-        if in_turn:
-            graph = one_by_one(graph)
-        self.spend(len(scope) + len(graph.nodes))
+        plan = self.plans.get((id(graph.nodes), top)) or self.plan(graph, top=top)
+        around, within, in_turn = plan.around, plan.within, plan.in_turn
+        self.spend(len(scope) + len(graph.nodes) + plan.pairs)
         values = dict(scope)  # tokens by name: captured values and results
         token_of: dict[str, int] = {}
         held: dict[str, tuple[int, ...]] = {}  # by node: acquires of the sections around it
         inside: dict[str, tuple[int, ...]] = {}  # by node with bodies: all instances done or dead
-        sections = [n for n in graph.nodes if type(n.attrs) is SectionAttrs]
-        parents = nesting(sections)[1] if sections else {}
-        around: dict[str, list[str]] = {}  # by section: those that it lies inside
-        within: dict[str, list[str]] = {}  # those that lie inside it
-        for section in sections:
-            outer = parents.get(section.name)
-            while outer is not None:
-                self.spend(1)
-                around.setdefault(section.name, []).append(outer)
-                within.setdefault(outer, []).append(section.name)
-                outer = parents.get(outer)
-        clusters = [self.first_members[n.name] for n in graph.nodes if n.name in self.first_members]
-        for kind, step in steps(graph, clusters):
+        for kind, step in plan.steps:
             if isinstance(step, Cluster):
                 # Members may be in different sections: the cluster waits for all their acquires.
                 acquires = (token for name in step.members for token in held.get(name, ()))
                 waits = frame.waits + tuple(dict.fromkeys(acquires))
-                for name, token in self.cluster(graph, step, values, waits, frame).items():
+                for name, token in self.cluster(plan.graph, step, values, waits, frame).items():
                     token_of[name] = values[name] = token
                 continue
             node = step
@@ -781,7 +804,7 @@ class _Unfolder:
                 waits += held.get(node.name, ())
                 for name, token in self.instance(node, inputs, waits, values, frame).items():
                     token_of[name] = values[name] = token
-                if bodies(node):
+                if plan.waits and bodies(node):
                     inside[node.name] = (self.finished(first),)
                 continue
             assert isinstance(node.attrs, SectionAttrs)
@@ -804,6 +827,31 @@ class _Unfolder:
                 released = self.event(frame, node, Access.RELEASE, node.resources, needs)
                 token_of[node.name] = values[node.name] = self.token(Result(released))
         return token_of
+
+    def plan(self, graph: Graph, *, top: bool) -> _Plan:
+        """Return in which order the nodes of a graph or body are unfolded, in every frame."""
+        nodes = graph.nodes
+        if Axiom.PROGRAM_ORDER in self.model.axioms:
+            graph = in_program_order(graph)
+        in_turn = _in_turn(self.model, top=top)
+        if in_turn:
+            graph = one_by_one(graph)
+        sections = [n for n in graph.nodes if type(n.attrs) is SectionAttrs]
+        parents = nesting(sections)[1] if sections else {}
+        around: dict[str, list[str]] = {}
+        within: dict[str, list[str]] = {}
+        for section in sections:
+            outer = parents.get(section.name)
+            while outer is not None:
+                around.setdefault(section.name, []).append(outer)
+                within.setdefault(outer, []).append(section.name)
+                outer = parents.get(outer)
+        clusters = [self.first_members[n.name] for n in graph.nodes if n.name in self.first_members]
+        pairs = sum(map(len, around.values()))
+        waits = bool(sections) or in_turn
+        made = _Plan(graph, steps(graph, clusters), around, within, in_turn, waits, pairs)
+        self.plans[(id(nodes), top)] = made
+        return made
 
     def cluster(
         self,
@@ -1517,11 +1565,9 @@ def parts_of(token: Token) -> tuple[int, ...]:
 
 def _references(token: Token) -> int:
     """Number of other tokens and of events that a token names."""
-    # By far the most frequent kinds first.
+    # By far the most frequent kind first.
     if type(token) is Held:
         return 1 + len(token.waits)
-    if type(token) is Pure:
-        return len(token.inputs) + len(token.waits)
     if type(token) is Stack or type(token) is Finished:
         return len(token.events)
     return len(parts_of(token)) + (len(token.value) if type(token) is Known else 0)

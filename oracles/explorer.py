@@ -426,7 +426,9 @@ class _Encoder:
         self.nodes: list[Node] = []  # by number of the op
         self.ops: list[_explorer._Op] = []
         self.errors: dict[str, NoAllowedSet] = {}  # by node: why it has no value in some order
-        self.numbers: dict[int, int] = {}  # a node's id, which is quicker than its hash
+        # By a node's id, which is quicker than its hash.
+        self.numbers: dict[int, int] = {}
+        self.pure: dict[int, tuple[int, int, tuple[int, ...]]] = {}  # what `coded` returns
 
     def load(self) -> _explorer.Oracle:
         events = [self.event(number, event) for number, event in enumerate(self.events)]
@@ -489,6 +491,9 @@ class _Encoder:
         return (_CHECK, op, (), (), operands, (), operands, list(check.guards), part)
 
     def token(self, token: Token) -> _explorer._Token:
+        if type(token) is Pure:
+            code, op, value = self.pure.get(id(token.node)) or self.coded(token.node)
+            return (code, op, -1, value, token.inputs, token.waits, ())
         if type(token) is Result:
             return (_RESULT, -1, token.event, (), (), (), ())
         if type(token) is Join:
@@ -514,13 +519,17 @@ class _Encoder:
             part = (token.place, len(token.seen))
             inputs = token.seen + token.operands
             return (_STORED, self.op(token.node), -1, part, inputs, (), ())
-        assert isinstance(token, Pure)
-        node = token.node
-        if not has_value(node):
-            return (_PURE, -1, -1, (), token.inputs, token.waits, ())
-        if not node.definition.constant:
-            return (_PURE, self.op(node), -1, (), token.inputs, token.waits, ())
-        return (_CONST, -1, -1, self.test.constant(node), (), token.waits, ())
+        raise AssertionError(token)
+
+    def coded(self, node: Node) -> tuple[int, int, tuple[int, ...]]:
+        """What the tokens of a pure node have in common."""
+        found: tuple[int, int, tuple[int, ...]] = (_PURE, -1, ())
+        if node.definition.constant:
+            found = (_CONST, -1, self.test.constant(node))
+        elif has_value(node):
+            found = (_PURE, self.op(node), ())
+        self.pure[id(node)] = found
+        return found
 
     def op(self, node: Node) -> int:
         number = self.numbers.get(id(node))
