@@ -89,8 +89,14 @@ def _without_values(
     context.variables = tuple(
         replace(v, init=None) if v.name in empty else v for v in context.variables
     )
+    more = len(graphs[made.graphs[-1].name]) - len(made.graphs[-1].nodes)
     edited = (Graph(name, _edited(rng, nodes, empty, uses)) for name, nodes in graphs.items())
-    return replace(made, name="uninitialized", graphs=tuple(edited))
+    return replace(
+        made,
+        name="uninitialized",
+        graphs=tuple(edited),
+        ends=tuple(end + more for end in made.ends),
+    )
 
 
 def _written(
