@@ -201,13 +201,14 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
     known: dict[str, frozenset[str]] = {}
     places: dict[str, int] = {}
     for place, node in enumerate(graph.nodes):
-        direct = {name for name in map(head, node.edges) if name in known}
         above: set[str] = set()
-        # The last first: an edge that others imply adds nothing, and there may be many.
-        for name in sorted(direct, key=places.__getitem__, reverse=True):
-            if name not in above:
-                above |= known[name]
-                above.add(name)
+        if edges := node.edges:
+            direct = {name for name in map(head, edges) if name in known}
+            # The last first: an edge that others imply adds nothing, and there may be many.
+            for name in sorted(direct, key=places.__getitem__, reverse=True):
+                if name not in above:
+                    above |= known[name]
+                    above.add(name)
         known[node.name] = frozenset(above)
         places[node.name] = place
         yield node, known[node.name]

@@ -138,10 +138,11 @@ def _parts(weights: dict[str, float]) -> dict[str, float]:
 
 def pairs(test: LitmusTest) -> set[Pair]:
     """The pairs of ops on one resource, with their relation."""
-    relations = NodeRelations(test)
+    relation = NodeRelations(test).relation
     found = set()
-    for a, b in combinations([node for node in test.effects if node.resources], 2):
-        if set(a.resources) & set(b.resources):
-            one, other = sorted((a, b), key=lambda node: node.op)
-            found.add((one.op, other.op, relations.relation(one, other)))
+    touching = [(node, frozenset(node.resources)) for node in test.effects if node.resources]
+    for (a, mine), (b, others) in combinations(touching, 2):
+        if not mine.isdisjoint(others):
+            one, other = (a, b) if a.op <= b.op else (b, a)
+            found.add((one.op, other.op, relation(one, other)))
     return found

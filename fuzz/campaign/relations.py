@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import Body, Graph, all_nodes, bodies, predecessors
+from litmusfuzz.corpus.model import Graph, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class NodeRelations:
         self.above: dict[str, frozenset[str]] = {}
         self.members: dict[str, tuple[str, ...]] = {}
         for graph in test.graphs:
-            self._level(Body(graph.nodes, ()), (graph.name,))
+            self._level(graph.nodes, (graph.name,))
         earlier: dict[str, frozenset[str]] = {}
         for run in test.runs:
             earlier[run.name] = frozenset(run.after).union(*(earlier[a] for a in run.after))
@@ -29,18 +29,20 @@ class NodeRelations:
             for other in test.runs
         ]
 
-    def _level(self, body: Body, path: tuple[str, ...]) -> None:
-        for node, above in predecessors(Graph("body", body.nodes)):
+    def _level(self, nodes: tuple[Node, ...], path: tuple[str, ...]) -> None:
+        for node, above in predecessors(Graph("body", nodes)):
             self.paths[node.name] = (*path, node.name)
             self.above[node.name] = above
             if isinstance(node.attrs, SectionAttrs):
                 self.members[node.name] = node.attrs.members
             for _, inner in bodies(node):
-                self._level(inner, (*path, node.name))
+                self._level(inner.nodes, (*path, node.name))
 
     def relation(self, a: Node, b: Node) -> str:
         """One of "a inside b", "b inside a", "ordered", "unordered"."""
         left, right = self.paths[a.name], self.paths[b.name]
+        if not self.members and left[:-1] == right[:-1] and left != right:  # most pairs
+            return self._order(a.name, b.name)
         if right[: len(left)] == left or set(right) & set(self.members.get(a.name, ())):
             return "b inside a"
         if left[: len(right)] == right or set(left) & set(self.members.get(b.name, ())):
@@ -54,6 +56,10 @@ class NodeRelations:
             # Each pair of runs stands there twice, of which one may be in order.
             return "ordered" if 2 * sum(between) == len(between) else "unordered"
         one, other = next((x, y) for x, y in zip(left, right, strict=False) if x != y)
+        return self._order(one, other)
+
+    def _order(self, one: str, other: str) -> str:
+        """The relation of two nodes of one graph or body, neither of them inside the other."""
         ordered = one in self.above[other] or other in self.above[one]
         return "ordered" if ordered else "unordered"
 
