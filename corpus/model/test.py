@@ -11,6 +11,7 @@ semantics.md, sections 1 and 2.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ from litmusfuzz.corpus.pure.definition import call_of
 from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from litmusfuzz.corpus.model.graph import Node
     from litmusfuzz.corpus.model.names import Naming
@@ -138,26 +139,32 @@ class LitmusTest:
     """
 
     def __post_init__(self) -> None:
-        nodes = tuple(all_nodes(node for graph in self.graphs for node in graph.nodes))
+        by_graph = [tuple(all_nodes(graph.nodes)) for graph in self.graphs]
+        nodes = tuple(chain.from_iterable(by_graph))
         object.__setattr__(self, "nodes", nodes)
-        whole = any(
-            node.op in WHOLE_OPS or (node.op in COMPUTED and node.definition.computed)
-            for node in nodes
-        )
+        ops = {node.op for node in nodes}
+        whole = not ops.isdisjoint(WHOLE_OPS)
+        if not (whole or ops.isdisjoint(COMPUTED)):
+            whole = any(node.op in COMPUTED and node.definition.computed for node in nodes)
         object.__setattr__(self, "whole", whole)
         validation.check_texts(self.name, self.description)
         resources = validation.check_resources(
             self.variables, self.mutexes, self.queues, self.accumulators, whole=whole
         )
-        types, bounds, failing = validation.check_graphs(self.graphs, resources, whole=whole)
+        types, bounds, failing = validation.check_graphs(
+            self.graphs, by_graph, resources, whole=whole
+        )
+        definitions = [node.definition for node in nodes]
+        distinct = {id(op): op for op in definitions}.values()
         validation.check_client(self.client, self.graphs)
         runs = self.runs
         parts = validation.check_wanted(runs, self.graphs, types)
-        validation.check_feeds(runs, parts, types, whole=whole)
+        if any(op.fed for op in distinct) or any(run.feeds for run in runs):
+            validation.check_feeds(runs, parts, types, whole=whole)
         validation.check_gradients(self.variables, types, whole=whole)
         object.__setattr__(self, "parts", MappingProxyType(parts))
-        validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
         if self.clusters:
+            validation.check_clusters(self.clusters, self.graphs, {*types, *resources})
             validation.check_clusterable(runs, self.variables)
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
@@ -167,10 +174,9 @@ class LitmusTest:
         observed = validation.check_observe(self.observe, self.graphs, types, runs, parts)
         gradients = [each.type for each in self.variables if each.gradient]
         self._set_shown([*observed.values(), *(each.type for each in self._contents), *gradients])
-        definitions = [node.definition for node in nodes]
         effects = tuple([n for n, op in zip(nodes, definitions, strict=True) if op.has_effect])
         object.__setattr__(self, "effects", effects)
-        object.__setattr__(self, "features", self._features(definitions))
+        object.__setattr__(self, "features", self._features(distinct))
 
     def _set_shown(self, kinds: Iterable[TensorType]) -> None:
         """Set `shown` and `places`, from the type of each key."""
@@ -186,6 +192,19 @@ class LitmusTest:
         object.__setattr__(self, "places", MappingProxyType(places))
 
     # --- the same test, otherwise written --------------------------------------------------
+
+    def titled(self, name: str | None = None, description: str | None = None) -> LitmusTest:
+        """The test with another name or description of itself; one that is not given stays.
+
+        Raises
+        ------
+        MalformedTest
+            If it may not have that name or description.
+        """
+        name = self.name if name is None else name
+        description = self.description if description is None else description
+        validation.check_texts(name, description)
+        return self._with(name=name, description=description)
 
     def renamed(self, naming: Naming) -> LitmusTest:
         """The test under other names, in the same order.
@@ -284,14 +303,9 @@ class LitmusTest:
         runs : tuple of Run
             One for each run here.
         """
-        made = object.__new__(LitmusTest)
         client = listed(runs, graphs)
-        fields |= {"graphs": graphs, "client": client}
-        for name in LitmusTest.__slots__:
-            object.__setattr__(made, name, fields[name] if name in fields else getattr(self, name))
         nodes = tuple(all_nodes(node for graph in graphs for node in graph.nodes))
-        object.__setattr__(made, "nodes", nodes)
-        object.__setattr__(made, "effects", tuple([n for n in nodes if n.definition.has_effect]))
+        effects = tuple([node for node in nodes if node.definition.has_effect])
         by_name = {graph.name: graph for graph in graphs}
         parts: dict[str, Graph] = {}
         for old, run in zip(self.runs, runs_of(client, graphs), strict=True):
@@ -300,8 +314,16 @@ class LitmusTest:
                 kept = {names[node.name] for node in self.parts[old.name].nodes}
                 executed = tuple([node for node in graph.nodes if node.name in kept])
                 parts[run.name] = Graph(graph.name, executed)
-        object.__setattr__(made, "parts", MappingProxyType(parts))
+        fields |= {"graphs": graphs, "client": client, "parts": MappingProxyType(parts)}
+        made = self._with(**fields, nodes=nodes, effects=effects)
         made._set_shown(self.shown.values())
+        return made
+
+    def _with(self, **fields: object) -> LitmusTest:
+        """The test with other fields, unchecked."""
+        made = object.__new__(LitmusTest)
+        for name in LitmusTest.__slots__:
+            object.__setattr__(made, name, fields[name] if name in fields else getattr(self, name))
         return made
 
     # --- what there is in it ---------------------------------------------------------------
@@ -360,7 +382,8 @@ class LitmusTest:
         found = {lives[name] for each in inside for name in each.resources}
         return len(found.union(each.device for each in inside if each.device)) > 1
 
-    def _features(self, definitions: Sequence[OpDef]) -> frozenset[str]:
+    def _features(self, ops: Collection[OpDef]) -> frozenset[str]:
+        """The features, from the rows of the op table that the nodes have, each once."""
         found = set()
         if len(self.graphs) > 1 or len(self.runs) > 1:
             found.add("several runs")
@@ -370,7 +393,7 @@ class LitmusTest:
             found.add("queues")
         if self.accumulators:
             found.add("accumulators")
-        kinds = {op.kind for op in definitions}
+        kinds = [op.kind for op in ops]
         if Kind.BRANCH in kinds:
             found.add("conditionals")
         if Kind.LOOP in kinds:
@@ -383,16 +406,21 @@ class LitmusTest:
             found.add("clusters")
         if Kind.TRANSFER in kinds:
             found.add("transfers")
-        if any(run.wanted for run in self.client):
-            found.add("fetches")
-        if Kind.STATE in kinds or any(each.init is None for each in self.variables):
+        if Kind.STATE in kinds:
             found.add("uninitialized variables")
-        if any(op.fed for op in definitions):
-            found.add("placeholders")
-        if any(op.computed for op in definitions):
-            found.add("computed indices")
-        if any(each.gradient for each in self.variables):
-            found.add("gradients")
+        for op in ops:
+            if op.fed:
+                found.add("placeholders")
+            if op.computed:
+                found.add("computed indices")
+        for run in self.client:
+            if run.wanted:
+                found.add("fetches")
+        for each in self.variables:
+            if each.init is None:
+                found.add("uninitialized variables")
+            if each.gradient:
+                found.add("gradients")
         return frozenset(found)
 
     @property

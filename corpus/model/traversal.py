@@ -39,8 +39,9 @@ def all_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
     """The nodes, each followed by the nodes inside it."""
     for node in nodes:
         yield node
-        for _, body in bodies(node):
-            yield from all_nodes(body.nodes)
+        if node.attrs is not None:  # it may have bodies
+            for _, body in bodies(node):
+                yield from all_nodes(body.nodes)
 
 
 def handles_of(graphs: Iterable[Graph]) -> dict[str, frozenset[str]]:

@@ -66,6 +66,8 @@ MAX_NESTING: Final = 8
 """Bodies inside each other. A file with more could not be read again: its maps are nested too."""
 _HOLDING: Final = (Kind.BRANCH, Kind.LOOP, Kind.CALL)
 """Kinds of nodes that hold bodies."""
+_WITH_OTHERS: Final = (Kind.SECTION, Kind.TRANSFER)
+"""Kinds of nodes that are well-formed only together with others of their level."""
 _ON: Final[Mapping[type, str]] = MappingProxyType(
     {each: each.__name__.lower() for each in (Variable, Mutex, Queue, Accumulator)}
 )
@@ -88,6 +90,8 @@ class _Checker:
     types: dict[str, TensorType | None]
     bounds: dict[str, int]
     resources: Mapping[str, Resource]
+    contents: Mapping[str, TensorType]
+    """Types of what resources other than mutexes hold."""
     handles: Mapping[str, frozenset[str]]
     defined: dict[str, Node] = field(default_factory=dict)
     """Nodes so far."""
@@ -107,37 +111,49 @@ class _Checker:
         here = dict(scope)
         if len(path) > 2 + 3 * MAX_NESTING:  # graphs, G, and for each body NODE, then, nodes
             raise MalformedTest(f"more than {MAX_NESTING} bodies inside each other", path[:-1])
+        together = False
         for node in graph.nodes:
-            where = (*path, node.name)
             try:
                 self.types[node.name] = here[node.name] = self.node(graph, node, here)
             except MalformedTest as error:
-                raise MalformedTest(error.message, (*where, *error.path)) from None
+                raise MalformedTest(error.message, (*path, node.name, *error.path)) from None
             definition = node.definition
+            kind = definition.kind
             if definition.fed and (len(path) > 2 or node.after):
                 message = (
                     "a placeholder is fed before its run: it stands outside bodies, after nothing"
                 )
-                raise MalformedTest(message, where)
+                raise MalformedTest(message, (*path, node.name))
             self.defined[node.name] = node
-            if isinstance(node.attrs, ConstAttrs) and isinstance(node.attrs.value, int):
+            if kind in _HOLDING:
+                results = self.results(node, kind, (*path, node.name), here, constants)
+                for name, result in results.items():
+                    self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = result
+            elif kind in _WITH_OTHERS:
+                together = True
+                if kind is Kind.TRANSFER and node.inputs[0] in constants:
+                    constants[node.name] = constants[node.inputs[0]]
+            elif type(node.attrs) is ConstAttrs and isinstance(node.attrs.value, int):
                 constants[node.name] = node.attrs.value
-            elif definition.kind is Kind.TRANSFER and node.inputs[0] in constants:
-                constants[node.name] = constants[node.inputs[0]]
-            if definition.kind not in _HOLDING:
-                continue
-            results: dict[str, TensorType] = {}
-            if definition.kind is Kind.BRANCH:
-                results = self.branch(node, where, here, constants)
-            elif definition.kind is Kind.LOOP:
-                results = self.loop(node, where, here, constants)
-            elif definition.kind is Kind.CALL:
-                results = self.call(node, where, here, constants)
-            for name, kind in results.items():
-                self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = kind
-        check_sections(graph, path)
-        check_transfers(graph, path)
+        if together:
+            check_sections(graph, path)
+            check_transfers(graph, path)
         return here
+
+    def results(
+        self,
+        node: Node,
+        kind: Kind,
+        where: tuple[str | int, ...],
+        here: Mapping[str, TensorType | None],
+        constants: Mapping[str, int],
+    ) -> dict[str, TensorType]:
+        """Check a node that holds bodies; return the types of its results."""
+        if kind is Kind.BRANCH:
+            return self.branch(node, where, here, constants)
+        if kind is Kind.LOOP:
+            return self.loop(node, where, here, constants)
+        return self.call(node, where, here, constants)
 
     def new_name(self, name: str) -> None:
         """Refuse an ill-formed name, or one that is in use."""
@@ -302,17 +318,18 @@ class _Checker:
         if node.op not in OPS:
             raise MalformedTest(f"unknown op {node.op!r}", ("op",))
         op = definition_of(node.op, node.attrs)
-        for field_name, edges in (("inputs", node.inputs), ("after", node.after)):
-            for source in edges:
-                if source not in earlier:
-                    raise MalformedTest(
-                        _why_not_earlier(graph, node.name, source),
-                        (field_name, edges.index(source)),
-                    )
+        for source in node.inputs + node.after:
+            if source not in earlier:
+                field_name = "inputs" if source in node.inputs else "after"
+                position = getattr(node, field_name).index(source)
+                why = _why_not_earlier(graph, node.name, source)
+                raise MalformedTest(why, (field_name, position))
         if len(node.after) > 1 and len(set(node.after)) != len(node.after):
             raise MalformedTest("names a node twice", ("after",))
-        _check_device(node.device)
-        self.colocated(node)
+        if node.device:
+            _check_device(node.device)
+        if node.resources:
+            self.colocated(node)
         if op.kind is Kind.LOOP:
             return None
         if node.handle:
@@ -340,8 +357,8 @@ class _Checker:
                 raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
             if name in node.resources[:position]:
                 raise MalformedTest(f"{name!r} stands twice", ("resources", position))
-            if isinstance(resource, (Variable, Queue, Accumulator)):
-                types.append(resource.type)
+            if not isinstance(resource, Mutex):
+                types.append(self.contents[name])
         if node.handle:
             types = types[:1]  # all are of one type
         if op.kind in _HOLDING:
@@ -661,9 +678,12 @@ def check_gradients(
     variables: tuple[Variable, ...], types: Mapping[str, TensorType | None], *, whole: bool
 ) -> None:
     """Refuse gradients in a test with lanes: that of a scalar would add up all lanes."""
+    differentiated = [each for each in variables if each.gradient]
+    if whole or not differentiated:
+        return
     shapes = [kind.shape for kind in types.values() if kind] + [each.shape for each in variables]
-    for each in variables:
-        if each.gradient and not whole and any(len(shape) > 1 for shape in shapes):
+    for each in differentiated:
+        if any(len(shape) > 1 for shape in shapes):
             message = "a test with lanes has no gradients"
             raise MalformedTest(message, ("variables", each.name, "gradient"))
 
@@ -681,9 +701,22 @@ def _check_queue(queue: Queue, *, whole: bool) -> None:
 
 
 def check_graphs(
-    graphs: tuple[Graph, ...], resources: Mapping[str, Resource], *, whole: bool
+    graphs: tuple[Graph, ...],
+    nodes: Sequence[Sequence[Node]],
+    resources: Mapping[str, Resource],
+    *,
+    whole: bool,
 ) -> tuple[dict[str, TensorType | None], dict[str, int], frozenset[str]]:
     """Refuse malformed graphs.
+
+    Parameters
+    ----------
+    graphs : tuple of Graph
+    nodes : sequence of sequence of Node
+        Of each graph, bodies included.
+    resources : mapping of str to Resource
+    whole : bool
+        True if values are whole tensors.
 
     Returns
     -------
@@ -700,25 +733,27 @@ def check_graphs(
     if len(graphs) > MAX_RUNS:  # without a client, each runs once
         raise MalformedTest(f"more than {MAX_RUNS} graphs: {len(graphs)}", ("graphs",))
     count = 0
-    handles = handles_of(graphs)
+    handles: Mapping[str, frozenset[str]] = {}
+    if any(type(node.attrs) is HandleAttrs for listed in nodes for node in listed):
+        handles = handles_of(graphs)
+    contents = {name: each.type for name, each in resources.items() if not isinstance(each, Mutex)}
     types: dict[str, TensorType | None] = {}
     bounds: dict[str, int] = {}
     seen: set[str] = set()
-    for graph in graphs:
+    for graph, listed in zip(graphs, nodes, strict=True):
         path = ("graphs", graph.name)
         check_name(graph.name, path)
         if graph.name in seen:
             raise MalformedTest("stands twice", path)
         seen.add(graph.name)
-        nodes = list(all_nodes(graph.nodes))
-        count += len(nodes)
+        count += len(listed)
         if count > MAX_NODES:
             raise MalformedTest(f"more than {MAX_NODES} nodes: {count}", path)
-        for node in nodes if types else ():
+        for node in listed if types else ():
             if node.name in types:
                 raise MalformedTest("is a node of another graph as well", (*path, node.name))
         own: dict[str, TensorType | None] = {}
-        checker = _Checker(whole, types, own, bounds, resources, handles)
+        checker = _Checker(whole, types, own, bounds, resources, contents, handles)
         checker.nodes(graph, path, {}, {})
         types |= own
         failing |= checker.failing
@@ -845,8 +880,6 @@ def check_clusters(
     `names` are those of all nodes, values and resources.
     """
     taken = set(names)
-    if not clusters:
-        return
     found = [level for graph in graphs for level in levels(graph)]
     home: dict[str, int] = {}  # number of each node's level
     by_level: list[dict[str, Node]] = []
@@ -964,13 +997,13 @@ def check_observe(
     dict of str to TensorType
         Type of each value by its key.
     """
-    outside = {graph.name: {key for node in graph.nodes for key in node.keys} for graph in graphs}
+    outside = {graph.name: {node.name for node in graph.nodes} for graph in graphs}
     graph_of = {run.name: run.graph for run in runs}
     fetching = {run.name: run for run in runs if run.wanted}
     found: dict[str, TensorType] = {}
     for position, key in enumerate(observe):
         run, name = (runs[0].name, key) if len(runs) == 1 else (head(key), after_dot(key))
-        if run not in graph_of or name not in outside[graph_of[run]]:
+        if run not in graph_of or name not in types or head(name) not in outside[graph_of[run]]:
             hint = "" if len(runs) == 1 else " (run.node, with several runs)"
             raise MalformedTest(f"{key!r} is no node of a graph{hint}", ("observe", position))
         if run in fetching and name not in fetching[run].fetches:

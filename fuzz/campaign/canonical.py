@@ -103,7 +103,7 @@ def form(
     if not (names or order):
         return made
     needs = ", ".join([*sorted(names), *(["this order"] if order else [])])
-    return replace(made, description=f"only with {needs}")
+    return made.titled(description=f"only with {needs}")
 
 
 def ordered(test: LitmusTest, model: Model = RFC) -> LitmusTest:

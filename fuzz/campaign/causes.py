@@ -6,7 +6,6 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
@@ -146,6 +145,6 @@ def finding_name(test: LitmusTest, outcome: Outcome) -> str:
 def name_for(what: str, test: LitmusTest) -> str:
     """A name with the ops and a digest of the test alone: equal tests have equal names."""
     ops = "+".join(sorted(n.definition.short_name for n in test.effects))
-    text = dumps(Entry(replace(test, name="x", description="")))
+    text = dumps(Entry(test.titled("x", "")))
     short = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{what}-{ops[:72]}-{short}"

@@ -275,7 +275,7 @@ class Validator:
     ) -> None:
         """Store a finding and report it, under the name that its key has."""
         name = self.names[found]
-        entry = Entry(replace(test, name=name, description=about))
+        entry = Entry(test.titled(name, about))
         file = f"findings/{name}{self.settings.suffix}.yaml"
         save(entry, self.settings.out / file)
         self.log(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.configuration_reducer import simpler_configurations
@@ -133,4 +132,4 @@ def crash_entry(executor: str, crash: Crash, message: str) -> Entry:
     """The file of a reduced test that ends its process; its test has a name of its own."""
     test, config = crash
     about = f"{executor}/{config.name}: {message}"
-    return Entry(replace(test, name=name_for("crashed", test), description=about))
+    return Entry(test.titled(name_for("crashed", test), about))

@@ -145,7 +145,7 @@ class Findings:
             needs_order=best.needs_order,
             first_seen_in=None if first_seen_in == config.name else first_seen_in,
         )
-        test = replace(best.test, name=name)
+        test = best.test.titled(name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
 
     def _numbered(self, what: str, unreduced: UnreducedFinding) -> str:
@@ -207,7 +207,7 @@ class Findings:
                 return None
         if any(known.entry.test.name == name for known in self.known):  # of another executor
             name += f"-{len(self.known)}"
-            entry = replace(entry, test=replace(entry.test, name=name))
+            entry = replace(entry, test=entry.test.titled(name))
         file = self._save(entry, "findings")
         why = explain(entry.test, model, seen)
         cause = likely_cause(entry.test, seen, names=best.needs_names, order=best.needs_order)
@@ -274,7 +274,7 @@ class Findings:
             f"after {slot.jobs_run - 1} other jobs in the same process\n"
             + ", ".join(f"{k} {v}" for k, v in slot.executor.versions_of(slot.config.name).items())
         )
-        entry = Entry(replace(job.test, name=name, description=description))
+        entry = Entry(job.test.titled(name, description))
         ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
         event = WorkerDied(
             kind=FindingKind.TIMED_OUT if died.timed_out else ended,
@@ -299,7 +299,7 @@ class Findings:
         name, number = entry.test.name, 1
         while self.path(f"crashed/{entry.test.name}{self.settings.suffix}.yaml").exists():
             number += 1  # in another configuration it ends otherwise
-            entry = replace(entry, test=replace(entry.test, name=f"{name}-{number}"))
+            entry = replace(entry, test=entry.test.titled(f"{name}-{number}"))
         return entry, self._save(entry, "crashed")
 
 

@@ -12,7 +12,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.canonical import ordered
 from litmusfuzz.fuzz.campaign.renaming import canonical_names, normalized, ranked_names
 
@@ -44,7 +43,7 @@ def normalize(test: LitmusTest, model: Model) -> Normalization:
     if not (yield test):  # it shows too seldom at the moment to say what it needs
         return Normalized(test)
     current = test
-    plain = replace(test, name=NAME, description="")
+    plain = test.titled(NAME, "")
     if plain != test and (yield plain):
         current = plain
     in_order, needs_order = ordered(current, model), False

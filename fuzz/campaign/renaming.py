@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.model import LoopAttrs, Naming
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -94,7 +93,7 @@ def normalized(test: LitmusTest, name: str, kept: Collection[str] = ()) -> Litmu
 
     The description is dropped, because it described a larger test.
     """
-    return replace(test.renamed(canonical_names(test, kept)), name=name, description="")
+    return test.renamed(canonical_names(test, kept)).titled(name, "")
 
 
 def ranked_names(test: LitmusTest) -> Naming:

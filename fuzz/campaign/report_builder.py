@@ -230,7 +230,7 @@ class ReportBuilder:
                 entry = loads(death.entry, death.file)
             except FileError as error:
                 raise StoreError(f"{self.store.path}: {error}") from error
-            named = replace(entry.test, name=Path(death.file).stem)
+            named = entry.test.titled(Path(death.file).stem)
             self._died_on[death.file] = replace(entry, test=named)
         return self._died_on[death.file]
 

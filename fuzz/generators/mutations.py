@@ -61,8 +61,8 @@ def generate(rng: random.Random, support: Support, seeds: Seeds | None = None) -
         test, descriptions = _edited(rng, support, parents[name])
         # Edits may undo each other.
         if test != parents[name] and _is_small(test):
-            return replace(test, description=f"mutation of {name}: {'; '.join(descriptions)}")
-    return replace(parent("SB"), description="mutation of SB: no attempt is small")
+            return test.titled(description=f"mutation of {name}: {'; '.join(descriptions)}")
+    return parent("SB").titled(description="mutation of SB: no attempt is small")
 
 
 def _from_seed(
@@ -78,7 +78,7 @@ def _from_seed(
             test = without_opaque(test)
             if not support.lacking(test) and _is_small(test, dag.MAX_ORDERS):
                 how = "; ".join(descriptions) or "a part of it"
-                return replace(test, description=f"mutation of seeds/{name}: {how}"[:500])
+                return test.titled(description=f"mutation of seeds/{name}: {how}"[:500])
         size = max(size - 1, 3)
     return None
 

@@ -140,3 +140,12 @@ def test_nodes_stand_below_the_nodes_that_must_be_above() -> None:
         rank = {name: rng.random() for name in test.types}
         below = {name: names[:place] for place, name in enumerate(names)}
         assert test.reordered(Reordering(rank, below)) == test
+
+
+def test_a_test_may_have_another_title() -> None:
+    assert SB.titled("other", "what it is") == replace(SB, name="other", description="what it is")
+    assert SB.titled(description="new").name == SB.name
+    check_as_if_made_anew(SB.titled("other"))
+    for name, description in (("a b", ""), ("ok", "\x07")):
+        with pytest.raises(MalformedTest, match=r"not a test's name|control characters"):
+            SB.titled(name, description)
