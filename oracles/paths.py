@@ -107,10 +107,13 @@ class Path:
     events : tuple of PathEvent
     before : tuple of int
         For each, the events that come before it, as bits by position.
+    shares : bool
+        Conditionals share a predicate: without some events, another branch may be the larger one.
     """
 
     events: tuple[PathEvent, ...]
     before: tuple[int, ...]
+    shares: bool = False
 
     def only(self, kept: Sequence[int]) -> Path:
         """The path without all but these events, of which each keeps those before it."""
@@ -123,7 +126,7 @@ class Path:
                 runs.append((old, new, 1))
         masks = [self.before[event] for event in kept]
         before = [sum((mask >> old & bits) << new for old, new, bits in runs) for mask in masks]
-        return Path(tuple(self.events[event] for event in kept), tuple(before))
+        return Path(tuple(self.events[event] for event in kept), tuple(before), self.shares)
 
 
 _LOOSEST: Final[dict[str, Strictness]] = {}
@@ -224,6 +227,8 @@ class _Walker:
         self.strictness = strictness
         self.chosen = taken
         self.taken: set[tuple[int, bool]] = set()
+        self.branches = 0
+        """Instances of conditionals: more than in `taken` if some share a predicate."""
         self.sizes: Counter[tuple[int, bool]] = Counter()
         """Events of the branches, by predicate and by what it is in them."""
         self.events: list[PathEvent] = []
@@ -248,7 +253,7 @@ class _Walker:
 
     def path(self) -> Path:
         """The path, without the events that are dead."""
-        whole = Path(tuple(self.events), tuple(self.before))
+        whole = Path(tuple(self.events), tuple(self.before), self.branches > len(self.taken))
         live = [event for event, done in enumerate(self.done) if done]
         return whole if len(live) == len(self.done) else whole.only(live)
 
@@ -450,6 +455,7 @@ class _Walker:
         own = middle[0] - first[0] >= last[0] - middle[0]
         taken = self.chosen.get(predicate, own)
         self.taken.add((predicate, taken))
+        self.branches += 1
         dead, end = (middle, last) if taken else (first, middle)
         self.done[dead[0] : end[0]] = [0] * (end[0] - dead[0])
         self.silent[dead[1] : end[1]] = [inner.guards] * (end[1] - dead[1])

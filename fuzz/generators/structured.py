@@ -786,9 +786,10 @@ def _shorter(made: UnbuiltTest, limit: int, races: int, path: Path) -> UnbuiltTe
         kept = path.only([event for event, place in enumerate(of_events) if place < end])
         if count_races(kept, races) < races:
             return None
-        # Where conditionals share a predicate, another branch may now be the larger one.
         if count(made, kept, limit) < limit:
             shorter = made.ending(end)
+            if not (path.shares or made.blocks):
+                return shorter
             paths = LongPaths(shorter)
             if not reaches(paths, count(shorter, paths.path(), limit), limit):
                 return shorter

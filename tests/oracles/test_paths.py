@@ -10,7 +10,6 @@ import pytest
 from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import BranchAttrs
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators import structured as structured_module
@@ -133,7 +132,7 @@ def test_a_path_of_an_attempt_is_that_of_the_test_once_it_is_built(
 
 
 def test_attempts_that_are_too_large_are_not_validated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are more than half of the attempts."""
+    """They are nearly half of the attempts."""
     counts: Counter[str] = Counter()
 
     class Kept(LongPaths):
@@ -151,7 +150,7 @@ def test_attempts_that_are_too_large_are_not_validated(monkeypatch: pytest.Monke
     monkeypatch.setattr(UnbuiltTest, "build", counted)
     for index in range(40):
         generate("loops", 1, index)
-    assert 40 <= counts["built"] < 45 < 80 < counts["made"]
+    assert 40 <= counts["built"] < 45 < 60 < counts["made"]
 
 
 @pytest.mark.parametrize("family", ["conditionals", "loops", "mixed", "runs", "sections"])
@@ -177,8 +176,7 @@ def test_what_an_attempt_has_up_to_one_of_its_ends_is_a_test(
             shorter.build()
             names = {node.name for node in shorter.nodes}
             kept = [i for i, event in enumerate(whole.events) if event.node.name in names]
-            predicates = [n.inputs[0] for n in made.nodes if isinstance(n.attrs, BranchAttrs)]
-            if len({*predicates}) < len(predicates):
+            if whole.shares:
                 shared += 1  # the larger branch may be another one
             else:
                 assert LongPaths(shorter).path() == whole.only(kept)
@@ -233,7 +231,9 @@ def test_conditionals_with_one_predicate_take_the_same_branch(more: str, events:
     """By the number of their events together."""
     test = loads(SHARED.format(more)).test
     check(test, test)
-    assert len(LongPaths(test).path().events) == events
+    path = LongPaths(test).path()
+    assert path.shares
+    assert len(path.events) == events
 
 
 def test_a_path_of_a_named_shape() -> None:
