@@ -9,7 +9,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model import Graph, LitmusTest, Run, all_nodes, head, pruned
+from litmusfuzz.corpus.model import (
+    Graph,
+    LitmusTest,
+    Run,
+    all_nodes,
+    bodies,
+    head,
+    pruned,
+)
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, Kind, PlaceholderAttrs
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.generators import mixed, runs
@@ -17,6 +25,7 @@ from litmusfuzz.fuzz.generators.structured import small
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Iterable
 
     from litmusfuzz.corpus.model import Node
     from litmusfuzz.corpus.ops import Nested
@@ -25,6 +34,13 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 _MIXED: Final = frozenset({"critical sections", "queues", "conditionals", "loops"})
+_EVENTS: Final = (5, 10)
+"""Least and greatest number of events of most tests that have races, and few enough orders."""
+_EVENTS_IF_IT_BLOCKS: Final = (8, 18)
+_TRIES: Final = 4
+"""Tests generated for an attempt, until what their runs ask for has as many events."""
+_CHANGES: Final = 8
+"""Changes of what the runs of one test ask for, until it has."""
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
@@ -38,47 +54,169 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 def _attempt(
     rng: random.Random, support: Support, events: int, *, arithmetic: bool, base: Attempt
 ) -> UnbuiltTest:
-    made = base(rng, support, events, arithmetic=arithmetic)
-    nodes = tuple(all_nodes(node for graph in made.graphs for node in graph.nodes))
-    client = made.client
-    if not client:
-        (graph,) = made.graphs
-        closes = any(node.definition.closes for node in nodes)
-        names = "a" if closes else rng.choice(("a", "ab", "ab"))
-        client = tuple(Run(name, graph.name) for name in names)
-    made = replace(made, name="fetches", client=client, observe=_keys(made, client), ends=())
-    return _asking(rng, _fed(rng, made))
+    for _ in range(_TRIES):
+        made = _with_client(rng, base(rng, support, events, arithmetic=arithmetic))
+        whole = _Whole(made)
+        least, most = _EVENTS_IF_IT_BLOCKS if made.blocks else _EVENTS
+        if sum([whole.size(run, ()) for run in made.client]) >= least:
+            client = _asking(rng, whole, least, most)
+            if client:
+                return _fed(rng, whole, client)
+    return _fed(rng, whole, made.client)
 
 
-def _keys(made: UnbuiltTest, client: tuple[Run, ...]) -> tuple[str, ...]:
-    """The observed values, of each run of their graph."""
+def _with_client(rng: random.Random, made: UnbuiltTest) -> UnbuiltTest:
+    """The test, of which a client runs the graph once or twice unless it has a client."""
     if made.client:
-        return made.observe
-    return tuple(f"{run.name}.{key}" for run in client for key in made.observe)
+        return replace(made, name="fetches", ends=())
+    (graph,) = made.graphs
+    closes = any(node.definition.closes for node in all_nodes(graph.nodes))
+    names = "a" if closes else rng.choice(("a", "ab", "ab"))
+    client = tuple(Run(name, graph.name) for name in names)
+    observe = tuple(f"{run.name}.{key}" for run in client for key in made.observe)
+    return replace(made, name="fetches", client=client, observe=observe, ends=())
 
 
-def _fed(rng: random.Random, made: UnbuiltTest) -> UnbuiltTest:
-    """Let placeholders replace some constants that only nodes outside bodies use."""
+class _Whole:
+    """A test before its runs ask for parts of its graphs.
+
+    Attributes
+    ----------
+    graphs : dict of str to Graph
+    keys, effects : dict of str to (list of str)
+        By graph, values that a run may fetch, and nodes with an effect that it may target.
+    events : dict of str to int
+        By node.
+    """
+
+    def __init__(self, made: UnbuiltTest) -> None:
+        self.made = made
+        self.graphs = {graph.name: graph for graph in made.graphs}
+        self.keys: dict[str, list[str]] = {}
+        self.effects: dict[str, list[str]] = {}
+        self.events: dict[str, int] = {}
+        self._parts: dict[str, set[str]] = {}
+        for graph in made.graphs:
+            self.keys[graph.name], self.effects[graph.name] = _asked(graph.nodes)
+            for node, number in zip(graph.nodes, _events(made, graph.nodes), strict=True):
+                self.events[node.name] = number
+            if not any(node.definition.kind is Kind.SECTION for node in graph.nodes):
+                # What a node needs is itself, and what those need that it refers to.
+                for node in graph.nodes:
+                    needs = [self._parts[head(name)] for name in node.references]
+                    self._parts[node.name] = {node.name}.union(*needs)
+
+    def part(self, run: Run, wanted: Iterable[str]) -> set[str]:
+        """Nodes that a run executes for the sake of what it asks for, or of everything."""
+        there: set[str] = set()
+        for key in wanted:
+            name = head(key)
+            if name not in self._parts:
+                nodes = pruned(self.graphs[run.graph], (name,)).nodes
+                self._parts[name] = {node.name for node in nodes}
+            there |= self._parts[name]
+        return there or {node.name for node in self.graphs[run.graph].nodes}
+
+    def size(self, run: Run, wanted: Iterable[str]) -> int:
+        """Number of events that the run has then."""
+        return sum([self.events[name] for name in self.part(run, wanted)])
+
+
+def _events(made: UnbuiltTest, nodes: Iterable[Node]) -> list[int]:
+    """Number of events of each node, where every loop reaches its bound."""
+    found = []
+    for node in nodes:
+        kind = node.definition.kind
+        if kind is Kind.QUEUE:
+            number = made.elements(node)
+        elif kind is Kind.BRANCH or kind is Kind.LOOP or kind is Kind.CALL:
+            inside = [sum(_events(made, body.nodes)) for _, body in bodies(node)]
+            number = max(inside) if kind is Kind.BRANCH else sum(inside)
+            if kind is Kind.LOOP:  # its condition once more
+                number = made.bounds[node.name] * number + inside[0]
+        else:
+            twice = kind is Kind.UPDATE or kind is Kind.SECTION
+            number = len(node.resources) * (2 if twice else 1)
+        found.append(number)
+    return found
+
+
+def _asking(rng: random.Random, whole: _Whole, least: int, most: int) -> tuple[Run, ...]:
+    """The client, of which most runs name what they fetch and target.
+
+    Together they have a number of events between two limits; () if that was not found.
+    """
+    client = whole.made.client
+    asked = [_chosen(rng, whole, run) for run in client]
+    sizes = [whole.size(run, wanted) for run, wanted in zip(client, asked, strict=True)]
+    for _ in range(_CHANGES):
+        if least <= sum(sizes) <= most:
+            return tuple([_named(whole, run, asked[i]) for i, run in enumerate(client)])
+        place = sizes.index(max(sizes))
+        if sum(sizes) < least:
+            place = rng.randrange(len(client))
+        run, wanted = client[place], asked[place]
+        possible = whole.keys[run.graph] + whole.effects[run.graph]
+        if sum(sizes) < least and wanted:
+            wanted.append(rng.choice(possible))
+        elif len(wanted) > 1:
+            wanted.remove(rng.choice(wanted))
+        elif possible:
+            asked[place] = [rng.choice(possible)]
+        sizes[place] = whole.size(run, asked[place])
+    return ()
+
+
+def _chosen(rng: random.Random, whole: _Whole, run: Run) -> list[str]:
+    """What a run asks for at first: [] for everything."""
+    keys, effects = whole.keys[run.graph], whole.effects[run.graph]
+    if not (keys or effects) or rng.random() >= 0.8:
+        return []
+    # What is observed mostly shows a race, so that it is often fetched.
+    shown = whole.made.observe
+    liked = [key for key in keys if f"{run.name}.{key}" in shown] or keys
+    wanted = rng.sample(liked, min(len(liked), rng.choice((0, 1, 1, 2))))
+    wanted += rng.sample(keys, min(len(keys), rng.choice((0, 0, 1))))
+    return wanted + rng.sample(
+        effects, min(len(effects), rng.choice((0, 1, 1, 2) if wanted else (1,)))
+    )
+
+
+def _named(whole: _Whole, run: Run, wanted: list[str]) -> Run:
+    """The run, which asks for some values and nodes."""
+    fetches = tuple([key for key in whole.keys[run.graph] if key in wanted])
+    # What is fetched is not a target as well.
+    fetched = set(map(head, fetches))
+    targets = [name for name in whole.effects[run.graph] if name in wanted]
+    targets = [name for name in targets if name not in fetched]
+    return replace(run, fetches=fetches, targets=tuple(targets))
+
+
+def _fed(rng: random.Random, whole: _Whole, client: tuple[Run, ...]) -> UnbuiltTest:
+    """The test of that client; placeholders replace some constants that runs feed."""
+    made = whole.made
+    feeds: dict[str, list[tuple[str, Nested]]] = {run.name: [] for run in client}
+    parts = {run.name: whole.part(run, run.wanted) for run in client}
     graphs: list[Graph] = []
-    feeds: dict[str, list[tuple[str, Nested]]] = {run.name: [] for run in made.client}
     for graph in made.graphs:
         # Constants bound loops.
-        kept = {name for n in graph.nodes for name in n.members}
+        kept: set[str] = set()
         for node in graph.nodes:
+            kept.update(node.members)
             if node.definition.kind in (Kind.LOOP, Kind.BRANCH, Kind.TRANSFER):
                 kept.update(node.references)
         nodes = []
         for node in graph.nodes:
             attrs = node.attrs
-            free = node.name not in kept and not node.after
             if (
-                isinstance(attrs, ConstAttrs)
-                and free
+                type(attrs) is ConstAttrs
+                and node.name not in kept
+                and not node.after
                 and attrs.dtype != BOOL
                 and rng.random() < 0.4
             ):
-                for run in made.client:
-                    if run.graph == graph.name:
+                for run in client:
+                    if run.graph == graph.name and node.name in parts[run.name]:
                         more = rng.choice((0, 1, 10)) * len(feeds[run.name])
                         feeds[run.name].append((node.name, _raised(attrs.value, more)))
                 node = replace(
@@ -86,8 +224,17 @@ def _fed(rng: random.Random, made: UnbuiltTest) -> UnbuiltTest:
                 )
             nodes.append(node)
         graphs.append(Graph(graph.name, tuple(nodes)))
-    client = (replace(run, feeds=tuple(feeds[run.name])) for run in made.client)
-    return replace(made, graphs=tuple(graphs), client=tuple(client))
+    observe: list[str] = []
+    for run in client:
+        prefix = f"{run.name}."
+        if run.wanted:
+            observe += (prefix + key for key in run.fetches)
+        else:
+            observe += (key for key in made.observe if key.startswith(prefix))
+    if len(client) == 1:
+        observe = [key.partition(".")[2] for key in observe]
+    client = tuple([replace(run, feeds=tuple(feeds[run.name])) for run in client])
+    return replace(made, graphs=tuple(graphs), client=client, observe=tuple(observe))
 
 
 def _raised(value: Nested, more: int) -> Nested:
@@ -96,51 +243,19 @@ def _raised(value: Nested, more: int) -> Nested:
     return tuple(_raised(part, more) for part in value)
 
 
-def _asking(rng: random.Random, made: UnbuiltTest) -> UnbuiltTest:
-    """Let most runs name what they fetch and target."""
-    graphs = {graph.name: graph for graph in made.graphs}
-    client = []
-    observe: list[str] = []
-    for run in made.client:
-        shown = [key.partition(".")[2] for key in made.observe if head(key) == run.name]
-        keys, effects = _asked(graphs[run.graph].nodes)
-        if keys + effects and rng.random() < 0.8:
-            # What is observed mostly shows a race, so that it is often fetched.
-            liked = [key for key in keys if key in shown] or keys
-            fetches = set(rng.sample(liked, min(len(liked), rng.choice((0, 1, 1, 2)))))
-            fetches |= set(rng.sample(keys, min(len(keys), rng.choice((0, 0, 1)))))
-            rest = [name for name in effects if name not in set(map(head, fetches))]
-            targets = rng.sample(
-                rest, min(len(rest), rng.choice((0, 1, 1, 2) if fetches else (1,)))
-            )
-            run = replace(
-                run,
-                fetches=tuple(key for key in keys if key in fetches),
-                targets=tuple(name for name in effects if name in targets),
-            )
-        if run.wanted:
-            shown = list(run.fetches)
-            part = pruned(graphs[run.graph], run.wanted)
-            there = {node.name for node in part.nodes}
-            run = replace(run, feeds=tuple(each for each in run.feeds if each[0] in there))
-        observe += (f"{run.name}.{key}" for key in shown)
-        client.append(run)
-    if len(client) == 1:
-        observe = [key.partition(".")[2] for key in observe]
-    return replace(made, client=tuple(client), observe=tuple(observe))
-
-
 def _asked(nodes: tuple[Node, ...]) -> tuple[list[str], list[str]]:
     """Values that a run may fetch, and nodes with an effect that it may target."""
     keys: list[str] = []
     effects: list[str] = []
     for node in nodes:
-        if node.definition.constant or node.definition.fed or node.op == "Send":
+        op = node.definition
+        if op.constant or op.fed or node.op == "Send":
             continue
-        if node.results:
+        results = node.results
+        if results:
             keys += node.keys[1:]
-        elif node.definition.has_value or node.op == "Recv":
+        elif op.has_value or node.op == "Recv":
             keys.append(node.name)
-        if node.definition.has_effect and not node.definition.has_value:
+        if op.has_effect and not op.has_value:
             effects.append(node.name)
     return keys, effects
