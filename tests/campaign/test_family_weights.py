@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.fuzz import generators
 from litmusfuzz.fuzz.campaign.family_weights import (
     HALF_LIFE_S,
     MIN_SHARE,
     NEW_PAIR,
     FamilyWeights,
+    Pair,
     pairs,
 )
 
@@ -105,3 +108,19 @@ def test_pairs_are_of_one_resource_with_their_order() -> None:
     assert pairs(litmus("X=1; r0=X || Y=2")) == {(assign, read, "ordered")}
     assert pairs(litmus("X=1 || X=2")) == {(assign, assign, "unordered")}
     assert pairs(litmus("X=1 || Y=2")) == set()
+
+
+def test_new_pairs_are_those_that_no_test_before_had() -> None:
+    """Also where no relation is looked up, as both are known."""
+    each = weights()
+    known: set[Pair] = set()
+    numbered = ((family, index) for index in range(12) for family in generators.FAMILIES)
+    generated = (generators.generate(family, 11, index) for family, index in numbered)
+    nested = litmus("lock M; Y=1; lock M; X=1; unlock M; unlock M")
+    for test in (*generated, *(corpus_entry(path).test for path in LITMUS), nested):
+        new = pairs(test) - known
+        assert pairs(test, known) == new
+        assert each.new_pairs(test) == len(new)
+        known |= new
+    assert each.pairs == known
+    assert {how for _, _, how in known} == {"ordered", "unordered"}
