@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.ops import MalformedTest
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
 
 CONTROL: Final = re.compile(
     "[^\t\n -~\xa0-\u061b\u061d-\u200d\u2010-\u2027\u202f-\u2065\u206a-\ud7ff"
@@ -71,13 +71,13 @@ class Naming:
     clusters: Mapping[str, str] = field(default_factory=dict)
 
     def of_values(
-        self, values: Iterable[str], loops: Container[str], resources: Iterable[str]
+        self, values: Collection[str], loops: Container[str], resources: Iterable[str]
     ) -> dict[str, str]:
         """The name of each value and resource.
 
         Parameters
         ----------
-        values : iterable of str
+        values : collection of str
             Names of nodes, of values that come into bodies, and of results as ``node.result``: each
             result after its node, or after its carried value.
         loops : container of str
@@ -90,11 +90,17 @@ class Naming:
             If a name is not legal, or two have one name.
         """
         names: dict[str, str] = {}
+        nodes = self.nodes
         for old in values:
-            node, dot, result = old.partition(".")
-            if not dot:
-                names[old] = _legal(self.nodes, old)
-            elif node in loops:
+            if "." not in old:
+                new = nodes.get(old, old)
+                # Most are names of others: such a name is legal, unless it is that of a result.
+                if new not in values or "." in new:
+                    check_name(new, (old,))
+                names[old] = new
+                continue
+            node, _, result = old.partition(".")
+            if node in loops:
                 names[old] = f"{names[node]}.{names[result]}"
             else:
                 new = self.results.get(old, result)
@@ -115,7 +121,8 @@ class Naming:
     def of_clusters(self, clusters: Iterable[str], values: Mapping[str, str]) -> dict[str, str]:
         """The name of each cluster, which no value has; raises as `of_values` does."""
         names = {old: _legal(self.clusters, old) for old in clusters}
-        _distinct({**values, **{f"cluster {old}": new for old, new in names.items()}})
+        if names:
+            _distinct({**values, **{f"cluster {old}": new for old, new in names.items()}})
         return names
 
 
