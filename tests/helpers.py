@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers_orders import count_orders
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.model import LitmusTest
@@ -19,7 +20,7 @@ from litmusfuzz.corpus.ops import FLOATS
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, load
-from litmusfuzz.oracles.events import count_orders, unfold
+from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from helpers import share_of
+from helpers_orders import count_orders
 from hypothesis import HealthCheck, find, given, settings
 
 from litmusfuzz.corpus.model import FEATURES, bodies
@@ -25,7 +26,7 @@ from litmusfuzz.fuzz.generators import FAMILIES, dag, families_for, generate
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles import reference, sequential
 from litmusfuzz.oracles.bounds import coarse_bound, count_all, largest_magnitude
-from litmusfuzz.oracles.events import count_orders, unfold
+from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import allowed_outcomes
 from litmusfuzz.oracles.model import RFC
 

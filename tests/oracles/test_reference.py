@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from helpers import LITMUS, allowed_values, corpus_entry, for_each, is_small
+from helpers_orders import count_orders, events_before
 from hypothesis import given, settings
 
 from litmusfuzz.corpus.builder import litmus
@@ -12,7 +13,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.arithmetic import ValueTooLarge
-from litmusfuzz.oracles.events import Access, count_orders, events_before, unfold
+from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
 from litmusfuzz.oracles.reference import allowed_outcomes
 
