@@ -357,7 +357,8 @@ class Campaign:
         for waiting in self.unfinished.values():
             for unfinished in waiting.clear():
                 self._finish(unfinished)
-        self.dispatcher.finish()
+        with self.log.together():
+            self.dispatcher.finish()
         self.log(
             ShardEnded(
                 seconds=round(time.monotonic() - begun, 3),
@@ -464,8 +465,11 @@ class Campaign:
     async def _generate_ahead(self) -> None:
         """Generate tests while a queue is nearly empty, one between two looks at the workers."""
         while self.time_left_s > 0:
+            idle = [each for each in self.dispatcher.executors if not each.waiting]
             if self.dispatcher.running_low and self.dispatcher.dispatch_next():
-                self._notify()
+                # A worker waits for a test only if none waits for it.
+                if self.dispatcher.all_generated or any(each.waiting for each in idle):
+                    self._notify()
                 await asyncio.sleep(0)
             else:
                 await self._changed()
