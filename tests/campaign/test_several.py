@@ -120,7 +120,7 @@ def test_the_same_seed_draws_the_same_graphs_for_others(ended: Run, tmp_path: Pa
 
 def test_findings_of_two_executors_on_one_graph_are_both_stored(tmp_path: Path) -> None:
     both = (("mutant/stale-reads", "plain"), ("mutant/dropped-control-edge", "controlled"))
-    ended = campaign(tmp_path, *both, families=("dag",), tests=12)
+    ended = campaign(tmp_path, *both, families=("dag",), tests=24)
     unreduced = [load(path).finding for path in (tmp_path / "unreduced").iterdir()]
     pairs = [(found.index, found.executor) for found in unreduced if found]
     assert len(pairs) == len(set(pairs))
