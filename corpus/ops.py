@@ -545,10 +545,10 @@ def result_type(
         return _accumulator_type(op, inputs, variables[0])
     if op.has_effect:
         return _effect_type(op, attrs, inputs, variables)
-    if isinstance(attrs, (ConstAttrs, PlaceholderAttrs)):
+    if type(attrs) is ConstAttrs or type(attrs) is PlaceholderAttrs:
         check_shape(attrs.shape, attrs.dtype, (BOOL, *DTYPES))
         kind = TensorType(attrs.dtype, attrs.shape)
-        if isinstance(attrs, ConstAttrs):
+        if type(attrs) is ConstAttrs:
             check_value(attrs.value, kind, "value", whole=whole)
         return kind
     if not op.has_value:

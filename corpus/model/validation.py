@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model.graph import (
@@ -20,7 +20,6 @@ from litmusfuzz.corpus.model.graph import (
     CallAttrs,
     Graph,
     LoopAttrs,
-    NestAttrs,
     captures_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
@@ -92,6 +91,8 @@ class _Checker:
     resources: Mapping[str, Resource]
     contents: Mapping[str, TensorType]
     """Types of what resources other than mutexes hold."""
+    lives: Mapping[str, str]
+    """Device of each resource that names one."""
     handles: Mapping[str, frozenset[str]]
     defined: dict[str, Node] = field(default_factory=dict)
     """Nodes so far."""
@@ -328,7 +329,7 @@ class _Checker:
             raise MalformedTest("names a node twice", ("after",))
         if node.device:
             _check_device(node.device)
-        if node.resources:
+        if self.lives:
             self.colocated(node)
         if op.kind is Kind.LOOP:
             return None
@@ -357,19 +358,19 @@ class _Checker:
                 raise MalformedTest(f"no {op.on} {name!r}", ("resources", position))
             if name in node.resources[:position]:
                 raise MalformedTest(f"{name!r} stands twice", ("resources", position))
-            if not isinstance(resource, Mutex):
+            if name in self.contents:
                 types.append(self.contents[name])
         if node.handle:
             types = types[:1]  # all are of one type
         if op.kind in _HOLDING:
             return None
-        if not isinstance(node.attrs, op.attrs or type(None)):
+        attrs = node.attrs
+        if type(attrs) is not (op.attrs or NoneType):
             raise MalformedTest(f"{node.op} has other attributes", ())
-        assert not isinstance(node.attrs, NestAttrs)
-        if isinstance(node.attrs, HandleAttrs):
-            variable = resources.get(node.attrs.variable)
+        if type(attrs) is HandleAttrs:
+            variable = resources.get(attrs.variable)
             if not isinstance(variable, Variable):
-                raise MalformedTest(f"no variable {node.attrs.variable!r}", ("variable",))
+                raise MalformedTest(f"no variable {attrs.variable!r}", ("variable",))
             return variable.type.handle
         known: tuple[tuple[int, ...] | None, ...] = ()
         if op.meaning is not None:
@@ -380,9 +381,7 @@ class _Checker:
                 kinds, values = (*types, *inputs), (None, *known)
             if may_fail(op.meaning, kinds, values):
                 self.failing.add(node.name)
-        return result_type(
-            op, node.attrs, tuple(inputs), tuple(types), whole=self.whole, known=known
-        )
+        return result_type(op, attrs, tuple(inputs), tuple(types), whole=self.whole, known=known)
 
     def known(self, name: str) -> tuple[int, ...] | None:
         """The value of a constant, or of the shape of a value of static shape; else None."""
@@ -421,7 +420,7 @@ class _Checker:
         """
         device = node.device
         for position, name in enumerate(node.resources):
-            where = self.resources[name].device if name in self.resources else ""
+            where = self.lives.get(name, "")
             if where and device and where != device:
                 message = f"{name!r} lives on {where}, and is worked on from {device}"
                 raise MalformedTest(message, ("resources", position))
@@ -734,9 +733,10 @@ def check_graphs(
         raise MalformedTest(f"more than {MAX_RUNS} graphs: {len(graphs)}", ("graphs",))
     count = 0
     handles: Mapping[str, frozenset[str]] = {}
-    if any(type(node.attrs) is HandleAttrs for listed in nodes for node in listed):
+    if any(HandleAttrs in {type(node.attrs) for node in listed} for listed in nodes):
         handles = handles_of(graphs)
     contents = {name: each.type for name, each in resources.items() if not isinstance(each, Mutex)}
+    lives = {name: each.device for name, each in resources.items() if each.device}
     types: dict[str, TensorType | None] = {}
     bounds: dict[str, int] = {}
     seen: set[str] = set()
@@ -753,7 +753,7 @@ def check_graphs(
             if node.name in types:
                 raise MalformedTest("is a node of another graph as well", (*path, node.name))
         own: dict[str, TensorType | None] = {}
-        checker = _Checker(whole, types, own, bounds, resources, contents, handles)
+        checker = _Checker(whole, types, own, bounds, resources, contents, lives, handles)
         checker.nodes(graph, path, {}, {})
         types |= own
         failing |= checker.failing
