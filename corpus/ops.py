@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from litmusfuzz.corpus.pure import RESOURCE_ROWS, ROWS, opaque
 from litmusfuzz.corpus.pure.definition import PureAttrs, PureOp, inferred
@@ -823,6 +823,8 @@ def expand(value: Nested, shape: tuple[int, ...], *, whole: bool) -> tuple[int, 
         return (value,) * model_size(shape, whole=whole)
     if not whole:
         return _flat(value)
+    if len(shape) == 1:
+        return cast("tuple[int, ...]", value)  # of a matrix, the entries are rows
     return tuple(v for part in value for v in expand(part, shape[1:], whole=True))
 
 

@@ -13,7 +13,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import bodies, captures_of
-from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs
+from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs, Kind
 from litmusfuzz.oracles import _explorer
 from litmusfuzz.oracles.arithmetic import growth, largest_result, largest_stored
 from litmusfuzz.oracles.events import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.ops import Nested, OpDef
+    from litmusfuzz.corpus.pure.definition import Call
     from litmusfuzz.oracles.events import Unfolding
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.paths import Countable, Path, PathEvent
@@ -74,9 +75,14 @@ def has_small_values(
     as_written = Axiom.ONE_CLUSTER not in model.axioms
     if as_written and model.axioms >= RFC.axioms and any(each is test for each in _SMALL):
         return True
-    coarse = coarse_bound(test)
-    small = coarse is not None and coarse < MAX_MAGNITUDE
-    if not small:
+    # The coarse bound knows few of the ops that need whole tensors.
+    bound = bound_by_node(test, MAX_MAGNITUDE) if test.whole else None
+    if bound is None:
+        bound = coarse_bound(test)
+        if bound is not None and bound >= MAX_MAGNITUDE:
+            bound = None
+    small = bound is not None and bound < MAX_MAGNITUDE
+    if bound is None:
         # The bound looks at no order, and holds whether an update is one event or two: that of the
         # model of executors is the one that the campaign needs next.
         unfolding = unfolding or unfold(test, EXECUTOR if model is RFC else model)
@@ -129,6 +135,65 @@ def _growth(test: LitmusTest, nodes: Iterable[Node], constants: dict[str, int]) 
                 return None
             product *= inside ** (bound + (name == "condition"))
     return product
+
+
+def bound_by_node(test: LitmusTest, limit: int) -> int | None:
+    """Upper bound on the magnitude of every value; None for a test with any of the features.
+
+    It is found as `largest_magnitude` is, without an unfolding: the test has one graph and only
+    variables, and each node has one instance. Where it reaches `limit`, it may be too low.
+    """
+    if test.features:
+        return None
+    memory = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
+    values: dict[str, int] = {}
+    constant: set[str] = set()  # what does not change with the contents of variables
+    changing: list[tuple[Node, Call | None]] = []
+    stores: list[Node] = []
+    for node in test.nodes:
+        op = node.definition
+        call = test.call(node) if op.meaning is not None else None
+        if op.kind.writes:
+            stores.append(node)
+        elif not op.has_value:
+            continue
+        elif node.resources or not constant.issuperset(node.inputs):
+            changing.append((node, call))
+        else:
+            constant.add(node.name)
+            values[node.name] = _value_by_node(test, node, call, values, memory)
+    largest = max([*memory.values(), *values.values()], default=0)
+    for _ in range(sum(len(node.resources) for node in stores) + 1):
+        for node, call in changing:
+            values[node.name] = value = _value_by_node(test, node, call, values, memory)
+            largest = max(largest, value)
+        stored = dict(memory)
+        for node in stores:
+            seen = [memory[name] for name in node.resources]
+            value = largest_stored(node, seen, [values[name] for name in node.inputs])
+            for name in node.resources:
+                stored[name] = max(stored[name], value)
+        if stored == memory or largest >= limit:
+            break
+        memory = stored
+        largest = max(largest, *memory.values())
+    return largest
+
+
+def _value_by_node(
+    test: LitmusTest,
+    node: Node,
+    call: Call | None,
+    values: Mapping[str, int],
+    memory: Mapping[str, int],
+) -> int:
+    """The bound for the result of a node that writes nothing."""
+    if node.resources:
+        return memory[node.resources[0]] if node.definition.kind is Kind.READ else 1
+    inputs = [values[name] for name in node.inputs]
+    if call is not None:
+        return call.op.largest(call, inputs)
+    return _largest(test, node, node.definition, inputs)
 
 
 def _most(value: Nested) -> int:
@@ -254,8 +319,7 @@ def _largest(test: LitmusTest, node: Node, op: OpDef, inputs: list[int]) -> int:
     """Bound for the result of a pure node of an op."""
     if op.constant:
         assert isinstance(node.attrs, ConstAttrs)
-        value = node.attrs.value
-        return abs(value) if isinstance(value, int) else max(map(abs, test.constant(node)))
+        return _most(node.attrs.value)
     if op.meaning is not None:
         return op.meaning.largest(test.call(node), inputs)
     # Only a product of matrices asks for shapes.

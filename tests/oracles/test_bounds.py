@@ -12,6 +12,7 @@ from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles import _explorer, reference
 from litmusfuzz.oracles.arithmetic import growth, largest_result, largest_stored
 from litmusfuzz.oracles.bounds import (
+    bound_by_node,
     coarse_bound,
     count,
     count_all,
@@ -169,6 +170,24 @@ def test_the_coarse_bound_counts_each_instance() -> None:
     # The counter's limit and step are constants; the counter is added to in each iteration.
     assert coarse_bound(litmus("X=1 || loop 3 { X+=9 }")) == 9 * 2**3 * 2**3
     assert coarse_bound(litmus("X=3; r0=X; X=r0*9 || r1=X; X=r1*7")) == 9 * 9 * 7
+
+
+@pytest.mark.parametrize("family", ["dag", "dense", "pure", "sparse"])
+def test_the_bound_by_node_is_that_of_the_unfolding(family: str) -> None:
+    """A test of one graph, with variables only, unfolds into one instance of each node."""
+    for index in range(40):
+        test = generate(family, 5, index)
+        found = bound_by_node(test, 1 << 60)
+        assert found is not None
+        assert found == largest_magnitude(test, unfold(test, EXECUTOR))
+        assert found >= largest_magnitude(test, unfold(test, RFC))
+
+
+def test_the_bound_by_node_is_for_one_graph_with_variables_only() -> None:
+    # X may grow by 7 in each round but the first: to 107, and to 114 before the last one.
+    assert bound_by_node(litmus("X=100; r0=X; Y=r0*3 || X+=7"), 1 << 24) == 3 * 114
+    for text in ("X=1 || loop 3 { X+=9 }", SECTIONS):
+        assert bound_by_node(litmus(text), 1 << 24) is None
 
 
 @pytest.mark.parametrize("family", ["calls", "mixed", "queues", "runs", "sections"])
