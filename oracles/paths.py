@@ -248,8 +248,8 @@ class _Walker:
             for name in run.after:
                 source |= ended[name]
             first = self.mark()
-            values = self.level(self.executed[run.name], {}, _Frame(source))
-            ended[run.name] = source | self.behind(values.values()) | self.finished(first)
+            done = self.level(self.executed[run.name], {}, _Frame(source))
+            ended[run.name] = source | done | self.finished(first)
 
     def path(self) -> Path:
         """The path, without the events that are dead."""
@@ -319,14 +319,15 @@ class _Walker:
             self.plans[id(nodes)] = found
         return found
 
-    def level(
-        self, nodes: tuple[Node, ...], scope: Mapping[str, int], frame: _Frame
-    ) -> dict[str, int]:
-        """Add the instances of a graph or body; the value of each node and of its results."""
+    def level(self, nodes: tuple[Node, ...], values: dict[str, int], frame: _Frame) -> int:
+        """Add the instances of a graph or body; the events before all of their values.
+
+        `values` has the values that come into it, and receives those of its nodes and of their
+        results.
+        """
         plan = self.planned(nodes)
         masks = self.masks
-        values = dict(scope)
-        found: dict[str, int] = {}
+        everything = 0
         held: dict[str, int] = {}  # by node: the acquires of the sections around it
         inside: dict[str, int] = {}  # by node with bodies: all of its events
         for kind, step in plan.steps:
@@ -335,9 +336,7 @@ class _Walker:
                 assert isinstance(step, Cluster)
                 for name in step.members:
                     waits |= held.get(name, 0)
-                added = self.cluster(nodes, step, values, waits, frame)
-                found |= added
-                values |= added
+                everything |= self.cluster(nodes, step, values, waits, frame)
                 continue
             assert isinstance(step, Node)
             for name in step.after:
@@ -351,15 +350,17 @@ class _Walker:
                     waits |= masks[values[step.handle]]
                 if frame.body:
                     self.silent.append(frame.guards | waits)
-                found[step.name] = values[step.name] = len(masks)
+                everything |= waits
+                values[step.name] = len(masks)
                 masks.append(waits)
             elif kind == "node":
-                found[step.name] = values[step.name] = self.instance(step, waits, values)
+                done = self.instance(step, waits, values)
+                everything |= done
+                values[step.name] = len(masks)
+                masks.append(done)
             elif kind == "nested":
                 first = self.mark()
-                added = self.nested(step, waits, values, frame)
-                found |= added
-                values |= added
+                everything |= self.nested(step, waits, values, frame)
                 if held:
                     inside[step.name] = self.finished(first)
             elif kind == "acquire":
@@ -376,15 +377,17 @@ class _Walker:
                         waits |= masks[values[name]]
                     waits |= inside.get(name, 0)
                 for name in plan.within.get(step.name, ()):
-                    waits |= masks[found[name]]
+                    waits |= masks[values[name]]
                 released = self.event(step, Access.RELEASE, step.resources, waits)
-                found[step.name] = values[step.name] = self.value(released)
-        return found
+                everything |= released
+                values[step.name] = self.value(released)
+        return everything
 
-    def nested(
-        self, node: Node, waits: int, values: Mapping[str, int], frame: _Frame
-    ) -> dict[str, int]:
-        """Add one instance of a node with bodies; its value, and those of its results."""
+    def nested(self, node: Node, waits: int, values: dict[str, int], frame: _Frame) -> int:
+        """Add one instance of a node with bodies; the events before its value.
+
+        `values` receives that, and those of its results.
+        """
         attrs = node.attrs
         if isinstance(attrs, BranchAttrs):
             return self.branch(node, attrs, waits, values, frame)
@@ -394,7 +397,7 @@ class _Walker:
         return self.call(node, attrs, waits, values, frame)
 
     def instance(self, node: Node, waits: int, values: Mapping[str, int]) -> int:
-        """Add one instance of a node with events, and without bodies; its value."""
+        """Add one instance of a node with events of its own; these and the events before them."""
         masks = self.masks
         for name in node.inputs:
             waits |= masks[values[name]]
@@ -404,19 +407,19 @@ class _Walker:
         if kind is Kind.QUEUE:
             for _ in range(self.test.elements(node)):
                 waits = self.event(node, QUEUE_ACCESSES[node.op], node.resources, waits)
-            return self.value(waits)
+            return waits
         if kind is Kind.ACCUMULATOR:
             # Nothing here holds up a take: each order that ends blocked is part of one counted.
             use = node.definition.accumulator
             assert use is not None
             for access in _ON_ACCUMULATORS[use]:
                 waits = self.event(node, access, node.resources, waits)
-            return self.value(waits)
+            return waits
         if kind is not Kind.WRITE:
             waits = self.group(node, Access.READ, waits)
         if not kind.only_reads:
             waits = self.group(node, Access.WRITE, waits)
-        return self.value(waits)
+        return waits
 
     def group(self, node: Node, access: Access, before: int) -> int:
         """Add an event for each resource, in any order; all of them and those before."""
@@ -428,13 +431,8 @@ class _Walker:
         return done
 
     def branch(
-        self,
-        node: Node,
-        attrs: BranchAttrs,
-        waits: int,
-        values: Mapping[str, int],
-        frame: _Frame,
-    ) -> dict[str, int]:
+        self, node: Node, attrs: BranchAttrs, waits: int, values: dict[str, int], frame: _Frame
+    ) -> int:
         """Add both branches of a conditional; the smaller one is dead."""
         strict = self.strictness.get(node.name, Strictness())
         scope = {inner: values[outer] for inner, outer in attrs.captures}
@@ -446,7 +444,8 @@ class _Walker:
         marks = [self.mark()]
         chosen: list[list[int]] = []
         for body in (attrs.then, attrs.orelse):
-            results = scope | self.level(body.nodes, scope, inner)
+            results = scope.copy()
+            self.level(body.nodes, results, inner)
             chosen.append([results[name] for name in body.results])
             marks.append(self.mark())
         first, middle, last = marks
@@ -462,20 +461,23 @@ class _Walker:
         leaves = waits | behind
         if strict.late:
             leaves |= self.finished(first)
-        made = {
-            f"{node.name}.{name}": self.value(leaves | self.masks[result])
-            for name, result in zip(attrs.results, chosen[not taken], strict=True)
-        }
-        return {node.name: self.value(self.behind(made.values())), **made}
+        masks = [leaves | self.masks[result] for result in chosen[not taken]]
+        return self.results(node, attrs.results, masks, values)
+
+    def results(
+        self, node: Node, names: Sequence[str], masks: Sequence[int], values: dict[str, int]
+    ) -> int:
+        """Add the values of results, and one after all of them: that of the node."""
+        everything = 0
+        for name, mask in zip(names, masks, strict=True):
+            values[f"{node.name}.{name}"] = self.value(mask)
+            everything |= mask
+        values[node.name] = self.value(everything)
+        return everything
 
     def call(
-        self,
-        node: Node,
-        attrs: CallAttrs,
-        waits: int,
-        values: Mapping[str, int],
-        frame: _Frame,
-    ) -> dict[str, int]:
+        self, node: Node, attrs: CallAttrs, waits: int, values: dict[str, int], frame: _Frame
+    ) -> int:
         """Add the instances of a call's body."""
         strict = self.strictness.get(node.name, Strictness())
         scope = {inner: values[outer] for inner, outer in attrs.captures}
@@ -483,25 +485,18 @@ class _Walker:
             waits |= self.behind(scope.values())
         first = self.mark()
         made = self.level(attrs.body.nodes, scope, _Frame(waits, frame.guards, frame.body))
-        done = waits | self.behind(made.values()) | self.finished(first)
+        done = waits | made | self.finished(first)
         leaves = done if strict.late else waits
-        inside = scope | made
-        results = {
-            f"{node.name}.{name}": self.value(leaves | self.masks[inside[result]])
-            for name, result in zip(attrs.results, attrs.body.results, strict=True)
-        }
+        masks = [leaves | self.masks[scope[result]] for result in attrs.body.results]
+        leaving = self.results(node, attrs.results, masks, values)
+        values[node.name] = self.value(done)
         if frame.body:
             self.silent.append(frame.guards | done)
-        return {node.name: self.value(done), **results}
+        return leaving | done
 
     def loop(
-        self,
-        node: Node,
-        attrs: LoopAttrs,
-        waits: int,
-        values: Mapping[str, int],
-        frame: _Frame,
-    ) -> dict[str, int]:
+        self, node: Node, attrs: LoopAttrs, waits: int, values: dict[str, int], frame: _Frame
+    ) -> int:
         """Add a loop's iterations, up to its bound."""
         strict = self.strictness.get(node.name, Strictness())
         masks = self.masks
@@ -514,8 +509,10 @@ class _Walker:
         predicates = 0
         leaving: list[int] = []  # results of the last iteration
         bound = self.test.bounds[node.name]
+        result = attrs.condition.results[0]
         for number in range(bound + 1):
-            scope = captures | dict(zip(attrs.carried, carried, strict=True))
+            scope = captures.copy()
+            scope.update(zip(attrs.carried, carried, strict=True))
             begins = waits
             if strict.parallel is not None and number >= strict.parallel:
                 begins |= self.finished(start, ends[number - strict.parallel])
@@ -525,8 +522,7 @@ class _Walker:
             first = self.mark()
             starts = begins | gathered | masks[carried[0]]
             testing = self.level(attrs.condition.nodes, scope, _Frame(starts, guards, body=True))
-            result = attrs.condition.results[0]
-            predicate = masks[testing[result] if result in testing else scope[result]] | starts
+            predicate = masks[scope[result]] | starts
             if number == bound:
                 leaving = [masks[value] | begins | predicate for value in carried]
                 break
@@ -536,20 +532,15 @@ class _Walker:
             goes_on = begins
             if strict.gathers:
                 goes_on |= gathered | self.finished(first, tested)
-            inside = scope | testing
+            # No name in the body is one of a value in the condition.
             working = self.level(attrs.body.nodes, scope, _Frame(goes_on, guards, body=True))
-            inside |= working
             carried = [
-                self.value(masks[inside[name]] | goes_on | predicate) for name in attrs.body.results
+                self.value(masks[scope[name]] | goes_on | predicate) for name in attrs.body.results
             ]
             ends.append(self.mark())
-            instances.append(self.behind(testing.values()) | self.behind(working.values()))
-        everything = self.finished(start) if strict.late else 0
-        made = {
-            f"{node.name}.{name}": self.value(result | predicates | everything)
-            for name, result in zip(attrs.carried, leaving, strict=True)
-        }
-        return {node.name: self.value(self.behind(made.values())), **made}
+            instances.append(testing | working)
+        everything = predicates | (self.finished(start) if strict.late else 0)
+        return self.results(node, attrs.carried, [each | everything for each in leaving], values)
 
     # --- clusters --------------------------------------------------------------------------
 
@@ -557,11 +548,11 @@ class _Walker:
         self,
         nodes: tuple[Node, ...],
         cluster: Cluster,
-        values: Mapping[str, int],
+        values: dict[str, int],
         waits: int,
         frame: _Frame,
-    ) -> dict[str, int]:
-        """Add one instance of a cluster; the values of its members and their results."""
+    ) -> int:
+        """Add one instance of a cluster; the events before the values of its members."""
         named = {node.name: node for node in nodes}
         members = [named[name] for name in cluster.members]
         for member in members:
@@ -581,7 +572,8 @@ class _Walker:
         if frame.body:
             self.silent.append(frame.guards | waits)
         value = self.value(waits)
-        return {key: value for member in members for key in member.keys}
+        values.update((key, value) for member in members for key in member.keys)
+        return waits
 
     def written(self, nodes: Iterable[Node]) -> set[str]:
         """Variables that a cluster's nodes write; a loop without iterations writes none."""
