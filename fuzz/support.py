@@ -107,7 +107,8 @@ class Support:
         """
         if self == EVERYTHING:
             return ()
-        types = {each for each in test.types.values() if each is not None and each.is_tensor}
+        # Few are different.
+        types = {each for each in {*test.types.values()} if each is not None and each.is_tensor}
         types.update(each.type for each in test.variables)
         types.update(each.type for each in test.queues)
         rank = max(len(each.shape) for each in types)
