@@ -133,8 +133,9 @@ def pruned(graph: Graph, wanted: Iterable[str]) -> Graph:
     nodes = {node.name: node for node in graph.nodes}
     around: dict[str, list[Node]] = {}
     for node in graph.nodes:
-        for member in node.members:
-            around.setdefault(member, []).append(node)
+        if type(node.attrs) is SectionAttrs:
+            for member in node.attrs.members:
+                around.setdefault(member, []).append(node)
     needed: set[str] = set()
     entered: set[str] = set()
     stack = list(map(head, wanted))
@@ -143,8 +144,10 @@ def pruned(graph: Graph, wanted: Iterable[str]) -> Graph:
         if name in needed or name not in nodes:  # a value from outside the body
             continue
         needed.add(name)
-        stack += nodes[name].sources
-        stack += nodes[name].members
+        node = nodes[name]
+        stack += node.sources
+        if type(node.attrs) is SectionAttrs:
+            stack += node.attrs.members
         for section in around.get(name, ()):
             entered.add(section.name)
             stack += section.sources

@@ -70,7 +70,7 @@ def _with_client(rng: random.Random, made: UnbuiltTest) -> UnbuiltTest:
     if made.client:
         return replace(made, name="fetches", ends=())
     (graph,) = made.graphs
-    closes = any(node.definition.closes for node in all_nodes(graph.nodes))
+    closes = bool(made.queues) and any(n.definition.closes for n in all_nodes(graph.nodes))
     names = "a" if closes else rng.choice(("a", "ab", "ab"))
     client = tuple(Run(name, graph.name) for name in names)
     observe = tuple(f"{run.name}.{key}" for run in client for key in made.observe)
@@ -100,7 +100,7 @@ class _Whole:
             self.keys[graph.name], self.effects[graph.name] = _asked(graph.nodes)
             for node, number in zip(graph.nodes, _events(made, graph.nodes), strict=True):
                 self.events[node.name] = number
-            if not any(node.definition.kind is Kind.SECTION for node in graph.nodes):
+            if not (made.context.mutexes and any(node.members for node in graph.nodes)):
                 # What a node needs is itself, and what those need that it refers to.
                 for node in graph.nodes:
                     needs = [self._parts[head(name)] for name in node.references]
