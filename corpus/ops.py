@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 class Kind(Enum):
     """Effect of an op on its resources (semantics.md, section 2)."""
 
+    __hash__ = (
+        object.__hash__
+    )  # that of `Enum` is a function in Python, and this one is asked often
+
     PURE = "pure"
     READ = "read"
     WRITE = "write"

@@ -81,6 +81,10 @@ MADE_IN_A_PART: Final = 1024
 class Access(Enum):
     """Atomic action of an event."""
 
+    __hash__ = (
+        object.__hash__
+    )  # that of `Enum` is a function in Python, and this one is asked often
+
     READ = "R"
     WRITE = "W"
     UPDATE = "U"

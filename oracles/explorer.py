@@ -321,8 +321,7 @@ class Explorer:
 
     def _outcome_bytes(self) -> int:
         """Memory for one outcome as an object, about."""
-        ints = sum(self.test.size_of(kind.shape) for kind in self.test.shown.values())
-        return 200 + 112 * len(self._names) + 8 * ints
+        return 200 + 112 * len(self._names) + 8 * self._sizes.ints
 
 
 class _Search(NamedTuple):

@@ -95,6 +95,9 @@ class Question:
         return cls(values, outcome.status, absent)
 
 
+_INTS: Final = frozenset({int, bool})
+
+
 class Sizes:
     """Number of ints in each value of a test's outcomes.
 
@@ -108,16 +111,20 @@ class Sizes:
 
     def __init__(self, test: LitmusTest) -> None:
         self._sizes = {name: test.size_of(kind.shape) for name, kind in test.shown.items()}
+        self.ints = sum(self._sizes.values())
+        """Ints in an outcome, about: queues count as one element each."""
         self._queues = frozenset(queue.name for queue in test.queues)
         # Its contents are () until it is written.
         self._empty = frozenset(each.name for each in test.variables if each.init is None)
 
     def fit(self, outcome: Outcome) -> bool:
         """True if each value has its number of ints; for a queue, each element."""
-        return all(
-            value is None or value is TORN or name not in self._sizes or self._fits(name, value)
-            for name, value in outcome.values
-        )
+        for name, value in outcome.values:
+            if value is None or value is TORN or name not in self._sizes:
+                continue
+            if not self._fits(name, value):
+                return False
+        return True
 
     def _fits(self, name: str, value: tuple[object, ...]) -> bool:
         size = self._sizes[name]
@@ -127,4 +134,4 @@ class Sizes:
 
 
 def _ints(value: tuple[object, ...], size: int) -> bool:
-    return len(value) == size and all(isinstance(each, int) for each in value)
+    return len(value) == size and _INTS.issuperset(map(type, value))

@@ -182,8 +182,9 @@ class FreshNames:
 
     def counted(self, prefix: str) -> str:
         """The prefix with the next number of one count for all prefixes, from 1."""
-        self._count += 1
-        while f"{prefix}{self._count}" in self._taken:
-            self._count += 1
-        self._taken.add(f"{prefix}{self._count}")
-        return f"{prefix}{self._count}"
+        taken, count = self._taken, self._count + 1
+        while (name := f"{prefix}{count}") in taken:
+            count += 1
+        self._count = count
+        taken.add(name)
+        return name

@@ -92,8 +92,7 @@ def computed(rng: random.Random, ops: int, effects: int) -> LitmusTest:
     variables = tuple(Variable(name, "int32", (2,), 1) for name in "XY")
     body = PureBody(Context(rng, EVERYTHING, "int32", variables, matrices=True))
     reads = [name for name in DENSE if OPS[name].kind is Kind.READ]
-    changes = [name for name in DENSE if OPS[name].kind is not Kind.READ]
-    changes = [name for name in changes if body.context.possible(OPS[name])]
+    changes = [n for n in body.context.possible(DENSE) if OPS[n].kind is not Kind.READ]
     chains = [""] * 3
     for number in range(effects):
         chain = number % len(chains)

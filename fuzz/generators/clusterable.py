@@ -34,7 +34,7 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 
 def _test(context: Context) -> LitmusTest:
     rng = context.rng
-    possible = [OPS[name] for name in RESOURCE_OPS if context.possible(OPS[name])]
+    possible = [OPS[name] for name in context.possible(RESOURCE_OPS)]
     nodes: list[Node] = []
     for _ in range(rng.choice((2, 2, 3))):
         body = BodyGenerator(context)
@@ -42,9 +42,9 @@ def _test(context: Context) -> LitmusTest:
         for _ in range(rng.choice((2, 2, 3, 4))):
             before = len(body.nodes)
             # Half of the time a read: else nearly all ops would be writes.
-            wanted = tuple(Kind) if rng.random() < 0.5 else (Kind.READ,)
-            wanted = (Kind.WRITE,) if written else wanted
-            fitting = [each for each in possible if each.kind in wanted]
+            wanted = None if rng.random() < 0.5 else Kind.READ
+            wanted = Kind.WRITE if written else wanted
+            fitting = [each for each in possible if wanted in (None, each.kind)]
             if not fitting:
                 break
             op = rng.choice(fitting)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _SHAPES: Final = ((2,), (3,), (4,), (2, 2), (3, 2), (2, 3))
 _TRIES: Final = 20
 """Draws of operands, until the support has all of them."""
+_COMPUTED: Final = tuple(COMPUTED)
 _DENSE: Final = ("ReadVariableOp", "AssignVariableOp", "AssignVariableOp", "AssignAddVariableOp")
 
 
@@ -61,8 +62,8 @@ def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Conte
 def _test(context: Context, tries: int = _TRIES) -> LitmusTest:
     rng = context.rng
     body = _Body(context)
-    named = [COMPUTED[name] for name in COMPUTED if context.possible(OPS[name])]
-    dense = [OPS[name] for name in _DENSE if context.possible(OPS[name])]
+    named = [COMPUTED[name] for name in context.possible(_COMPUTED)]
+    dense = [OPS[name] for name in context.possible(_DENSE)]
     chains: list[str] = [""] * rng.choice((2, 2, 3))
     for number in range(rng.choice((3, 4, 4, 5, 6))):
         before = len(body.nodes), list(body.sources), dict(body.feeds)

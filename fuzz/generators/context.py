@@ -9,12 +9,14 @@ they can use. The bodies of one loop or conditional share their `Captures`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import FreshNames, Node
 from litmusfuzz.corpus.ops import (
     BOOL,
     EFFECT_OPS,
+    OPS,
     Attrs,
     ConstAttrs,
     Kind,
@@ -97,14 +99,10 @@ class Context:
         """A name that nothing else in the test has."""
         return self.names.counted(prefix)
 
-    def possible(self, op: OpDef) -> bool:
-        """True if an op on variables is supported and fits the variables of the test."""
-        return (
-            op.name in self.support.ops
-            and self.dtype in op.dtypes
-            and len(op.roles) <= len(self.variables)
-            and (bool(self.variables[0].shape) or not op.sparse)
-        )
+    def possible(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Of these ops on variables, those that are supported and fit the test's variables."""
+        rows = bool(self.variables[0].shape)
+        return _possible(names, self.support, self.dtype, len(self.variables), rows=rows)
 
     def unique(self, kind: TensorType) -> Nested:
         """A literal that no other op of the test writes."""
@@ -115,6 +113,21 @@ class Context:
         if many and self.rng.random() < 0.7:
             return tuple(base + row for row in range(kind.shape[0]))
         return base
+
+
+@lru_cache(maxsize=1024)
+def _possible(
+    names: tuple[str, ...], support: Support, dtype: str, variables: int, *, rows: bool
+) -> tuple[str, ...]:
+    """As `Context.possible`, which each attempt at a test asks."""
+    return tuple(
+        name
+        for name in names
+        if name in support.ops
+        and dtype in (op := OPS[name]).dtypes
+        and len(op.roles) <= variables
+        and (rows or not op.sparse)
+    )
 
 
 @dataclass(slots=True)
@@ -193,8 +206,11 @@ class BodyGenerator:
     def effect_on(self, op: OpDef, among: Sequence[Variable], after: tuple[str, ...]) -> str:
         """Append an op on one or more of these variables, which are of one type."""
         rng, context = self.rng, self.context
-        resources = tuple(v.name for v in rng.sample(among, len(op.roles)))
-        target = next(v for v in context.variables if v.name == resources[0])
+        # As `sample`, which takes longer.
+        alone = len(op.roles) == 1
+        variables = [rng.choice(among)] if alone else rng.sample(among, len(op.roles))
+        resources = tuple([v.name for v in variables])
+        target = variables[0]
         attrs, touched = attributes(rng, op, target)
         kind = TensorType(context.dtype, touched)
         inputs = []

@@ -82,13 +82,15 @@ def bounded(
     return test_of(make_context(rng, support, arithmetic=False))
 
 
-def racing(context: Context, *, name: str, ops: Sequence[str], sizes: Sequence[int]) -> LitmusTest:
+def racing(
+    context: Context, *, name: str, ops: tuple[str, ...], sizes: Sequence[int]
+) -> LitmusTest:
     """A test in racing chains, of one of these sizes, with these ops."""
     rng = context.rng
     body = BodyGenerator(context)
     chains: list[str] = [""] * rng.randint(2, 4)  # each one's last effect
     effects: list[str] = []
-    possible = [op for op in ops if context.possible(OPS[op])]
+    possible = context.possible(ops)
     for _ in range(rng.choice(sizes) if possible else 0):
         before = len(body.nodes)
         chain = rng.randrange(len(chains))

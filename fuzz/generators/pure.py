@@ -79,7 +79,7 @@ def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Conte
 def _test(context: Context) -> LitmusTest:
     rng = context.rng
     body = PureBody(context)
-    names = [name for name in DENSE if context.possible(OPS[name])]
+    names = context.possible(DENSE)
     reads = [name for name in names if OPS[name].kind is Kind.READ]
     changes = [name for name in names if OPS[name].kind is not Kind.READ]
     chains: list[str] = [""] * rng.choice((2, 2, 3))

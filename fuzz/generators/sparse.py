@@ -93,7 +93,6 @@ def _random_op(context: Context, kind: str) -> str:
     """A random op of that kind that fits the variables of the test."""
     kind = context.rng.choice({"sparse": _SPARSE, "dense": _DENSE}.get(kind, (kind,)))
     for names in (_OPS[kind], _OPS["update"]):
-        possible = [name for name in names if context.possible(OPS[name])]
-        if possible:
+        if possible := context.possible(names):
             return context.rng.choice(possible)
     return "ReadVariableOp"

@@ -47,7 +47,7 @@ from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
@@ -116,18 +116,15 @@ class StructuredContext:
     first: str = field(init=False)
     """`StatementWeights.first`, until a statement of that kind is generated."""
 
-    possible: dict[Kind, list[str]] = field(init=False)
+    possible: Mapping[Kind, Sequence[str]] = field(init=False)
     """Ops on variables that fit the test, by kind."""
 
-    kinds: list[Kind] = field(init=False)
+    kinds: Sequence[Kind] = field(init=False)
     """Kinds that have such an op, each as often as it is to be generated."""
 
     def __post_init__(self) -> None:
         self.first = self.weights.first
-        self.possible = {
-            kind: [name for name in names if self.context.possible(OPS[name])]
-            for kind, names in _PLAIN.items()
-        }
+        self.possible = {kind: self.context.possible(names) for kind, names in _PLAIN.items()}
         self.kinds = [kind for kind in _KINDS if self.possible[kind]]
         self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
