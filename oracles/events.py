@@ -661,14 +661,21 @@ class _Unfolder:
 
     def token(self, token: Token) -> int:
         """Add a token and return its number."""
+        # By far the most frequent kinds first.
         if type(token) is Pure:
-            parts = self.costs.get(id(token.node)) or self.cost(token.node)
-            self.ints += parts[0]
-            self.spend(parts[1] + len(token.inputs) + len(token.waits))
+            ints, parts = self.costs.get(id(token.node)) or self.cost(token.node)
+            self.ints += ints
+            parts += len(token.inputs) + len(token.waits)
+        elif type(token) is Held:
+            parts = 3 + len(token.waits)
         else:
-            self.spend(2 + _references(token))
+            parts = 2 + _references(token)
+        self.parts_left -= parts
+        if self.parts_left < 0:
+            self.spend(0)
+        number = len(self.tokens)
         self.tokens.append(token)
-        return len(self.tokens) - 1
+        return number
 
     def cost(self, node: Node) -> tuple[int, int]:
         """Return the ints that a pure node computes, and the parts of its token by itself."""
@@ -1588,9 +1595,6 @@ def parts_of(token: Token) -> tuple[int, ...]:
 
 def _references(token: Token) -> int:
     """Number of other tokens and of events that a token names."""
-    # By far the most frequent kind first.
-    if type(token) is Held:
-        return 1 + len(token.waits)
     if type(token) is Stack or type(token) is Finished:
         return len(token.events)
     return len(parts_of(token)) + (len(token.value) if type(token) is Known else 0)
