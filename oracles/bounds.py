@@ -76,17 +76,16 @@ def has_small_values(
     if as_written and model.axioms >= RFC.axioms and any(each is test for each in _SMALL):
         return True
     # The coarse bound knows few of the ops that need whole tensors.
-    bound = bound_by_node(test, MAX_MAGNITUDE) if test.whole else None
-    if bound is None:
-        bound = coarse_bound(test)
-        if bound is not None and bound >= MAX_MAGNITUDE:
-            bound = None
-    small = bound is not None and bound < MAX_MAGNITUDE
-    if bound is None:
-        # The bound looks at no order, and holds whether an update is one event or two: that of the
-        # model of executors is the one that the campaign needs next.
-        unfolding = unfolding or unfold(test, EXECUTOR if model is RFC else model)
-        small = largest_magnitude(test, unfolding, MAX_MAGNITUDE) < MAX_MAGNITUDE
+    coarse = None if test.whole else coarse_bound(test)
+    small = coarse is not None and coarse < MAX_MAGNITUDE
+    if not small:
+        bound = bound_by_node(test, MAX_MAGNITUDE)
+        if bound is None:
+            # It looks at no order, and holds whether an update is one event or two: the unfolding
+            # under the model of executors is the one that the campaign needs next.
+            unfolding = unfolding or unfold(test, EXECUTOR if model is RFC else model)
+            bound = largest_magnitude(test, unfolding, MAX_MAGNITUDE)
+        small = bound < MAX_MAGNITUDE
     if small and model is RFC:
         _SMALL.append(test)
     return small
