@@ -543,7 +543,14 @@ def _shape(call: Call, roles: tuple[str, ...]) -> Shape:
             raise Fails(f"a result of rank {rank}; at most {MAX_RANK}")
         return (UNKNOWN,) * rank
     assert op.tried, op.name
-    return _checked(_tried(call, roles).shape)
+    try:
+        return _checked(_tried(call, roles).shape)
+    except Inexact:
+        # Of other operands than ones the result may be exact.
+        shape = op.shape(call) if op.shape is not None else None
+        if shape is None:
+            raise
+        return _checked(shape)
 
 
 def _tried(call: Call, roles: tuple[str, ...]) -> Array:

@@ -217,6 +217,8 @@ def _sparse_bincount(
         raise Inexact("not inside, which the kernel does not always refuse", "indices")
     if len(extents) == 1:
         return _rows_of_bins(call, [0] * len(values), 1, values, count, weights)[0]
+    if (values < 0).any():
+        raise Inexact("holds a negative number, which the kernel ignores in a matrix", "values")
     rows = [int(each[0]) for each in indices]
     return _rows_of_bins(call, rows, extents[0], values, count, weights)
 

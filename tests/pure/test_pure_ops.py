@@ -34,11 +34,25 @@ from litmusfuzz.corpus.pure.definition import (
     inferred,
 )
 from litmusfuzz.corpus.tensors import BOOL, MalformedTest, TensorType
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators.samples import PURE_OPS, Sample, sample
+from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.reference import allowed_outcomes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+DIVIDED = """\
+litmusfuzz: 2
+name: divided
+variables:
+  X: {dtype: float32, shape: [1], init: 6}
+graphs:
+  main:
+    i: {op: Const, dtype: int32, shape: [1], value: [0]}
+    c: {op: Const, dtype: float32, shape: [1], value: [3]}
+    w: {op: ResourceScatterDiv, resources: [X], inputs: [i, c]}
+"""
 CALLS = 4000 if os.environ.get(WHOLE) else 60
 _Operands = list[tuple[str, TensorType, "npt.NDArray[np.int64]"]]
 
@@ -225,3 +239,26 @@ def check_types(
 
 def shape_and(array: npt.NDArray[np.int64]) -> tuple[int, ...]:
     return (*array.shape, *map(int, array.ravel()))
+
+
+def test_a_division_by_constants_is_not_refused_for_the_quotients_of_ones() -> None:
+    """What a variable holds is not known, and may be a multiple of every divisor."""
+    test = loads(DIVIDED).test
+    (outcome,) = allowed_outcomes(test, RFC).witnesses
+    assert dict(outcome.values)["X"] == (2,)
+
+
+@pytest.mark.parametrize("dense_shape", [(4,), (4, 1)])
+def test_a_negative_value_of_a_sparse_bincount(dense_shape: tuple[int, ...]) -> None:
+    """The kernel refuses it for one dimension, and ignores it for two: only a test refuses both."""
+    (op,) = (each for each in PURE_OPS if each.name == "SparseBincount")
+    arrays = [np.array(each, np.int64) for each in ([[1, 0]], [-1], dense_shape, 3, [5])]
+    arrays[0] = arrays[0][:, : len(dense_shape)]
+    dtypes = ("int64", "int32", "int64", "int32", "int32")
+    types = tuple(TensorType(d, a.shape) for d, a in zip(dtypes, arrays, strict=True))
+    call = Call(op, PureAttrs((("binary_output", False),)), types)
+    with pytest.raises(Fails if len(dense_shape) == 1 else Inexact, match="negative"):
+        computed(call, arrays)
+    operands = list(zip(op.operands, types, arrays, strict=True))
+    if len(dense_shape) == 2:
+        assert not eager(op, call.attrs, operands).any()
