@@ -74,7 +74,7 @@ def test_a_relative_path_and_a_campaign(litmusfuzz_here, other: Path, tmp_path: 
     """Findings say how to replay them there, and what was installed there."""
     there = os.path.relpath(python(other), tmp_path)
     done = litmusfuzz_here(
-        *("run", "--executors", "mutant/stale-reads", "--tests", "4", "--families", "dag"),
+        *("run", "--executors", "mutant/stale-reads", "--tests", "24", "--families", "dag"),
         *("--seed", "1", "--python", there, "--json"),
     )
     assert done.returncode == 1, done.stderr

@@ -27,7 +27,7 @@ from litmusfuzz.fuzz.mutants.tensorflow import OnePairOfSettings
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 
-TESTS = 60
+TESTS = 100
 """Of the portfolio, from its head; each mutant is run on a few of them that do not reach it."""
 ORIGINS = {"native": 6, "jax": 2, "jax_refs": 2}
 """How many these are, by the package of the mutant; a program is traced and compiled for each."""
