@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 class Kind(Enum):
     """Effect of an op on its resources (semantics.md, section 2)."""
 
-    __hash__ = (
-        object.__hash__
-    )  # that of `Enum` is a function in Python, and this one is asked often
+    # That of `Enum` is a function in Python, and this one is asked often.
+    __hash__ = object.__hash__
 
     PURE = "pure"
     READ = "read"
@@ -828,7 +827,7 @@ def expand(value: Nested, shape: tuple[int, ...], *, whole: bool) -> tuple[int, 
     if not whole:
         return _flat(value)
     if len(shape) == 1:
-        return cast("tuple[int, ...]", value)  # of a matrix, the entries are rows
+        return tuple(cast("tuple[int, ...]", value))  # of a matrix, the entries are rows
     return tuple(v for part in value for v in expand(part, shape[1:], whole=True))
 
 

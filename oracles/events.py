@@ -81,9 +81,8 @@ MADE_IN_A_PART: Final = 1024
 class Access(Enum):
     """Atomic action of an event."""
 
-    __hash__ = (
-        object.__hash__
-    )  # that of `Enum` is a function in Python, and this one is asked often
+    # That of `Enum` is a function in Python, and this one is asked often.
+    __hash__ = object.__hash__
 
     READ = "R"
     WRITE = "W"

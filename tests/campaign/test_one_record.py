@@ -100,7 +100,7 @@ def ingest(events: list[tuple[int, Event]], source: Path, target: Path) -> None:
                 continue
             if shard not in logs:
                 logs[shard] = ShardLog(store.log_folder(shard))
-            logs[shard].write(event)
+            logs[shard].write((event,))
         for shard, log in logs.items():
             log.__exit__()
             store.finish_shard(shard)

@@ -47,8 +47,8 @@ DEFECTS = (
     Defect(
         "a node's first control edge is dropped",
         EVENTS,
-        "waits += tuple(values[name] for name in node.after)",
-        "waits += tuple(values[name] for name in node.after[1:])",
+        "waits += tuple([values[name] for name in node.after])",
+        "waits += tuple([values[name] for name in node.after[1:]])",
     ),
     Defect(
         "an update's write does not wait for its read",
@@ -113,8 +113,8 @@ DEFECTS = (
     Defect(
         "a blocked outcome of a stricter executor: late results forgotten",
         EVENTS,
-        "        flags = [(g, late) for g in (False, True) for late in (False, True)]",
-        "        flags = [(g, late) for g in (False, True) for late in (False,)]",
+        "    flags = [(gathers, late) for gathers in (False, True) for late in (False, True)]",
+        "    flags = [(gathers, late) for gathers in (False, True) for late in (False,)]",
         HAND,
     ),
     Defect(
