@@ -45,7 +45,7 @@ from litmusfuzz.corpus.model import (
     bodies,
     captures_of,
     clusters_of,
-    nesting,
+    nested_pairs,
     steps,
 )
 from litmusfuzz.corpus.ops import (
@@ -855,15 +855,7 @@ class _Unfolder:
         if in_turn:
             graph = one_by_one(graph)
         sections = [n for n in graph.nodes if type(n.attrs) is SectionAttrs]
-        parents = nesting(sections)[1] if sections else {}
-        around: dict[str, list[str]] = {}
-        within: dict[str, list[str]] = {}
-        for section in sections:
-            outer = parents.get(section.name)
-            while outer is not None:
-                around.setdefault(section.name, []).append(outer)
-                within.setdefault(outer, []).append(section.name)
-                outer = parents.get(outer)
+        around, within = nested_pairs(sections)
         clusters = [self.first_members[n.name] for n in graph.nodes if n.name in self.first_members]
         pairs = sum(map(len, around.values()))
         waits = bool(sections) or in_turn

@@ -28,7 +28,7 @@ from litmusfuzz.corpus.model import (
     all_nodes,
     bodies,
     captures_of,
-    nesting,
+    nested_pairs,
     pruned,
     steps,
 )
@@ -304,15 +304,7 @@ class _Walker:
                 firsts = (self.first_members.get(node.name) for node in nodes)
                 clusters = [each for each in firsts if each is not None]
             sections = [n for n in nodes if type(n.attrs) is SectionAttrs]
-            around: dict[str, list[str]] = {}
-            within: dict[str, list[str]] = {}
-            parents = nesting(sections)[1] if sections else {}
-            for section in sections:
-                outer = parents.get(section.name)
-                while outer is not None:
-                    around.setdefault(section.name, []).append(outer)
-                    within.setdefault(outer, []).append(section.name)
-                    outer = parents.get(outer)
+            around, within = nested_pairs(sections)
             found = _Plan(
                 [_sorted(each) for each in steps(Graph("", nodes), clusters)], around, within
             )

@@ -24,6 +24,7 @@ from litmusfuzz.corpus.model.names import CONTROL, FreshNames, Naming, after_dot
 from litmusfuzz.corpus.model.order import (
     Step,
     enclosing,
+    nested_pairs,
     nesting,
     predecessors,
     pruned,
@@ -103,6 +104,7 @@ __all__ = [
     "map_bodies",
     "map_levels",
     "map_nodes",
+    "nested_pairs",
     "nesting",
     "predecessors",
     "pruned",

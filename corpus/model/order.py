@@ -15,7 +15,7 @@ from litmusfuzz.corpus.model.names import head
 from litmusfuzz.corpus.ops import MalformedTest, SectionAttrs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model.graph import Cluster, Node
 
@@ -186,6 +186,26 @@ def nesting(sections: Iterable[Node]) -> tuple[dict[str, str], dict[str, str]]:
             around[section.name] = outer
         innermost |= dict.fromkeys(section.members, section.name)
     return innermost, around
+
+
+def nested_pairs(sections: Sequence[Node]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """By section: those that it lies inside, and those that lie inside it.
+
+    Raises
+    ------
+    MalformedTest
+        As `nesting`.
+    """
+    around: dict[str, list[str]] = {}
+    within: dict[str, list[str]] = {}
+    parents = nesting(sections)[1] if sections else {}
+    for section in sections:
+        outer = parents.get(section.name)
+        while outer is not None:
+            around.setdefault(section.name, []).append(outer)
+            within.setdefault(outer, []).append(section.name)
+            outer = parents.get(outer)
+    return around, within
 
 
 def enclosing(section: Node, sections: Iterable[Node]) -> list[Node]:
