@@ -615,6 +615,8 @@ class _Script:
         intra = _number(settings, "intra_op_threads", 1)
         yield f"    made = tf.compat.v1.ConfigProto(intra_op_parallelism_threads={intra})"
         yield f'    made.device_count["CPU"], made.device_count["GPU"] = {cpus}, 0'
+        if settings.get("spinning") is False:
+            yield "    made.experimental.disable_thread_spinning = True"
         if settings.get("executor_type"):
             yield f"    made.experimental.executor_type = {settings['executor_type']!r}"
         if pool in ("own", "second"):

@@ -124,6 +124,7 @@ import sys
 import numpy as np
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import lowering, session
 from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, QUIET, Settings
 test = loads(sys.stdin.read()).test
@@ -248,6 +249,20 @@ def test_ops_run_on_the_threads_that_the_configuration_names(
         del run
         assert (pools() - before)[pool] == threads
     assert ran_on == {pool}
+
+
+def test_threads_spin_where_the_configuration_says_so() -> None:
+    """What the first session fixes for its process keeps the two apart."""
+    from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
+
+    for name in ("", "pool=global;", "intra_op_threads=4;", "pool=second;"):
+        sleeping = configuration("tf", name.rstrip(";") or None)
+        spinning = configuration("tf", f"{name}spinning=true")
+        for config, sleeps in ((sleeping, True), (spinning, False)):
+            made = session_config(Settings.of(config))
+            assert made.experimental.disable_thread_spinning == sleeps
+        apart = name in ("pool=global;", "intra_op_threads=4;")
+        assert (sleeping.environment != spinning.environment) == apart
 
 
 UNREAD = """

@@ -444,6 +444,21 @@ def test_names_that_python_has_taken_and_settings_are_written() -> None:
         assert "OURS" not in text
 
 
+def test_threads_spin_in_a_script_as_they_did_when_it_was_found() -> None:
+    """A finding from before there was the setting was found with TensorFlow's default."""
+    sb = litmus("X=1; r0=Y || Y=1; r1=X")
+    sleeps = "made.experimental.disable_thread_spinning = True"
+    for settings, expected in (
+        ({}, False),
+        ({"spinning": True}, False),
+        ({"spinning": False}, True),
+    ):
+        text = script(found(sb, settings=settings))
+        compile(text, "script", "exec")
+        assert (sleeps in text) == expected
+        assert "does without" not in text
+
+
 def test_show_prints_the_script_or_refuses_in_one_line(tmp_path: Path) -> None:
     sb = litmus("X=1; r0=Y || Y=1; r1=X")
     zero = Outcome.of(sb, {"r0": (0,), "r1": (0,), "X": (1,), "Y": (1,)})

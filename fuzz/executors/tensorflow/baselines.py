@@ -7,6 +7,7 @@ stand here because only this package imports TensorFlow.
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +70,8 @@ def run_naively(test: LitmusTest, config: Config, noise: Noise, seed: int) -> No
     Refused
         If the test may block: the loop would never end.
     """
-    settings, template = Settings.of(config), lowering.lower(test)
+    settings = replace(Settings.of(config), spinning=True)  # TensorFlow's default
+    template = lowering.lower(test)
     if template.may_block:
         raise Refused("a naive loop of a test that may block")
     built = lowering.build(

@@ -46,6 +46,7 @@ class Settings:
     =================  ====  =========================================================
     inter_op_threads   int   4; 1 or more
     pool               str   own, per_session, second, global, run_handler, caller
+    spinning           bool  false, true
     intra_op_threads   int   1; 1 or more
     executor_type      str   "", SINGLE_THREADED_EXECUTOR
     rewrites           str   "", all, or ``FIELD=VALUE,...`` of ``RewriterConfig``
@@ -74,6 +75,10 @@ class Settings:
         the pool of the process. ``run_handler``: the pool of the process, distributed by
         run handlers. ``caller``: no pool; the thread that calls `Session.run` runs all
         ops.
+    spinning : bool
+        True if an idle thread of a pool looks for work for some 0.1 ms before it sleeps, as it does
+        by TensorFlow's default. That takes the processor from threads that race: without it, a test
+        shows a twentieth more outcomes in less time.
     intra_op_threads : int
         Threads of the pool, one for the process, that share the work of a single op.
     executor_type : str
@@ -116,6 +121,7 @@ class Settings:
 
     inter_op_threads: int = 4
     pool: str = "own"
+    spinning: bool = False
     intra_op_threads: int = 1
     executor_type: str = ""
     rewrites: str = ""
@@ -224,6 +230,8 @@ class Settings:
     def of_the_process(self) -> str:
         """Settings that the first session fixes for its whole process; "" if none."""
         shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
+        if self.spinning and (shared or self.pool == "global"):
+            shared.append("spinning")
         if self.workers:
             shared.append(f"workers={self.workers}")
         if self.front_end == "critical_section" or self.eager:
@@ -346,6 +354,7 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
     {
         "inter_op_threads": Number(1, MAX_THREADS),
         "pool": OneOf(("own", "per_session", "second", "global", "run_handler", "caller")),
+        "spinning": Flag(),
         "intra_op_threads": Number(1, MAX_THREADS),
         "executor_type": OneOf(("", "SINGLE_THREADED_EXECUTOR")),
         "rewrites": ListOf(

@@ -32,6 +32,7 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
     config.isolate_session_state = bool(settings.workers)
     config.device_count["GPU"] = 0
     config.experimental.executor_type = settings.executor_type
+    config.experimental.disable_thread_spinning = not settings.spinning
     if settings.pool in ("own", "second"):
         if settings.pool == "second":
             config.session_inter_op_thread_pool.add(num_threads=1)

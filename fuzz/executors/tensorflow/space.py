@@ -47,6 +47,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "model_code": _FLAG,
         "inter_op_threads": (4, 1, 2, 8, 16),
         "pool": ("own", "per_session", "second", "global", "run_handler", "caller"),
+        "spinning": _FLAG,
         "intra_op_threads": (1, 2, 4, 8, 16),
         "executor_type": ("", _SINGLE),
         "workers": (0, 2),
@@ -133,6 +134,10 @@ def _of_threads() -> Iterator[Exclusion]:
         "its threads never sleep for long, so that nothing tells when a compilation is done",
     )
     yield Exclusion(("pool", ("caller",)), _other("inter_op_threads", 4), "no pool runs the ops")
+    yield Exclusion(("pool", ("caller",)), ("spinning", (True,)), "no pool runs the ops")
+    yield Exclusion(
+        ("pool", ("run_handler",)), ("spinning", (True,)), "run handlers have threads of their own"
+    )
     yield Exclusion(
         ("front_end", ("critical_section",)),
         _other("intra_op_threads", 1),
@@ -171,9 +176,12 @@ def _of_devices() -> Iterator[Exclusion]:
     workers = "workers", (2,)
     yield Exclusion(workers, ("devices", (2,)), "the workers are the devices")
     yield Exclusion(workers, _other("pool", "global"), "the pools of the servers run the ops")
-    yield Exclusion(
-        workers, _other("intra_op_threads", 1), "servers make their devices before the session"
-    )
+    for setting in ("intra_op_threads", "spinning"):
+        yield Exclusion(
+            workers,
+            _other(setting, _VALUES[setting][0]),
+            "servers make their devices before the session",
+        )
     yield Exclusion(
         workers,
         ("front_end", ("critical_section",)),
@@ -217,6 +225,7 @@ def _words() -> Iterator[tuple[Value, str]]:
         yield ("inter_op_threads", threads), f"in {threads} threads"
     for threads in (2, 4, 8, 16):
         yield ("intra_op_threads", threads), f"with {threads} threads inside an op"
+    yield ("spinning", True), "with threads that spin"
     yield ("pool", "per_session"), "in a pool of the session (use_per_session_threads)"
     yield ("pool", "second"), "in the second of two pools"
     yield ("pool", "global"), "in the pool of the process"
