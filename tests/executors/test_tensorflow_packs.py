@@ -30,7 +30,7 @@ def packable(family: str, count: int) -> list[LitmusTest]:
 
 
 def without_prefix(graph_def: Any, prefix: str) -> dict[str, object]:
-    """The nodes of one test: op, inputs and attributes, all without the prefix."""
+    """The nodes of one test: op, inputs and attributes, without the prefix and words to XLA."""
     found = {}
     for node in graph_def.node:
         if node.name.startswith(prefix):
@@ -43,6 +43,9 @@ def without_prefix(graph_def: Any, prefix: str) -> dict[str, object]:
                     node.attr[name].s = node.attr[name].s.removeprefix(prefix.encode())
                 else:
                     del node.attr[name]
+            for name in ("_XlaCompile", "_XlaAlreadyClustered"):
+                if name in node.attr:
+                    del node.attr[name]
             found[node.name] = node.SerializeToString(deterministic=True)
     return found
 
@@ -53,6 +56,9 @@ def test_a_test_of_a_pack_has_the_graph_that_it_has_alone(family: str) -> None:
     templates = [lowering.lower(test) for test in tests]
     rngs = [np.random.default_rng(seed) for seed in range(3)]
     graph_def = lowering.pack(templates, noise, rngs)[0].graph_def
+    marked = {node.name for node in graph_def.node if "_XlaAlreadyClustered" in node.attr}
+    needed = ("init", "race", "final0")
+    assert {f"t{number}/{name}" for number in range(3) for name in needed} < marked
     names = {node.name for node in graph_def.node}
     for number, template in enumerate(templates):
         own = lowering.build(template, noise, np.random.default_rng(number)).graph_def

@@ -108,10 +108,18 @@ class Line:
 
 
 class Emitter:
-    """Appends nodes to a GraphDef."""
+    """Appends nodes to a GraphDef.
 
-    def __init__(self, graph_def: graph_pb2.GraphDef) -> None:
+    Parameters
+    ----------
+    graph_def : GraphDef
+    clustered : bool
+        False if XLA certainly clusters nothing of the graph.
+    """
+
+    def __init__(self, graph_def: graph_pb2.GraphDef, *, clustered: bool = True) -> None:
         self._nodes = graph_def.node
+        self._clustered = clustered
 
     def node(
         self,
@@ -151,7 +159,8 @@ class Emitter:
     ) -> str:
         """Append a helper, which XLA must not put into a cluster."""
         self.node(name, template, inputs, device)
-        self.last.attr["_XlaCompile"].b = False
+        if self._clustered:
+            self.last.attr["_XlaCompile"].b = False
         return name
 
     def handle(

@@ -1,15 +1,15 @@
-"""Runs a pack: several small tests in one session.
+"""Runs a pack: several small tests in few sessions.
 
 Making a session and three callables (`session`) costs more than 16 executions of a test in one
-copy. In a pack all tests share the session, the call that initializes, and the call that reads the
-variables at the end. The race of each test remains a call of its own, one after the other: so the
-tests do not race with each other, and each shows as many outcomes as it does alone. (As one call
-for all races, and without threads that begin anew for each, they showed 1.5 outcomes in
-16 executions instead of 2.1.)
+copy. In a pack several tests share the session, the call that initializes, and the call that reads
+the variables at the end. The race of each test remains a call of its own, one after the other: so
+the tests do not race with each other, and each shows as many outcomes as it does alone. (As one
+call for all races, and without threads that begin anew for each, they showed 1.5 outcomes in 16
+executions instead of 2.1.)
 
 The race of a test executes the graph that it has alone, with the same noise from the same seed, up
-to a prefix of all names. That holds where nothing rewrites the graph: rewriting, or a cluster of
-XLA's, could span the initialization of two tests.
+to a prefix of all names and to what the graph says to XLA. That holds where nothing rewrites the
+graph: rewriting, or a cluster of XLA's, could span the initialization of two tests.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Shown, Template
 
+_SHARING: Final = 8
+"""Tests that share a session, at most: each call copies the graph of all of them, so that with
+sixteen it takes a tenth longer, and with four each pays for more of the session."""
 _KEPT_BYTES: Final = 1 << 24
 """Bytes of values that wait to be counted, at most; those of small tests fit a core's cache."""
 
@@ -67,11 +70,21 @@ class PackedTests:
 
         An op that fails raises an exception of `tensorflow.errors`, which ends the run.
         """
+        found: list[Histogram] = []
+        for start in range(0, len(self._tests), _SHARING):
+            part = slice(start, start + _SHARING)
+            found += self._run_part(part, count, noise, seeds[part])
+        return found
+
+    def _run_part(
+        self, part: slice, count: int, noise: Noise, seeds: Sequence[int]
+    ) -> list[Histogram]:
+        """Execute some of the tests, in sessions that they share."""
         rngs = [np.random.default_rng(seed) for seed in seeds]
-        builders = [HistogramBuilder(test) for test in self._tests]
+        builders = [HistogramBuilder(test) for test in self._tests[part]]
         while builders[0].count < count:
             with self._clock.part("building_s"):
-                live = PackedSession(self._templates, self._settings, noise, rngs)
+                live = PackedSession(self._templates[part], self._settings, noise, rngs)
             left = -(-(count - builders[0].count) // noise.copies)
             with closing(live):
                 parts = live.steps(min(noise.steps, left))
