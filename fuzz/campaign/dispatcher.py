@@ -40,13 +40,13 @@ MAX_WAITING: Final = 16
 """Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
 one executor does not stop the others."""
 MOST_FAMILIES: Final = 32
-DAMAGING_EVERY: Final = 32
+DAMAGING_EVERY: Final = 128
 """Of a family's tests, one in so many may have ops that damage the memory of their process. One
-graph in fourteen would have such an op, and end its process: another one costs ten other graphs.
-"""
+graph in fourteen would have such an op, and end its process. Another one costs fifteen other
+graphs: it is forked, and TensorFlow looks up its kernels for each op anew."""
 DEADLY_EVERY: Final = 50
 """Of a family's tests, one in so many may have ops that are known to end their process."""
-CANARY_EVERY: Final = 8
+CANARY_EVERY: Final = 64
 """Of a family's tests, the canary runs one in so many, the first included: if it ran all, it would
 take a tenth of the time of a campaign on one configuration."""
 PATIENCE_S: Final = 5.0

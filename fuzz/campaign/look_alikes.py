@@ -16,7 +16,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.minimizer import expected_cost_s
+from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
+from litmusfuzz.fuzz.campaign.minimizer import RUN_S, expected_cost_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,9 @@ FIRST_IN_FULL: Final = 2
 IN_FULL_FACTOR: Final = 4
 """The second look-alike of a cause in a configuration is reduced in full, then the 8th, the 32nd,
 and so on, each as soon as its share of the time suffices."""
+
+SETTING_S: Final = 1.0
+"""Seconds to see whether a finding needs a setting, roughly."""
 
 Stratum = tuple[str, str, str]
 """Key of a cause, executor and configuration."""
@@ -72,10 +76,7 @@ class LookAlikes:
         unreduced, _ = chosen
         stratum = _stratum(*chosen)
         self.checked[stratum] += 1
-        if (
-            self.checked[stratum] >= self.in_full_at[stratum]
-            and expected_cost_s(unreduced) <= left_s
-        ):
+        if self.checked[stratum] >= self.in_full_at[stratum] and in_full_s(unreduced) <= left_s:
             self.in_full_at[stratum] *= IN_FULL_FACTOR
             unreduced.in_full = True
         return unreduced
@@ -88,6 +89,19 @@ class LookAlikes:
         """Remove and return all that wait."""
         left, self.waiting = self.waiting, []
         return left
+
+
+def in_full_s(unreduced: UnreducedFinding) -> float:
+    """Rough estimate of the seconds that it takes to reduce a look-alike in full.
+
+    A run of a candidate takes as long as a test of the campaign in that configuration, and each of
+    its settings is put back to plain. What is new is reduced in any case; but this ends with a
+    known cause nearly always, and one in a configuration that compiles would take the time of many.
+    """
+    sampled, counted = unreduced.sampled, unreduced.executor.sampler.counted
+    run_s = RUN_S if counted else max(RUN_S, sampled.cost)
+    settings = beyond_plain(sampled.executor, sampled.config)
+    return expected_cost_s(unreduced, run_s) + SETTING_S * len(settings)
 
 
 def _first() -> int:

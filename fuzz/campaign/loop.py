@@ -51,7 +51,7 @@ from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.explainer import Explainer
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes
+from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes, in_full_s
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import crash_script, script_of, shows_it
@@ -1071,7 +1071,7 @@ class Campaign:
         if cause is None or cause.unseen:  # others first: it was run before
             unreduced = self.look_alikes.next(executor, left_s)
             if unreduced is not None and unreduced.in_full:
-                cost_s = expected_cost_s(unreduced)
+                cost_s = in_full_s(unreduced)
                 return self._within_share(executor, cost_s, self._minimize, slot, unreduced)
             if unreduced is not None:
                 return self._within_share(executor, EXPERIMENT_S, self._check, slot, unreduced)

@@ -61,6 +61,8 @@ CONFIRM_DEATHS: Final = 4
 """Crashes allowed while a finding is confirmed, each followed by fewer executions: where an op
 corrupts memory, most long runs end before they say what they saw."""
 CONFIRM_COUNT: Final = 1024
+RUN_S: Final = 0.05
+"""Seconds of one run of a candidate, roughly."""
 CONFIRM_S: Final = 6.0
 """Seconds in which a fresh process must show a minimized finding again. While the machine's other
 core is busy, racing ops seldom meet for seconds."""
@@ -534,11 +536,11 @@ def _blocks(shown: Iterable[Outcome]) -> bool:
     return all(outcome.status is Status.BLOCKED for outcome in shown)
 
 
-def expected_cost_s(unreduced: UnreducedFinding) -> float:
+def expected_cost_s(unreduced: UnreducedFinding, run_s: float = RUN_S) -> float:
     """Rough estimate of the seconds that a minimization takes.
 
-    About three candidates a node, two runs for most, at 0.05 s each and 40,000 executions a
-    second.
+    About three candidates a node, two runs for most, at `run_s` seconds each and 40,000 executions
+    a second.
     """
     candidates = 3 * len(unreduced.generated.test.nodes)
-    return candidates * 2 * (0.05 + _probe_count(unreduced.judgement.rate) / 40_000)
+    return candidates * 2 * (run_s + _probe_count(unreduced.judgement.rate) / 40_000)

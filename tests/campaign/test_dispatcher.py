@@ -206,7 +206,7 @@ def test_a_narrow_executor_has_its_share_of_graphs_within_its_support() -> None:
     assert not any(narrow.support.lacking(each.test) for each in taken)
 
 
-def test_one_test_in_sixteen_may_damage_memory_and_the_others_are_as_before() -> None:
+def test_few_tests_may_damage_memory_and_the_others_are_as_before() -> None:
     """`sparse` is half made of such tests; which number may have the op depends on the number."""
     risky, other = executor("risky", frozenset()), executor("other", frozenset())
     risky.families = other.families = ("sparse",)

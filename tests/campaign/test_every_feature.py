@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from helpers import BY_FEATURE, share_of
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
 from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
@@ -158,4 +160,5 @@ def test_refusals_are_counted_by_feature(doubles, tmp_path: Path) -> None:
     assert sum(share.refused_for.values()) == share.refused  # the first feature that it lacks
     count = share.refused_for["queues"]
     assert f"queues {count}" in summary(report)
-    assert report.canary[0] == 6  # it takes every eighth of a family that an executor's support has
+    # Of each family it takes the first, and every so many after that.
+    assert report.canary[0] == 2 * math.ceil(20 / CANARY_EVERY)

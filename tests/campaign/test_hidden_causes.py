@@ -250,6 +250,26 @@ def test_a_cause_that_has_shown_without_its_settings_is_looked_for_there(tmp_pat
     assert campaign.explainer.likely(unreduced) is known
 
 
+@pytest.mark.parametrize(("run_s", "in_full"), [(0.01, True), (2.0, False)])
+def test_a_look_alike_is_reduced_in_full_where_its_configuration_leaves_time(
+    run_s: float, *, in_full: bool, tmp_path: Path
+) -> None:
+    """The second of its kind is, if 10 s are left and a run there takes so long."""
+    name = "mutant/early-scatter"
+    campaign = Run(settings(tmp_path, name, tests=None, seed=1)).campaign
+    known = tear(name, "ResourceScatterUpdate")
+    (executor,) = campaign.dispatcher.fuzzed
+    test, sampled = known.entry.test, executor.sampler.configurations[0]
+    sampled.runs, sampled.spent = 10, 10 * run_s
+    generated = GeneratedTest(1, "sparse", test, {}, {}, {executor: sampled}, set())
+    judgement = Judgement(Explorer(test, EXECUTOR), {}, {}, known.finding.forbidden)
+    for _ in range(2):
+        unreduced = UnreducedFinding(generated, executor, judgement, Noise(), 1)
+        campaign.look_alikes.add(unreduced, known)
+    taken = [campaign.look_alikes.next(executor, left_s=10.0) for _ in range(2)]
+    assert [each is not None and each.in_full for each in taken] == [False, in_full]
+
+
 def test_an_op_that_ends_its_process_is_in_few_tests(tmp_path: Path) -> None:
     op = "ResourceStridedSliceAssign"
 
