@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import bodies, captures_of
@@ -36,11 +37,10 @@ from litmusfuzz.oracles.model import EXECUTOR, RFC, Axiom
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.ops import Nested, OpDef
-    from litmusfuzz.corpus.pure.definition import Call
     from litmusfuzz.oracles.events import Unfolding
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.paths import Countable, Path, PathEvent
@@ -146,26 +146,36 @@ def bound_by_node(test: LitmusTest, limit: int) -> int | None:
         return None
     memory = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
     values: dict[str, int] = {}
-    constant: set[str] = set()  # what does not change with the contents of variables
-    changing: list[tuple[Node, Call | None]] = []
+    # What depends on the contents of variables: reads, with their variable, and what is computed.
+    reads: list[tuple[str, str]] = []
+    computed: list[tuple[str, Callable[[list[int]], int], tuple[str, ...]]] = []
     stores: list[Node] = []
     for node in test.nodes:
         op = node.definition
-        call = test.call(node) if op.meaning is not None else None
         if op.kind.writes:
             stores.append(node)
         elif not op.has_value:
             continue
-        elif node.resources or not constant.issuperset(node.inputs):
-            changing.append((node, call))
+        elif node.resources and op.kind is Kind.READ:
+            reads.append((node.name, node.resources[0]))
+        elif node.resources:
+            values[node.name] = 1
         else:
-            constant.add(node.name)
-            values[node.name] = _value_by_node(test, node, call, values, memory)
+            bound: Callable[[list[int]], int] = partial(_largest, test, node, op)
+            if op.meaning is not None:
+                bound = partial(op.meaning.largest, test.call(node))
+            if all(name in values for name in node.inputs):
+                values[node.name] = bound([values[name] for name in node.inputs])
+            else:
+                computed.append((node.name, bound, node.inputs))
     largest = max([*memory.values(), *values.values()], default=0)
     for _ in range(sum(len(node.resources) for node in stores) + 1):
-        for node, call in changing:
-            values[node.name] = value = _value_by_node(test, node, call, values, memory)
-            largest = max(largest, value)
+        for name, variable in reads:
+            values[name] = memory[variable]
+        for name, bound, inputs in computed:
+            values[name] = value = bound([values[each] for each in inputs])
+            if value > largest:
+                largest = value
         stored = dict(memory)
         for node in stores:
             seen = [memory[name] for name in node.resources]
@@ -177,22 +187,6 @@ def bound_by_node(test: LitmusTest, limit: int) -> int | None:
         memory = stored
         largest = max(largest, *memory.values())
     return largest
-
-
-def _value_by_node(
-    test: LitmusTest,
-    node: Node,
-    call: Call | None,
-    values: Mapping[str, int],
-    memory: Mapping[str, int],
-) -> int:
-    """The bound for the result of a node that writes nothing."""
-    if node.resources:
-        return memory[node.resources[0]] if node.definition.kind is Kind.READ else 1
-    inputs = [values[name] for name in node.inputs]
-    if call is not None:
-        return call.op.largest(call, inputs)
-    return _largest(test, node, node.definition, inputs)
 
 
 def _most(value: Nested) -> int:

@@ -470,12 +470,11 @@ def _inferred(
 
 
 def _check_attrs(op: PureOp, attrs: PureAttrs | None) -> None:
-    names = tuple(name for name, _ in attrs.values) if attrs else ()
-    if names != tuple(each.name for each in op.fields):
+    values = attrs.values if attrs else ()
+    if [name for name, _ in values] != [each.name for each in op.fields]:
         raise MalformedTest(f"{op.name} has other attributes")
-    for each in op.fields:
-        assert attrs is not None
-        each.check(attrs[each.name])
+    for each, (_, value) in zip(op.fields, values, strict=True):
+        each.check(value)
 
 
 def _dtype(
