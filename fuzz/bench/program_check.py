@@ -7,11 +7,11 @@ machine changes them little. Each program has a process of its own, whose memory
 from __future__ import annotations
 
 import random
-import resource
 from multiprocessing import get_context
 from time import process_time
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.fuzz.bench.large import resident
 from litmusfuzz.fuzz.programs.checking import check
 from litmusfuzz.fuzz.programs.program import Entry, Function, Operation, Program
 from litmusfuzz.reports.bench import BenchReport, Figure
@@ -72,7 +72,8 @@ def measured(nodes: int, accesses: int, variables: int, *, beside: bool) -> tupl
     start = process_time()
     check(program, [("run", "run")] if beside else [])
     taken = process_time() - start
-    return taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not `ru_maxrss`: that counts what the process had that started this one.
+    return taken, (resident("VmHWM") or 0) / (1 << 20)
 
 
 def report(progress: Callable[[str], None]) -> BenchReport:

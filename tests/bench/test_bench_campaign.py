@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING
+
 import pytest
 from helpers import nightly
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.bench import all_configurations, campaign
+from litmusfuzz.fuzz.bench import all_configurations, campaign, own_time
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import generate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,13 +28,37 @@ def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.Monk
     assert made.naive is not None
     assert min(made.naive.rate, made.naive.cpu_s, made.cpu_s, made.own_s, made.workers_s) > 0
     assert 0 < made.working_s <= campaign.WORKERS * made.elapsed_s
-    runs, relative, by_processor, working, rest = campaign.figures_of(scope, [made])
+    runs, relative, by_processor, working, asked, own = campaign.figures_of(scope, [made])
     assert runs.met
     assert runs.value == pytest.approx(made.rate)
     assert relative.value == pytest.approx(made.rate / made.naive.rate)
     assert by_processor.value == pytest.approx(made.naive.cpu_s / made.cpu_s)
     assert 0 < (working.value or 0) <= 1
-    assert (rest.value or 0) > 0
+    assert 0 < (asked.value or 0) < (own.value or 0)
+    assert sum(made.parts.values()) == pytest.approx(1)
+    # Half of some hundred samples; that none of fifty is has a chance of 2**-50.
+    assert made.parts["generating"] > 0
+
+
+def test_time_belongs_to_the_outermost_part_of_a_campaign() -> None:
+    """Generators ask oracles, for example: functions in these files call each other."""
+    for files, part in (
+        (("generators/dag.py", "campaign/judge.py"), "generating"),
+        (("campaign/loop.py", "campaign/judge.py", "oracles/explorer.py"), "judging"),
+        (("campaign/loop.py", "campaign/store.py"), "storing"),
+        (("campaign/loop.py", "campaign/variation.py"), "generating"),
+        (("campaign/loop.py",), "the rest"),
+    ):
+        assert own_time.PARTS.count(part) == 1
+        look: Callable[[], object] = sys._getframe
+        for file in reversed(files):
+            scope: dict[str, Callable[[], object]] = {"look": look}
+            code = compile("def call(): return look()", f"/fuzz/{file}", "exec")
+            exec(code, scope)  # noqa: S102 - the file of a function is chosen
+            look = scope["call"]
+        frame = look()
+        assert isinstance(frame, FrameType)
+        assert own_time.part_of(frame) == part
 
 
 @pytest.mark.parametrize("family", campaign.NOT_BLOCKING)
