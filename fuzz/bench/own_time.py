@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
@@ -41,10 +41,12 @@ class Sampler:
     """
 
     samples: Counter[str] = field(default_factory=Counter)
+    _handled: Any = None
+    """What the signal did before."""
 
     def __enter__(self) -> Self:
         """Begin."""
-        signal.signal(signal.SIGPROF, self._look)
+        self._handled = signal.signal(signal.SIGPROF, self._look)
         signal.setitimer(signal.ITIMER_PROF, _EVERY_S, _EVERY_S)
         return self
 
@@ -56,7 +58,9 @@ class Sampler:
     ) -> None:
         """End."""
         signal.setitimer(signal.ITIMER_PROF, 0.0)
+        # `SIG_IGN` first: by default this signal ends a process, and one may be on its way.
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
+        signal.signal(signal.SIGPROF, self._handled)
 
     def share(self, *parts: str) -> float:
         """The share of the samples in these parts, 0 to 1."""

@@ -34,7 +34,9 @@ def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.Monk
     assert relative.value == pytest.approx(made.rate / made.naive.rate)
     assert by_processor.value == pytest.approx(made.naive.cpu_s / made.cpu_s)
     assert 0 < (working.value or 0) <= 1
-    assert 0 < (asked.value or 0) < (own.value or 0)
+    share = sum(made.parts[part] for part in campaign.ASKED)
+    assert asked.value == pytest.approx(share * (own.value or 0))
+    assert (own.value or 0) > 0
     assert sum(made.parts.values()) == pytest.approx(1)
     # Half of some hundred samples; that none of fifty is has a chance of 2**-50.
     assert made.parts["generating"] > 0

@@ -124,7 +124,6 @@ import sys
 import numpy as np
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
-from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import lowering, session
 from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, QUIET, Settings
 test = loads(sys.stdin.read()).test
