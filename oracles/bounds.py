@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -30,17 +31,16 @@ from litmusfuzz.oracles.events import (
     Stored,
     count_choices,
     every_stricter,
-    parts_of,
     unfold,
 )
 from litmusfuzz.oracles.model import EXECUTOR, RFC, Axiom
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
-    from litmusfuzz.corpus.ops import Nested, OpDef
+    from litmusfuzz.corpus.ops import Nested
     from litmusfuzz.oracles.events import Unfolding
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.paths import Countable, Path, PathEvent
@@ -57,6 +57,8 @@ _MOVING: Final = (Access.ENQUEUE, Access.DEQUEUE)
 _GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)
 """Accesses that may have to wait for their resource."""
 
+_Bound = Callable[[list[int]], int]
+"""Bound of a value by those of what it is computed from."""
 
 _SMALL: Final[deque[LitmusTest]] = deque(maxlen=64)
 """Tests with small values under `rfc`, the newest last: as many as wait in a campaign's queues."""
@@ -79,13 +81,11 @@ def has_small_values(
     coarse = None if test.whole else coarse_bound(test)
     small = coarse is not None and coarse < MAX_MAGNITUDE
     if not small:
-        bound = bound_by_node(test, MAX_MAGNITUDE)
-        if bound is None:
+        if test.features and unfolding is None:
             # It looks at no order, and holds whether an update is one event or two: the unfolding
             # under the model of executors is the one that the campaign needs next.
-            unfolding = unfolding or unfold(test, EXECUTOR if model is RFC else model)
-            bound = largest_magnitude(test, unfolding, MAX_MAGNITUDE)
-        small = bound < MAX_MAGNITUDE
+            unfolding = unfold(test, EXECUTOR if model is RFC else model)
+        small = largest_magnitude(test, unfolding, MAX_MAGNITUDE) < MAX_MAGNITUDE
     if small and model is RFC:
         _SMALL.append(test)
     return small
@@ -136,66 +136,13 @@ def _growth(test: LitmusTest, nodes: Iterable[Node], constants: dict[str, int]) 
     return product
 
 
-def bound_by_node(test: LitmusTest, limit: int) -> int | None:
-    """Upper bound on the magnitude of every value; None for a test with any of the features.
-
-    It is found as `largest_magnitude` is, without an unfolding: the test has one graph and only
-    variables, and each node has one instance. Where it reaches `limit`, it may be too low.
-    """
-    if test.features:
-        return None
-    memory = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
-    values: dict[str, int] = {}
-    # What depends on the contents of variables: reads, with their variable, and what is computed.
-    reads: list[tuple[str, str]] = []
-    computed: list[tuple[str, Callable[[list[int]], int], tuple[str, ...]]] = []
-    stores: list[Node] = []
-    for node in test.nodes:
-        op = node.definition
-        if op.kind.writes:
-            stores.append(node)
-        elif not op.has_value:
-            continue
-        elif node.resources and op.kind is Kind.READ:
-            reads.append((node.name, node.resources[0]))
-        elif node.resources:
-            values[node.name] = 1
-        else:
-            bound: Callable[[list[int]], int] = partial(_largest, test, node, op)
-            if op.meaning is not None:
-                bound = partial(op.meaning.largest, test.call(node))
-            if all(name in values for name in node.inputs):
-                values[node.name] = bound([values[name] for name in node.inputs])
-            else:
-                computed.append((node.name, bound, node.inputs))
-    largest = max([*memory.values(), *values.values()], default=0)
-    for _ in range(sum(len(node.resources) for node in stores) + 1):
-        for name, variable in reads:
-            values[name] = memory[variable]
-        for name, bound, inputs in computed:
-            values[name] = value = bound([values[each] for each in inputs])
-            if value > largest:
-                largest = value
-        stored = dict(memory)
-        for node in stores:
-            seen = [memory[name] for name in node.resources]
-            value = largest_stored(node, seen, [values[name] for name in node.inputs])
-            for name in node.resources:
-                stored[name] = max(stored[name], value)
-        if stored == memory or largest >= limit:
-            break
-        memory = stored
-        largest = max(largest, *memory.values())
-    return largest
-
-
 def _most(value: Nested) -> int:
     """The largest magnitude in a literal."""
     return abs(value) if isinstance(value, int) else max(map(_most, value), default=0)
 
 
 def largest_magnitude(
-    test: LitmusTest, unfolding: Unfolding | None = None, limit: int | None = None
+    test: LitmusTest, unfolding: Unfolding | None = None, limit: float = math.inf
 ) -> int:
     """Upper bound on the magnitude of every value, intermediate values included.
 
@@ -205,6 +152,16 @@ def largest_magnitude(
     for the orders that it visits; this bound holds for all orders and costs little, but may
     be far too large.
 
+    Parameters
+    ----------
+    test : LitmusTest
+        Any test.
+    unfolding : Unfolding, optional
+        That of the test under any model: the bound is the same. A test without features needs
+        none.
+    limit : float
+        What the caller compares the bound with.
+
     Notes
     -----
     The contents of a resource come from a chain of events that store, and each event
@@ -212,112 +169,180 @@ def largest_magnitude(
     the round before; after as many rounds as there are such events, nothing larger can be
     reached. Loops are unrolled, and both branches of a conditional count.
     """
-    unfolding = unfolding or unfold(test, RFC)
-    memory = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
+    if unfolding is None and not test.features:
+        equations = _of_nodes(test)
+    else:
+        equations = _of_events(test, unfolding or unfold(test, RFC))
+    return equations.solve(limit)
+
+
+class _Equations:
+    """How the bound of each value follows from those of other values.
+
+    The values are numbered: first the contents of each resource, then what is computed.
+    """
+
+    def __init__(self, contents: Iterable[int]) -> None:
+        self._values = list(contents)
+        """Bounds, by number; the initial contents at first."""
+        self._resources = len(self._values)
+        self._varies = bytearray(b"\1" * self._resources)
+        """By number: whether it depends on the contents of a resource."""
+        self._computed: list[tuple[int, _Bound, Sequence[int]]] = []
+        self._stores: list[tuple[Sequence[int], _Bound, Sequence[int]]] = []
+        self.stored = 0
+        """How often something is stored in a resource, at most."""
+
+    def known(self, value: int) -> int:
+        """Add a value; its number."""
+        self._values.append(value)
+        self._varies.append(0)
+        return len(self._values) - 1
+
+    def compute(self, bound: _Bound, parts: Sequence[int]) -> int:
+        """Add what is computed from values with these numbers; its number."""
+        varies = self._varies
+        if not any(varies[part] for part in parts):
+            values = self._values
+            return self.known(bound([values[part] for part in parts]))
+        number = self.known(0)
+        varies[number] = 1
+        self._computed.append((number, bound, parts))
+        return number
+
+    def store(self, resources: Sequence[int], bound: _Bound, parts: Sequence[int]) -> None:
+        """Add an event that stores what is computed from these values in each of the resources."""
+        self._stores.append((resources, bound, parts))
+
+    def solve(self, limit: float) -> int:
+        """The largest bound of all values; it may be too low where it reaches `limit`."""
+        values, resources = self._values, self._resources
+        largest = 0
+        for _ in range(self.stored + 1):
+            for number, bound, parts in self._computed:
+                values[number] = bound([values[part] for part in parts])
+            largest = max(largest, max(values, default=0))
+            if largest >= limit:
+                break
+            before = values[:resources]
+            after = before.copy()
+            for stored, bound, parts in self._stores:
+                value = bound([values[part] for part in parts])
+                for resource in stored:
+                    if value > after[resource]:
+                        after[resource] = value
+            if after == before:
+                break
+            values[:resources] = after
+        # The last round may have stored more than it saw.
+        return max(largest, max(values[:resources], default=0))
+
+
+def _of_nodes(test: LitmusTest) -> _Equations:
+    """The equations of a test without features, of which each node has one instance."""
+    equations = _Equations(max(map(abs, test.initial(v)), default=0) for v in test.variables)
+    resources = {v.name: number for number, v in enumerate(test.variables)}
+    numbers: dict[str, int] = {}
+    for node in test.nodes:
+        op = node.definition
+        used = [resources[name] for name in node.resources]
+        inputs = [numbers[name] for name in node.inputs]
+        if op.kind.writes:
+            equations.store(used, _bound_of_stored(node, len(used)), used + inputs)
+            equations.stored += len(used)
+        elif used and op.kind is Kind.READ:
+            numbers[node.name] = used[0]
+        elif used and op.has_value:
+            numbers[node.name] = equations.known(1)
+        elif op.constant:
+            numbers[node.name] = equations.known(_constant(node))
+        elif op.has_value:
+            numbers[node.name] = equations.compute(_bound_of_result(test, node), inputs)
+    return equations
+
+
+def _of_events(test: LitmusTest, unfolding: Unfolding) -> _Equations:
+    """The equations of the tokens and events of a test."""
+    contents = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
     for each in test.accumulators:
-        memory |= {each.sum.name: 0, each.count.name: 0, each.step.name: 0, each.line: 0}
+        contents |= {each.sum.name: 0, each.count.name: 0, each.step.name: 0, each.line: 0}
     for queue in test.queues:
         elements = test.initial_elements(queue)
-        memory[queue.name] = max((abs(v) for each in elements for v in each), default=0)
-    storing = [e for e in unfolding.events if e.access in _STORING]
-    largest = max(memory.values(), default=0)
-    values = [0] * len(unfolding.tokens)
-    _bound_values(test, unfolding, memory, values, range(len(values)))
-    changing = _changing(unfolding)
-    # An update of two variables counts as two also where it is one event: the bound is then the
-    # same under all models.
-    stores = sum(len(e.variables) if e.access is Access.UPDATE else 1 for e in storing)
-    for _ in range(stores + 1):
-        largest = max(largest, *values, 0)
-        if limit is not None and largest >= limit:
-            break
-        stored = dict(memory)
-        for event in storing:
-            operands = [values[token] for token in event.operands]
-            for place, name in enumerate(event.variables):
-                if event.access is Access.WRITE_BACK:
-                    value = operands[2 * place]
-                elif event.node.definition.computed:
-                    op = event.node.definition
-                    value = _largest(test, event.node, op, [memory[name], *operands])
-                else:
-                    value = largest_stored(
-                        event.node, [memory[v] for v in event.node.resources], operands
-                    )
-                stored[name] = max(stored[name], value)
-        if stored == memory:
-            break
-        memory = stored
-        largest = max(largest, *memory.values())
-        _bound_values(test, unfolding, memory, values, changing)
-    return largest
-
-
-def _bound_values(
-    test: LitmusTest,
-    unfolding: Unfolding,
-    memory: Mapping[str, int],
-    values: list[int],
-    tokens: Iterable[int],
-) -> None:
-    """Set the bounds for these tokens, where `memory` bounds the contents of each resource."""
-    for number in tokens:
-        token = unfolding.tokens[number]
-        value = 0
+        contents[queue.name] = max((abs(v) for each in elements for v in each), default=0)
+    equations = _Equations(contents.values())
+    resources = {name: number for number, name in enumerate(contents)}
+    nothing = equations.known(0)
+    numbers: list[int] = []
+    for token in unfolding.tokens:
+        number = nothing
         # The most frequent ones first.
         if type(token) is Pure:
-            op = token.node.definition
-            if op.has_value or op.computed:
-                value = _largest(test, token.node, op, [values[part] for part in token.inputs])
+            node, op = token.node, token.node.definition
+            if op.constant:
+                number = equations.known(_constant(node))
+            elif op.has_value or op.computed:
+                parts = [numbers[part] for part in token.inputs]
+                number = equations.compute(_bound_of_result(test, node), parts)
         elif type(token) is Held or type(token) is Gathered:
-            value = values[token.token]
+            number = numbers[token.token]
         elif type(token) is Result or type(token) is Stack:
             done = token.event if isinstance(token, Result) else token.events[0]
             event = unfolding.events[done]
             if event.access is Access.SIZE:
-                value = next(q.capacity for q in test.queues if q.name == event.variables[0])
+                (capacity,) = (q.capacity for q in test.queues if q.name == event.variables[0])
+                number = equations.known(capacity)
             elif event.access in _SEEING:
-                value = memory[event.variables[0]]
+                number = resources[event.variables[0]]
         elif type(token) is Pick:
-            value = max(values[token.then], values[token.other])
+            number = equations.compute(max, (numbers[token.then], numbers[token.other]))
         elif type(token) is Known:
-            value = max(map(abs, token.value))
+            number = equations.known(max(map(abs, token.value)))
         elif type(token) is Seen:
-            value = memory[unfolding.events[token.event].variables[token.place]]
+            number = resources[unfolding.events[token.event].variables[token.place]]
         elif type(token) is Stored:
-            seen = [values[part] for part in token.seen]
-            value = largest_stored(token.node, seen, [values[part] for part in token.operands])
-        values[number] = value
-
-
-def _changing(unfolding: Unfolding) -> list[int]:
-    """Tokens whose values depend on the contents of resources."""
-    found = bytearray(len(unfolding.tokens))
-    for number, token in enumerate(unfolding.tokens):
-        if type(token) is Result or type(token) is Stack:
-            done = token.event if isinstance(token, Result) else token.events[0]
-            found[number] = unfolding.events[done].access in _SEEING
-        elif type(token) is Held or type(token) is Gathered:
-            found[number] = found[token.token]
-        elif type(token) is Pure:
-            found[number] = any(found[part] for part in token.inputs)
-        elif type(token) is Pick or type(token) is Stored:
-            found[number] = any(found[part] for part in parts_of(token))
+            parts = [numbers[part] for part in (*token.seen, *token.operands)]
+            number = equations.compute(_bound_of_stored(token.node, len(token.seen)), parts)
+        numbers.append(number)
+    for event in unfolding.events:
+        if event.access not in _STORING:
+            continue
+        stored = [resources[name] for name in event.variables]
+        # An update of two variables counts as two also where it is one event: the bound is then
+        # the same under all models.
+        equations.stored += len(stored) if event.access is Access.UPDATE else 1
+        operands = [numbers[token] for token in event.operands]
+        if event.access is Access.WRITE_BACK:
+            for place, resource in enumerate(stored):
+                equations.store([resource], max, [operands[2 * place]])
+        elif event.node.definition.computed:
+            bound = _bound_of_result(test, event.node)
+            for resource in stored:
+                equations.store([resource], bound, [resource, *operands])
         else:
-            found[number] = type(token) is Seen
-    return [number for number, changes in enumerate(found) if changes]
+            seen = [resources[name] for name in event.node.resources]
+            equations.store(stored, _bound_of_stored(event.node, len(seen)), seen + operands)
+    return equations
 
 
-def _largest(test: LitmusTest, node: Node, op: OpDef, inputs: list[int]) -> int:
-    """Bound for the result of a pure node of an op."""
-    if op.constant:
-        assert isinstance(node.attrs, ConstAttrs)
-        return _most(node.attrs.value)
+def _bound_of_result(test: LitmusTest, node: Node) -> _Bound:
+    """The bound for the result of a pure node by those of its inputs."""
+    op = node.definition
     if op.meaning is not None:
-        return op.meaning.largest(test.call(node), inputs)
+        return partial(op.meaning.largest, test.call(node))
     # Only a product of matrices asks for shapes.
-    names = node.inputs if op.matrices else ()
-    return largest_result(node, inputs, [test.type_of(name).shape for name in names])
+    shapes = [test.type_of(name).shape for name in node.inputs] if op.matrices else ()
+    return lambda inputs: largest_result(node, inputs, shapes)
+
+
+def _bound_of_stored(node: Node, seen: int) -> _Bound:
+    """The bound for what a node stores, by those of so many resources and of its operands."""
+    return lambda parts: largest_stored(node, parts[:seen], parts[seen:])
+
+
+def _constant(node: Node) -> int:
+    """The largest magnitude in a constant."""
+    assert isinstance(node.attrs, ConstAttrs)
+    return _most(node.attrs.value)
 
 
 def count_all(test: Countable, limit: int) -> int:

@@ -12,7 +12,6 @@ from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles import _explorer, reference
 from litmusfuzz.oracles.arithmetic import growth, largest_result, largest_stored
 from litmusfuzz.oracles.bounds import (
-    bound_by_node,
     coarse_bound,
     count,
     count_all,
@@ -173,21 +172,19 @@ def test_the_coarse_bound_counts_each_instance() -> None:
 
 
 @pytest.mark.parametrize("family", ["dag", "dense", "pure", "sparse"])
-def test_the_bound_by_node_is_that_of_the_unfolding(family: str) -> None:
-    """A test of one graph, with variables only, unfolds into one instance of each node."""
+def test_a_test_without_features_needs_no_unfolding(family: str) -> None:
+    """Its nodes have one instance each."""
     for index in range(40):
         test = generate(family, 5, index)
-        found = bound_by_node(test, 1 << 60)
-        assert found is not None
+        assert not test.features
+        found = largest_magnitude(test)
         assert found == largest_magnitude(test, unfold(test, EXECUTOR))
-        assert found >= largest_magnitude(test, unfold(test, RFC))
+        assert found == largest_magnitude(test, unfold(test, RFC))
 
 
-def test_the_bound_by_node_is_for_one_graph_with_variables_only() -> None:
+def test_the_bound_by_hand() -> None:
     # X may grow by 7 in each round but the first: to 107, and to 114 before the last one.
-    assert bound_by_node(litmus("X=100; r0=X; Y=r0*3 || X+=7"), 1 << 24) == 3 * 114
-    for text in ("X=1 || loop 3 { X+=9 }", SECTIONS):
-        assert bound_by_node(litmus(text), 1 << 24) is None
+    assert largest_magnitude(litmus("X=100; r0=X; Y=r0*3 || X+=7")) == 3 * 114
 
 
 @pytest.mark.parametrize("family", ["calls", "mixed", "queues", "runs", "sections"])
