@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 KNOWN_SHARE: Final = 0.05
 """Share of the time for what is known: checks, reductions that end with a known cause, and whether
 each cause still shows."""
+BEGUN_SHARE: Final = 0.8 * KNOWN_SHARE
+"""Share within which checks, and reductions of look-alikes, begin. The rest is left for findings
+that looked new: only once they are reduced a known cause explains them."""
 MAX_WAITING: Final = 64
 """Look-alikes that wait to be checked; others count as known at once."""
 FIRST_IN_FULL: Final = 2

@@ -51,7 +51,7 @@ from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.explainer import Explainer
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE, LookAlikes, in_full_s
+from litmusfuzz.fuzz.campaign.look_alikes import BEGUN_SHARE, LookAlikes, in_full_s
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.scripts import crash_script, script_of, shows_it
@@ -143,9 +143,12 @@ class _Shown(NamedTuple):
 
 
 class _FollowUp(NamedTuple):
-    """Unsound clusters that a test showed, and that which explains its forbidden outcomes."""
+    """Unsound clusters of a test, and those that explain its forbidden outcomes."""
 
-    planned: _Planned
+    number: int
+    """Of the test."""
+    sampled: SampledConfiguration
+    job: Job
     unsound: Sequence[ChosenVerdict]
     explaining: ChosenVerdict | None
 
@@ -586,11 +589,7 @@ class Campaign:
             with self.log.together():
                 follow_ups += self._judge_pack(slot, shown)
         for each in follow_ups:
-            planned = each.planned
-            slot.switch_to(planned.generated.sampled[slot.executor])
-            await self.unsound_clusters.follow_up(
-                slot, planned.generated.index, planned.job, each.unsound, each.explaining
-            )
+            await self._follow_up(slot, each)
 
     def _following(self, slot: Slot) -> GeneratedTest | None:
         """The first test of a worker's next pack; None if it is to do something else."""
@@ -644,7 +643,8 @@ class Campaign:
             )
             if unsound:
                 explaining = self._explaining(unreduced, unsound)
-                follow_ups.append(_FollowUp(planned, unsound, explaining))
+                made = _FollowUp(generated.index, sampled, planned.job, unsound, explaining)
+                follow_ups.append(made)
         return follow_ups
 
     def _explaining(
@@ -653,10 +653,18 @@ class Campaign:
         """The unsound clusters that explain a finding, which is then not minimized as well."""
         if unreduced is None:
             return None
-        explaining = self.unsound_clusters.explaining(unreduced, unsound)
+        model, judgement = unreduced.sampled.model, unreduced.judgement
+        explaining = self.unsound_clusters.explaining(model, judgement, unsound)
         if explaining is not None:
             self.unreduced.remove(unreduced)
         return explaining
+
+    async def _follow_up(self, slot: Slot, each: _FollowUp) -> None:
+        """Reduce, show and store unsound clusters."""
+        slot.switch_to(each.sampled)
+        await self.unsound_clusters.follow_up(
+            slot, each.number, each.job, each.unsound, each.explaining
+        )
 
     def _judge_first(self, slot: Slot, shown: _Shown) -> UnreducedFinding | None:
         """Judge the first executions of a test; the finding, if an outcome is forbidden."""
@@ -903,7 +911,7 @@ class Campaign:
             unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise
         )
         try:
-            await self._minimize_to(slot, unreduced, best)
+            follow_up = await self._minimize_to(slot, unreduced, best)
         except asyncio.CancelledError:
             if self.settings.keeps_partial and not again:
                 self.findings.store(unreduced, best, minimized=False, confirmed=False)
@@ -930,29 +938,41 @@ class Campaign:
                     counters=slot.take_counters(),
                 )
             )
+        if follow_up is not None:
+            await self._follow_up(slot, follow_up)
 
-    async def _minimize_to(self, slot: Slot, unreduced: UnreducedFinding, best: Best) -> None:
-        """Minimize a finding to `best`."""
+    async def _minimize_to(
+        self, slot: Slot, unreduced: UnreducedFinding, best: Best
+    ) -> _FollowUp | None:
+        """Minimize a finding to `best`; unsound clusters, if it turns out to be these."""
         attempt = f"/{unreduced.attempts}" if unreduced.attempts else ""
         place = f"{unreduced.generated.index}{attempt}"
         rng = random.Random(f"{self.settings.seed}/minimize/{place}")
         if why := await slot.why_unavailable():
             self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
-            return
+            return None
         # As it was run, before a name or an edge of it is changed: these may be what it needs.
         before = slot.executions
         as_run = await self.minimizer.confirm_as_run(slot, unreduced, rng)
         self._settle(unreduced, slot.executions - before, shown=as_run is not None)
         if as_run is None:
-            return
+            return None
+        # If the semantics describes no clusters of this test, it may those of the minimized one.
+        described = all(
+            not self.validator.judge(best.test, each).problem for each in slot.clusterings
+        )
         if (known := self._looks_like(unreduced)) is not None:
             self._set_aside(unreduced, known)
-            return
+            return None
         best.rate = as_run.rate
-        unreduced.found = await self._reduced(slot, unreduced, as_run, best, rng)
-        if unreduced.found is not None:
-            self.scripts.append(unreduced.found)
+        found = await self._reduced(slot, unreduced, as_run, best, rng, described=described)
+        if isinstance(found, _FollowUp):
+            return found
+        unreduced.found = found
+        if found is not None:
+            self.scripts.append(found)
             self._notify()
+        return None
 
     async def _reduced(
         self,
@@ -961,12 +981,19 @@ class Campaign:
         as_run: Best,
         best: Best,
         rng: random.Random,
-    ) -> MinimizedFinding | None:
-        """Reduce a finding to `best`, and store it if no known cause explains it."""
+        *,
+        described: bool,
+    ) -> MinimizedFinding | _FollowUp | None:
+        """Reduce a finding to `best`, and store it if no known cause explains it.
+
+        If the clusters of its run are not `described`, those of the minimized test may explain it.
+        """
         explainer = self.explainer
         for left in reversed(range(MAX_BEHIND)):
             complete, smallest = await self._smallest(slot, unreduced, best, rng)
             found = smallest or as_run  # it is shown in any case: by the test as it was run
+            if not described and (clusters := await self._clusters(slot, unreduced, found)):
+                return clusters
             explained, compared = await explainer.explain(slot, unreduced, found, rng)
             if explained.by is not None:
                 explainer.log_comparisons(unreduced, "", compared)
@@ -981,6 +1008,24 @@ class Campaign:
         stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
         explainer.log_comparisons(unreduced, stored.key if stored else "", compared)
         return stored
+
+    async def _clusters(
+        self, slot: Slot, unreduced: UnreducedFinding, found: Best
+    ) -> _FollowUp | None:
+        """Unsound clusters of a minimized test that allow what it shows; None if it has none."""
+        slot.switch_to(unreduced.sampled)
+        try:
+            unsound = self.validator.unsound(found.test, await slot.clusters_of(found.test))
+        finally:
+            slot.switch_to(found.sampled)
+        model = found.sampled.model
+        explaining = self.unsound_clusters.explaining(model, found.judgement, unsound)
+        if explaining is None:
+            return None
+        job = Job(found.test, noise=found.noise, seed=found.run_seed or unreduced.seed)
+        return _FollowUp(
+            unreduced.generated.index, unreduced.sampled, job, [explaining], explaining
+        )
 
     async def _smallest(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
@@ -1089,7 +1134,7 @@ class Campaign:
         if self.time_left_s <= 0:
             return 0.0
         elapsed = self.settings.time_s - self.time_left_s
-        return KNOWN_SHARE * elapsed * self.settings.workers - slot.executor.known_s
+        return BEGUN_SHARE * elapsed * self.settings.workers - slot.executor.known_s
 
     def _may_look_at_known(self, slot: Slot) -> bool:
         """True if there may be a task about what is known, and time for it."""

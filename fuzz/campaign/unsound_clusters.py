@@ -13,7 +13,8 @@ which shows in nearly every execution.
 
 If a run shows forbidden outcomes, all of which its own unsound clusters allow, then these explain
 it: the test is not minimized as well, but counts as a sighting of the finding that the clusters
-are.
+are. So does a test of whose clusters the semantics says nothing, as its variables have no value,
+say, once it is minimized to one whose clusters it describes.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict, Validator
-    from litmusfuzz.fuzz.campaign.dispatcher import UnreducedFinding
+    from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.oracles.model import Model
 
 REDUCE_S: Final = 10.0
 """Seconds to reduce one unsound clustering. A framework needs some tens of milliseconds to say
@@ -110,13 +112,15 @@ class UnsoundClusters:
         self.found: list[_Found] = []
 
     def explaining(
-        self, unreduced: UnreducedFinding, unsound: Iterable[ChosenVerdict]
+        self, model: Model, judgement: Judgement, unsound: Iterable[ChosenVerdict]
     ) -> ChosenVerdict | None:
         """The unsound clusters of a run that allow every forbidden outcome of it; None if none do.
 
         Parameters
         ----------
-        unreduced : UnreducedFinding
+        model : Model
+            By which the outcomes were judged.
+        judgement : Judgement
             What the run showed.
         unsound : iterable of ChosenVerdict
             Clusters of the graphs that it ran, under the same names.
@@ -124,12 +128,9 @@ class UnsoundClusters:
         for verdict in unsound:
             if not verdict.test.clusters:
                 continue  # the semantics does not describe them
-            clustered = explorer_or_none(
-                verdict.test, unreduced.sampled.model, self.settings.budget
-            )
+            clustered = explorer_or_none(verdict.test, model, self.settings.budget)
             if clustered is not None and all(
-                clustered.judge(outcome) is Verdict.ALLOWED
-                for outcome, _ in unreduced.judgement.forbidden
+                clustered.judge(outcome) is Verdict.ALLOWED for outcome, _ in judgement.forbidden
             ):
                 return verdict
         return None

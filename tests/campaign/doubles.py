@@ -123,6 +123,29 @@ class UnsafeCompiler(NativeExecutor):
         return Compiled(test, config)
 
 
+class _Unread(Compiled):
+    """Its clusters are not read while it has a variable with a value other than 0."""
+
+    def __init__(self, test: LitmusTest, config: Config) -> None:
+        super().__init__(test, config)
+        if any(each.init for each in test.variables):
+            self._chosen = ChosenClusters((), problem="variables with a value")
+
+
+class UnreadCompiler(UnsafeCompiler):
+    """It puts unsafe pairs into one cluster, and says so of a few tests.
+
+    Only in configurations that guarantee `rfc`: a cluster reads and writes apart.
+    """
+
+    name: ClassVar[str] = "double/unread-compiler"
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Compiles."""
+        of = _Unread if config.guarantees == "rfc" else PreparedTest
+        return of(test, config)
+
+
 WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
@@ -582,7 +605,7 @@ class _Torn:
 DOUBLES = (
     *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
-    *(TornCompiler,),
+    *(TornCompiler, UnreadCompiler),
     *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, DeepStale, Raising),
     *(

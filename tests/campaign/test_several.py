@@ -23,6 +23,7 @@ from litmusfuzz.reports.events import (
     FindingAdded,
     FindingKind,
     Generated,
+    ReductionEnded,
     ReductionStarted,
     SeenAgain,
 )
@@ -195,6 +196,22 @@ def test_unsound_clusters_that_a_run_reports_are_reduced_and_shown(
     assert ended.report.forbidden_graphs > 1
     assert {each.kind for each in ended.report.findings} == {FindingKind.UNSOUND}
     assert not ended.of(ReductionStarted)
+    assert not ended.report.pending
+
+
+def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The double says nothing of tests whose variables have a value; minimized, they have none."""
+    monkeypatch.setattr(unsound_clusters, "REDUCE_S", 600.0)
+    double = ("double/unread-compiler", "split")
+    ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
+    assert ended.shares["split"].clusterings["not validated: variables with a value"] >= 1
+    reduced = ended.of(ReductionEnded)
+    assert reduced
+    shown = {each.index for each in (*ended.of(SeenAgain), *ended.of(FindingAdded))}
+    assert {each.index for each in reduced} <= shown
+    assert {each.kind for each in ended.report.findings} == {FindingKind.UNSOUND}
     assert not ended.report.pending
 
 
