@@ -85,6 +85,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
         {"front_end": "function", "rewrites": "all"}
     ),
     "cluster-around-a-message": CLUSTERS,
+    "cluster-holds-up-a-failing-read": CLUSTERS,
     "cluster-optimizer-beside-scatter": OF_TWO,
     "cluster-optimizer-beside-scatter-nd": OF_TWO,
     "cluster-reads-beside-scatter": ASYNC,
@@ -97,6 +98,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-spans-two-sections": CLUSTERS,
     "cluster-spans-two-writes": CLUSTERS,
     "cluster-spans-update-and-write": CLUSTERS,
+    "cluster-update-beside-computed-scatter-nd": CLUSTERS,
     "cluster-update-beside-scatter": ASYNC,
     "cluster-update-beside-scatter-nd": ASYNC,
     "cluster-waits-for-a-section": CLUSTERS,
