@@ -81,7 +81,9 @@ def has_small_values(
     coarse = None if test.whole else coarse_bound(test)
     small = coarse is not None and coarse < MAX_MAGNITUDE
     if not small:
-        if test.features and unfolding is None:
+        if not test.features:
+            unfolding = None  # it takes longer with one
+        elif unfolding is None:
             # It looks at no order, and holds whether an update is one event or two: the unfolding
             # under the model of executors is the one that the campaign needs next.
             unfolding = unfold(test, EXECUTOR if model is RFC else model)

@@ -169,6 +169,10 @@ class Validator:
             self._verdicts[test, chosen] = found
         return found
 
+    def problem(self, test: LitmusTest, chosen: ChosenClusters) -> str:
+        """Why the semantics does not describe clusters that an executor chose; "" if it does."""
+        return self.judge(test, chosen).problem
+
     def judge_read(
         self,
         index: int,

@@ -240,7 +240,8 @@ class UnreducedFinding:
     It is `suspect` if its process crashed later: then it counts only after a fresh process has
     shown it. It is `settled` once a fresh process has shown it, or has not; `attempts` counts the
     latter. It is reduced `in_full` even if it looks like a known cause. It is `known` once it looks
-    like one, or counts as a sighting; `found` is the new finding that it shows.
+    like one, or counts as a sighting; `found` is the new finding that it shows, and `clusters` the
+    key of unsound clusters if it turns out to be these.
     """
 
     generated: GeneratedTest
@@ -254,6 +255,7 @@ class UnreducedFinding:
     in_full: bool = False
     known: MinimizedFinding | None = None
     found: MinimizedFinding | None = None
+    clusters: str = ""
     contains: dict[str, bool] = field(default_factory=dict)
     """By key of a known cause, whether its ops are in the test."""
 

@@ -6,8 +6,9 @@ the cause and nothing else. But a defect may hide among them, so each is *checke
 with an order between the ops that race in the causes it must show nothing forbidden. And of each
 cause in each configuration, ever fewer are reduced in full, whatever they look like.
 
-All time on what is known is at most `KNOWN_SHARE` of the campaign's. What is left unchecked at the
-end counts as the cause that it looks like.
+Both begin only within `BEGUN_SHARE` of the campaign's time, so that with the findings that looked
+new all time on what is known stays within `KNOWN_SHARE`. What is left unchecked at the end counts
+as the cause that it looks like.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ KNOWN_SHARE: Final = 0.05
 """Share of the time for what is known: checks, reductions that end with a known cause, and whether
 each cause still shows."""
 BEGUN_SHARE: Final = 0.8 * KNOWN_SHARE
-"""Share within which checks, and reductions of look-alikes, begin. The rest is left for findings
-that looked new: only once they are reduced a known cause explains them."""
+"""Share within which a check, or a full reduction of a look-alike, may begin. The rest is left for
+findings that looked new until they were reduced, and then turned out to be known."""
 MAX_WAITING: Final = 64
 """Look-alikes that wait to be checked; others count as known at once."""
 FIRST_IN_FULL: Final = 2

@@ -143,12 +143,9 @@ class _Shown(NamedTuple):
 
 
 class _FollowUp(NamedTuple):
-    """Unsound clusters of a test, and those that explain its forbidden outcomes."""
+    """Unsound clusters that a test showed, and that which explains its forbidden outcomes."""
 
-    number: int
-    """Of the test."""
-    sampled: SampledConfiguration
-    job: Job
+    planned: _Planned
     unsound: Sequence[ChosenVerdict]
     explaining: ChosenVerdict | None
 
@@ -589,7 +586,11 @@ class Campaign:
             with self.log.together():
                 follow_ups += self._judge_pack(slot, shown)
         for each in follow_ups:
-            await self._follow_up(slot, each)
+            planned = each.planned
+            slot.switch_to(planned.generated.sampled[slot.executor])
+            await self.unsound_clusters.follow_up(
+                slot, planned.generated.index, planned.job, each.unsound, each.explaining
+            )
 
     def _following(self, slot: Slot) -> GeneratedTest | None:
         """The first test of a worker's next pack; None if it is to do something else."""
@@ -643,8 +644,7 @@ class Campaign:
             )
             if unsound:
                 explaining = self._explaining(unreduced, unsound)
-                made = _FollowUp(generated.index, sampled, planned.job, unsound, explaining)
-                follow_ups.append(made)
+                follow_ups.append(_FollowUp(planned, unsound, explaining))
         return follow_ups
 
     def _explaining(
@@ -658,13 +658,6 @@ class Campaign:
         if explaining is not None:
             self.unreduced.remove(unreduced)
         return explaining
-
-    async def _follow_up(self, slot: Slot, each: _FollowUp) -> None:
-        """Reduce, show and store unsound clusters."""
-        slot.switch_to(each.sampled)
-        await self.unsound_clusters.follow_up(
-            slot, each.number, each.job, each.unsound, each.explaining
-        )
 
     def _judge_first(self, slot: Slot, shown: _Shown) -> UnreducedFinding | None:
         """Judge the first executions of a test; the finding, if an outcome is forbidden."""
@@ -911,7 +904,7 @@ class Campaign:
             unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise
         )
         try:
-            follow_up = await self._minimize_to(slot, unreduced, best)
+            await self._minimize_to(slot, unreduced, best)
         except asyncio.CancelledError:
             if self.settings.keeps_partial and not again:
                 self.findings.store(unreduced, best, minimized=False, confirmed=False)
@@ -931,48 +924,38 @@ class Campaign:
             self.log(
                 ReductionEnded(
                     **unreduced.event_fields,
-                    key=shows.key if shows else "",
+                    key=shows.key if shows else unreduced.clusters,
                     known=unreduced.known is not None,
                     executions=slot.executions - executions,
                     seconds=round(seconds, 3),
                     counters=slot.take_counters(),
                 )
             )
-        if follow_up is not None:
-            await self._follow_up(slot, follow_up)
 
-    async def _minimize_to(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best
-    ) -> _FollowUp | None:
-        """Minimize a finding to `best`; unsound clusters, if it turns out to be these."""
+    async def _minimize_to(self, slot: Slot, unreduced: UnreducedFinding, best: Best) -> None:
+        """Minimize a finding to `best`."""
         attempt = f"/{unreduced.attempts}" if unreduced.attempts else ""
         place = f"{unreduced.generated.index}{attempt}"
         rng = random.Random(f"{self.settings.seed}/minimize/{place}")
         if why := await slot.why_unavailable():
             self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
-            return None
+            return
         # As it was run, before a name or an edge of it is changed: these may be what it needs.
         before = slot.executions
         as_run = await self.minimizer.confirm_as_run(slot, unreduced, rng)
         self._settle(unreduced, slot.executions - before, shown=as_run is not None)
         if as_run is None:
-            return None
-        # If the semantics describes no clusters of this test, it may those of the minimized one.
-        described = all(
-            not self.validator.judge(best.test, each).problem for each in slot.clusterings
-        )
+            return
+        described = all(not self.validator.problem(best.test, each) for each in slot.clusterings)
         if (known := self._looks_like(unreduced)) is not None:
             self._set_aside(unreduced, known)
-            return None
+            return
         best.rate = as_run.rate
         found = await self._reduced(slot, unreduced, as_run, best, rng, described=described)
-        if isinstance(found, _FollowUp):
-            return found
         unreduced.found = found
         if found is not None:
             self.scripts.append(found)
             self._notify()
-        return None
 
     async def _reduced(
         self,
@@ -983,7 +966,7 @@ class Campaign:
         rng: random.Random,
         *,
         described: bool,
-    ) -> MinimizedFinding | _FollowUp | None:
+    ) -> MinimizedFinding | None:
         """Reduce a finding to `best`, and store it if no known cause explains it.
 
         If the clusters of its run are not `described`, those of the minimized test may explain it.
@@ -992,8 +975,6 @@ class Campaign:
         for left in reversed(range(MAX_BEHIND)):
             complete, smallest = await self._smallest(slot, unreduced, best, rng)
             found = smallest or as_run  # it is shown in any case: by the test as it was run
-            if not described and (clusters := await self._clusters(slot, unreduced, found)):
-                return clusters
             explained, compared = await explainer.explain(slot, unreduced, found, rng)
             if explained.by is not None:
                 explainer.log_comparisons(unreduced, "", compared)
@@ -1005,27 +986,44 @@ class Campaign:
             explainer.log_comparisons(unreduced, "", compared)
             best = Best(*explained.behind, found.sampled, found.noise)
             slot.switch_to(found.sampled)
+        if not described and await self._is_unsound_clusters(slot, unreduced, found):
+            explainer.log_comparisons(unreduced, unreduced.clusters, compared)
+            return None
         stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
         explainer.log_comparisons(unreduced, stored.key if stored else "", compared)
         return stored
 
-    async def _clusters(
+    async def _is_unsound_clusters(
         self, slot: Slot, unreduced: UnreducedFinding, found: Best
-    ) -> _FollowUp | None:
-        """Unsound clusters of a minimized test that allow what it shows; None if it has none."""
-        slot.switch_to(unreduced.sampled)
-        try:
-            unsound = self.validator.unsound(found.test, await slot.clusters_of(found.test))
-        finally:
-            slot.switch_to(found.sampled)
+    ) -> bool:
+        """True if unsound clusters allow what a minimized test shows, which then counts as these.
+
+        That is for a test whose own clusters the semantics does not describe: a variable has no
+        value, say, until it is minimized. A file that is minimized by itself stays what it is.
+        """
+        if self.settings.keeps_partial:
+            return False
+        as_run = unreduced.generated.test
+        # Of one copy, as those of the minimized test: in several, what cannot be told apart has no
+        # clusters that are described.
+        chosen = await slot.clusters_of(as_run)
+        if not any(self.validator.problem(as_run, each) for each in chosen):
+            return False
+        unsound = self.validator.unsound(found.test, await slot.clusters_of(found.test))
         model = found.sampled.model
         explaining = self.unsound_clusters.explaining(model, found.judgement, unsound)
         if explaining is None:
-            return None
+            return False
         job = Job(found.test, noise=found.noise, seed=found.run_seed or unreduced.seed)
-        return _FollowUp(
-            unreduced.generated.index, unreduced.sampled, job, [explaining], explaining
+        unreduced.clusters = await self.unsound_clusters.follow_up(
+            slot,
+            unreduced.generated.index,
+            job,
+            [explaining],
+            explaining,
+            shown_in=unreduced.sampled.config.name,
         )
+        return True
 
     async def _smallest(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random

@@ -13,8 +13,8 @@ which shows in nearly every execution.
 
 If a run shows forbidden outcomes, all of which its own unsound clusters allow, then these explain
 it: the test is not minimized as well, but counts as a sighting of the finding that the clusters
-are. So does a test of whose clusters the semantics says nothing, as its variables have no value,
-say, once it is minimized to one whose clusters it describes.
+are. So does a test whose clusters the semantics does not describe (a variable has no value, say),
+once it is minimized to one whose clusters it does.
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ class UnsoundClusters:
         job: Job,
         unsound: Iterable[ChosenVerdict],
         shown_by: ChosenVerdict | None = None,
-    ) -> None:
-        """Reduce, show and store the unsound clusterings of one test.
+        shown_in: str = "",
+    ) -> str:
+        """Reduce, show and store the unsound clusterings of one test; the key of the last one.
 
         Parameters
         ----------
@@ -156,17 +157,23 @@ class UnsoundClusters:
             The clusterings.
         shown_by : ChosenVerdict, optional
             The one of them that explains the forbidden outcomes of the run.
+        shown_in : str
+            The configuration of that run; "" for the present one.
         """
         sampled, test = slot.sampled, job.test
         assert test is not None
         executor, config = sampled.executor, sampled.config.name
+        within = slot.minimizing  # the reduction that this is part of counts its time itself
+        key = ""
         for verdict in unsound:
             seen = index if verdict is shown_by else None
+            where = shown_in if verdict is shown_by and shown_in else config
             known = await self._known(verdict.test, slot)
             if known is not None:
                 self.validator.log(
-                    SeenAgain(index=seen, executor=executor, configuration=config, key=known)
+                    SeenAgain(index=seen, executor=executor, configuration=where, key=known)
                 )
+                key = known
                 continue
             start = time.monotonic()
             best, shown = _Best(verdict, replace(test, clusters=())), _Shown()
@@ -176,13 +183,15 @@ class UnsoundClusters:
                 if self.validator.key(best.verdict.test, sampled) not in self.validator.names:
                     await self._show(slot, index, job, best, shown)
             finally:  # also if the campaign ends meanwhile
-                slot.minimizing = False
-                slot.executor.minimizing_s += time.monotonic() - start
+                slot.minimizing = within
+                if not within:
+                    slot.executor.minimizing_s += time.monotonic() - start
                 key = self._store(index, sampled, best, shown)
                 if seen is not None:
                     self.validator.log(
-                        SeenAgain(index=seen, executor=executor, configuration=config, key=key)
+                        SeenAgain(index=seen, executor=executor, configuration=where, key=key)
                     )
+        return key
 
     async def _known(self, test: LitmusTest, slot: Slot) -> str | None:
         """Key of a finding whose shape this test contains, and that this configuration has."""

@@ -146,6 +146,28 @@ class UnreadCompiler(UnsafeCompiler):
         return of(test, config)
 
 
+class _Uncompiled(PreparedTest):
+    """Shows what clusters allow, and has none."""
+
+    def __init__(self, test: LitmusTest, config: Config) -> None:
+        super().__init__(test, config)
+        self._compiled = Compiled(test, config)
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Draws outcomes."""
+        return self._compiled.run(count, noise, seed)
+
+
+class WrongAnyway(UnreadCompiler):
+    """As unread-compiler, and what its clusters allow shows in configurations without clusters."""
+
+    name: ClassVar[str] = "double/wrong-anyway"
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Compiles, or not."""
+        return (_Unread if config.guarantees == "rfc" else _Uncompiled)(test, config)
+
+
 WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
@@ -605,7 +627,7 @@ class _Torn:
 DOUBLES = (
     *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
-    *(TornCompiler, UnreadCompiler),
+    *(TornCompiler, UnreadCompiler, WrongAnyway),
     *(Counting, TakesClusters),
     *(Crashing, Damaged, Damaging, DeepStale, Raising),
     *(

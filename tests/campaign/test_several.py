@@ -209,10 +209,25 @@ def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_des
     assert ended.shares["split"].clusterings["not validated: variables with a value"] >= 1
     reduced = ended.of(ReductionEnded)
     assert reduced
-    shown = {each.index for each in (*ended.of(SeenAgain), *ended.of(FindingAdded))}
-    assert {each.index for each in reduced} <= shown
+    assert {each.key for each in reduced} <= {each.key for each in ended.report.findings}
+    shown = {(each.index, each.configuration) for each in ended.of(SeenAgain)}
+    assert {(each.index, "split") for each in reduced} <= shown
     assert {each.kind for each in ended.report.findings} == {FindingKind.UNSOUND}
     assert not ended.report.pending
+
+
+def test_what_shows_without_clusters_is_no_unsound_clustering(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is reduced to a configuration without clusters, in which clusters explain nothing."""
+    monkeypatch.setattr(unsound_clusters, "REDUCE_S", 600.0)
+    double = ("double/wrong-anyway", "split")
+    ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
+    wrong = {each.key for each in ended.report.findings if each.kind is FindingKind.FORBIDDEN}
+    reduced = ended.of(ReductionEnded)
+    assert reduced
+    assert {each.key for each in reduced} <= wrong
+    assert {each.configuration for each in ended.of(FindingAdded) if each.key in wrong} == {"split"}
 
 
 def test_clusters_explain_only_outcomes_that_they_allow(tmp_path: Path) -> None:
