@@ -1004,8 +1004,7 @@ class Campaign:
         if self.settings.keeps_partial:
             return False
         as_run = unreduced.generated.test
-        # Of one copy, as those of the minimized test: in several, what cannot be told apart has no
-        # clusters that are described.
+        # Of one copy, as those of the minimized test: a cluster of several copies is not described.
         chosen = await slot.clusters_of(as_run)
         if not any(self.validator.problem(as_run, each) for each in chosen):
             return False
