@@ -202,7 +202,7 @@ def test_unsound_clusters_that_a_run_reports_are_reduced_and_shown(
 def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_described(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The double says nothing of tests whose variables have a value; minimized, they have none."""
+    """Of tests with an initial value other than 0 the double says nothing; minimized, all are 0."""
     monkeypatch.setattr(unsound_clusters, "REDUCE_S", 600.0)
     double = ("double/unread-compiler", "split")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
