@@ -15,6 +15,9 @@ The kernels' documentation (TensorFlow 2.21, raw ops); semantics.md, section 2.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.ops import (
@@ -30,12 +33,14 @@ from litmusfuzz.oracles.errors import NoAllowedSet, OpFails
 from litmusfuzz.oracles.errors import ValueTooLarge as ValueTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.pure.definition import Call
 
 Ints = tuple[int, ...]
+Bound = Callable[[Sequence[int]], int]
+"""Bound on the magnitude of a value by those of what it is computed from."""
 
 
 def exact(value: Ints, node: Node) -> Ints:
@@ -247,63 +252,65 @@ def _scattered(node: Node, seen: Ints, updates: Ints, size: int) -> Ints:
     return tuple(value)
 
 
-def largest_result(node: Node, inputs: Sequence[int], shapes: Sequence[tuple[int, ...]]) -> int:
-    """Bound on the magnitude of `pure`'s result, and of each partial sum.
+def bound_of_result(node: Node, shapes: Sequence[tuple[int, ...]]) -> Bound:
+    """Bound on the magnitude of a pure op's result, and of each partial sum, by those of its inputs.
 
     Parameters
     ----------
-    inputs
-        Bounds on the magnitudes of its data inputs.
+    node : Node
+        Its op has no `OpDef.meaning`.
     shapes
-        Their shapes; only MatMul needs them.
+        Shapes of its inputs; only MatMul needs them.
     """
     if node.definition.compares:
-        return 1
+        return lambda inputs: 1
     if node.op in ("AddV2", "Sub"):
-        return sum(inputs)
+        return sum
     if node.op == "Mul":
-        return inputs[0] * inputs[1]
+        return math.prod
     if node.op == "MatMul":
-        return inputs[0] * inputs[1] * shapes[0][1]
-    return max(inputs)
+        terms = shapes[0][1]
+        return lambda inputs: terms * math.prod(inputs)
+    return max
 
 
-def largest_stored(node: Node, seen: Sequence[int], operands: Sequence[int]) -> int:
+def bound_of_stored(node: Node, seen: int) -> Bound:
     """Bound on the magnitude of what a write, update or enqueue stores, in any resource.
 
-    Parameters
-    ----------
-    seen
-        Bounds on the contents of its resources; unused by a write.
-    operands
-        Bounds on its data inputs.
+    By the bounds on the contents of so many resources, which a write does not use, and then on its
+    data inputs.
     """
-    if node.definition.accumulator is AccumulatorUse.APPLY:
-        return max(seen[0] + operands[-1], seen[1] + 1, seen[2])
-    if node.definition.accumulator is not None:
-        return operands[0] if node.definition.accumulator is AccumulatorUse.STEP else seen[2] + 1
-    if node.definition.kind in (Kind.WRITE, Kind.QUEUE):
-        return operands[0]
+    op = node.definition
+    if op.accumulator is AccumulatorUse.APPLY:
+        return lambda parts: max(parts[0] + parts[-1], parts[1] + 1, parts[2])
+    if op.accumulator is AccumulatorUse.TAKE:
+        return lambda parts: parts[2] + 1
+    if op.accumulator is AccumulatorUse.STEP or op.kind in (Kind.WRITE, Kind.QUEUE):
+        return itemgetter(seen)
     if node.op == "ResourceApplyGradientDescent":
-        return seen[0] + operands[0] * operands[1]
+        return lambda parts: parts[0] + parts[1] * parts[2]
     if isinstance(node.attrs, MomentumAttrs):
-        lr, grad, momentum = operands
-        accum = seen[1] * momentum + max(1, lr) * grad
-        return seen[0] + lr * grad + max(1, lr) * accum * max(1, momentum)
+        return _momentum_bound
     repeats = 1
     if isinstance(node.attrs, RowsAttrs):
         repeats = max(node.attrs.indices.count(i) for i in node.attrs.indices)
     if node.op == "ResourceScatterMul":
-        return int(seen[0] * max(1, operands[0]) ** repeats)
+        return lambda parts: int(parts[0] * max(1, parts[1]) ** repeats)
     # The rest add, subtract, or store one of the two values.
-    return seen[0] + repeats * operands[0]
+    return sum if repeats == 1 else lambda parts: parts[0] + repeats * parts[1]
+
+
+def _momentum_bound(parts: Sequence[int]) -> int:
+    var, accum, lr, grad, momentum = parts
+    accum = accum * momentum + max(1, lr) * grad
+    return var + lr * grad + max(1, lr) * accum * max(1, momentum)
 
 
 def growth(node: Node, constants: Mapping[str, int]) -> int | None:
     """How many times the largest magnitude before it an instance of a node makes, at most.
 
-    `constants` has the magnitudes of constants by name. None where only `largest_result` and
-    `largest_stored` say it.
+    `constants` has the magnitudes of constants by name. None where only `bound_of_result` and
+    `bound_of_stored` say it.
     """
     op = node.definition
     if op.meaning is not None or op.matrices or op.computed or op.accumulator is not None:
@@ -324,4 +331,4 @@ def growth(node: Node, constants: Mapping[str, int]) -> int | None:
             return None
         operands.append(constants[name] if multiplies else 1)
     # Of all others it is a multiple.
-    return largest_stored(node, [1] * len(op.roles), operands)
+    return bound_of_stored(node, len(op.roles))([1] * len(op.roles) + operands)

@@ -9,16 +9,16 @@ is that of one long path; elsewhere it is exact. `largest_magnitude` bounds ever
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import bodies, captures_of
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs, Kind
 from litmusfuzz.oracles import _explorer
-from litmusfuzz.oracles.arithmetic import growth, largest_result, largest_stored
+from litmusfuzz.oracles.arithmetic import bound_of_result, bound_of_stored, growth
 from litmusfuzz.oracles.events import (
+    QUEUE_ACCESSES,
     Access,
     Gathered,
     Held,
@@ -56,9 +56,9 @@ _MOVING: Final = (Access.ENQUEUE, Access.DEQUEUE)
 """Accesses that race with the size of a queue."""
 _GATED: Final = (Access.ACQUIRE, Access.ENQUEUE, Access.DEQUEUE)
 """Accesses that may have to wait for their resource."""
-
-_Bound = Callable[[list[int]], int]
-"""Bound of a value by those of what it is computed from."""
+_ONE_INSTANCE: Final = frozenset(("several runs", "critical sections", "queues"))
+"""Features with which a run still has one instance of each node, computed from values of its own
+graph and from the contents of variables and queues."""
 
 _SMALL: Final[deque[LitmusTest]] = deque(maxlen=64)
 """Tests with small values under `rfc`, the newest last: as many as wait in a campaign's queues."""
@@ -81,7 +81,7 @@ def has_small_values(
     coarse = None if test.whole else coarse_bound(test)
     small = coarse is not None and coarse < MAX_MAGNITUDE
     if not small:
-        if not test.features:
+        if test.features <= _ONE_INSTANCE:
             unfolding = None  # it takes longer with one
         elif unfolding is None:
             # It looks at no order, and holds whether an update is one event or two: the unfolding
@@ -159,8 +159,8 @@ def largest_magnitude(
     test : LitmusTest
         Any test.
     unfolding : Unfolding, optional
-        That of the test under any model: the bound is the same. A test without features needs
-        none.
+        That of the test under any model: the bound is the same. Tests without bodies, and with
+        few other features, need none.
     limit : float
         What the caller compares the bound with.
 
@@ -171,7 +171,7 @@ def largest_magnitude(
     the round before; after as many rounds as there are such events, nothing larger can be
     reached. Loops are unrolled, and both branches of a conditional count.
     """
-    if unfolding is None and not test.features:
+    if unfolding is None and test.features <= _ONE_INSTANCE:
         equations = _of_nodes(test)
     else:
         equations = _of_events(test, unfolding or unfold(test, RFC))
@@ -190,8 +190,8 @@ class _Equations:
         self._resources = len(self._values)
         self._varies = bytearray(b"\1" * self._resources)
         """By number: whether it depends on the contents of a resource."""
-        self._computed: list[tuple[int, _Bound, Sequence[int]]] = []
-        self._stores: list[tuple[Sequence[int], _Bound, Sequence[int]]] = []
+        self._computed: list[tuple[int, Bound, Sequence[int]]] = []
+        self._stores: list[tuple[Sequence[int], Bound, Sequence[int]]] = []
         self.stored = 0
         """How often something is stored in a resource, at most."""
 
@@ -201,18 +201,18 @@ class _Equations:
         self._varies.append(0)
         return len(self._values) - 1
 
-    def compute(self, bound: _Bound, parts: Sequence[int]) -> int:
+    def compute(self, bound: Bound, parts: Sequence[int]) -> int:
         """Add what is computed from values with these numbers; its number."""
-        varies = self._varies
-        if not any(varies[part] for part in parts):
-            values = self._values
-            return self.known(bound([values[part] for part in parts]))
-        number = self.known(0)
-        varies[number] = 1
-        self._computed.append((number, bound, parts))
-        return number
+        varies, values = self._varies, self._values
+        for part in parts:
+            if varies[part]:
+                values.append(0)
+                varies.append(1)
+                self._computed.append((len(values) - 1, bound, parts))
+                return len(values) - 1
+        return self.known(bound([values[part] for part in parts]))
 
-    def store(self, resources: Sequence[int], bound: _Bound, parts: Sequence[int]) -> None:
+    def store(self, resources: Sequence[int], bound: Bound, parts: Sequence[int]) -> None:
         """Add an event that stores what is computed from these values in each of the resources."""
         self._stores.append((resources, bound, parts))
 
@@ -241,38 +241,52 @@ class _Equations:
 
 
 def _of_nodes(test: LitmusTest) -> _Equations:
-    """The equations of a test without features, of which each node has one instance."""
-    equations = _Equations(max(map(abs, test.initial(v)), default=0) for v in test.variables)
-    resources = {v.name: number for number, v in enumerate(test.variables)}
-    numbers: dict[str, int] = {}
-    for node in test.nodes:
-        op = node.definition
-        used = [resources[name] for name in node.resources]
-        inputs = [numbers[name] for name in node.inputs]
-        if op.kind.writes:
-            equations.store(used, _bound_of_stored(node, len(used)), used + inputs)
-            equations.stored += len(used)
-        elif used and op.kind is Kind.READ:
-            numbers[node.name] = used[0]
-        elif used and op.has_value:
-            numbers[node.name] = equations.known(1)
-        elif op.constant:
-            numbers[node.name] = equations.known(_constant(node))
-        elif op.has_value:
-            numbers[node.name] = equations.compute(_bound_of_result(test, node), inputs)
+    """The equations of a test in which each run has one instance of each of its nodes.
+
+    All instances of a node have one bound, however many runs there are.
+    """
+    contents, equations = _contents(test)
+    executed = [test.graph_of(run).nodes for run in test.runs]
+    times = Counter(map(id, executed))
+    for nodes in {id(each): each for each in executed}.values():
+        numbers: dict[str, int] = {}
+        for node in nodes:
+            op = node.definition
+            inputs = [numbers[name] for name in node.inputs]
+            if op.constant:
+                numbers[node.name] = equations.known(_constant(node))
+            elif op.kind is Kind.PURE:
+                if op.has_value:
+                    numbers[node.name] = equations.compute(_bound_of_result(test, node), inputs)
+            elif op.kind is not Kind.SECTION:
+                used = [contents[name] for name in node.resources]
+                access = QUEUE_ACCESSES.get(node.op)
+                if op.kind.writes or access is Access.ENQUEUE:
+                    equations.store(used, bound_of_stored(node, len(used)), used + inputs)
+                    stored = len(used) if access is None else test.elements(node)
+                    equations.stored += stored * times[id(nodes)]
+                elif access is Access.SIZE:
+                    (capacity,) = (q.capacity for q in test.queues if q.name == node.resources[0])
+                    numbers[node.name] = equations.known(capacity)
+                elif op.has_value:  # what it reads or takes
+                    numbers[node.name] = used[0]
     return equations
 
 
-def _of_events(test: LitmusTest, unfolding: Unfolding) -> _Equations:
-    """The equations of the tokens and events of a test."""
+def _contents(test: LitmusTest) -> tuple[dict[str, int], _Equations]:
+    """Equations of the initial contents of a test's resources, each with its number."""
     contents = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
     for each in test.accumulators:
         contents |= {each.sum.name: 0, each.count.name: 0, each.step.name: 0, each.line: 0}
     for queue in test.queues:
         elements = test.initial_elements(queue)
         contents[queue.name] = max((abs(v) for each in elements for v in each), default=0)
-    equations = _Equations(contents.values())
-    resources = {name: number for number, name in enumerate(contents)}
+    return {name: number for number, name in enumerate(contents)}, _Equations(contents.values())
+
+
+def _of_events(test: LitmusTest, unfolding: Unfolding) -> _Equations:
+    """The equations of the tokens and events of a test."""
+    resources, equations = _contents(test)
     nothing = equations.known(0)
     numbers: list[int] = []
     for token in unfolding.tokens:
@@ -303,7 +317,7 @@ def _of_events(test: LitmusTest, unfolding: Unfolding) -> _Equations:
             number = resources[unfolding.events[token.event].variables[token.place]]
         elif type(token) is Stored:
             parts = [numbers[part] for part in (*token.seen, *token.operands)]
-            number = equations.compute(_bound_of_stored(token.node, len(token.seen)), parts)
+            number = equations.compute(bound_of_stored(token.node, len(token.seen)), parts)
         numbers.append(number)
     for event in unfolding.events:
         if event.access not in _STORING:
@@ -322,23 +336,18 @@ def _of_events(test: LitmusTest, unfolding: Unfolding) -> _Equations:
                 equations.store([resource], bound, [resource, *operands])
         else:
             seen = [resources[name] for name in event.node.resources]
-            equations.store(stored, _bound_of_stored(event.node, len(seen)), seen + operands)
+            equations.store(stored, bound_of_stored(event.node, len(seen)), seen + operands)
     return equations
 
 
-def _bound_of_result(test: LitmusTest, node: Node) -> _Bound:
+def _bound_of_result(test: LitmusTest, node: Node) -> Bound:
     """The bound for the result of a pure node by those of its inputs."""
     op = node.definition
     if op.meaning is not None:
         return partial(op.meaning.largest, test.call(node))
     # Only a product of matrices asks for shapes.
     shapes = [test.type_of(name).shape for name in node.inputs] if op.matrices else ()
-    return lambda inputs: largest_result(node, inputs, shapes)
-
-
-def _bound_of_stored(node: Node, seen: int) -> _Bound:
-    """The bound for what a node stores, by those of so many resources and of its operands."""
-    return lambda parts: largest_stored(node, parts[:seen], parts[seen:])
+    return bound_of_result(node, shapes)
 
 
 def _constant(node: Node) -> int:

@@ -10,7 +10,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles import _explorer, reference
-from litmusfuzz.oracles.arithmetic import growth, largest_result, largest_stored
+from litmusfuzz.oracles.arithmetic import bound_of_result, bound_of_stored, growth
 from litmusfuzz.oracles.bounds import (
     coarse_bound,
     count,
@@ -150,9 +150,10 @@ def test_no_op_grows_faster_than_its_factor(family: str) -> None:
             for largest in (1, 13, 1_000):
                 operands = [constants.get(name, largest) for name in node.inputs]
                 if node.definition.kind is Kind.PURE:
-                    value = largest_result(node, operands, ())
+                    value = bound_of_result(node, ())(operands)
                 elif node.definition.kind in (Kind.WRITE, Kind.UPDATE):
-                    value = largest_stored(node, [largest] * len(node.resources), operands)
+                    seen = [largest] * len(node.definition.roles)
+                    value = bound_of_stored(node, len(seen))([*seen, *operands])
                 else:
                     continue
                 known = [constants[name] for name in node.inputs if name in constants]
@@ -171,12 +172,13 @@ def test_the_coarse_bound_counts_each_instance() -> None:
     assert coarse_bound(litmus("X=3; r0=X; X=r0*9 || r1=X; X=r1*7")) == 9 * 9 * 7
 
 
-@pytest.mark.parametrize("family", ["dag", "dense", "pure", "sparse"])
-def test_a_test_without_features_needs_no_unfolding(family: str) -> None:
-    """Its nodes have one instance each."""
+@pytest.mark.parametrize(
+    "family", ["dag", "dense", "pure", "queues", "runs", "sections", "sparse", "training"]
+)
+def test_a_test_with_few_features_needs_no_unfolding(family: str) -> None:
+    """Each run has one instance of each of its nodes."""
     for index in range(40):
         test = generate(family, 5, index)
-        assert not test.features
         found = largest_magnitude(test)
         assert found == largest_magnitude(test, unfold(test, EXECUTOR))
         assert found == largest_magnitude(test, unfold(test, RFC))
