@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
@@ -488,18 +489,6 @@ EFFECT_OPS: Final = tuple(
 """The ops on variables, but for those whose places are operands always."""
 
 
-def definition_of(name: str, attrs: object) -> OpDef:
-    """Row of an op for a node with such attributes; indices that are no attribute are operands.
-
-    Raises
-    ------
-    KeyError
-        If there is no such op.
-    """
-    op = OPS[name]
-    return COMPUTED[name] if op.sparse and not isinstance(attrs, op.attrs or ()) else op
-
-
 def result_type(
     op: OpDef,
     attrs: Attrs | None,
@@ -538,22 +527,49 @@ def result_type(
         modelled = tuple(TensorType(k.dtype, model_shape(k.shape, whole=whole)) for k in inputs)
         result = inferred(op.meaning, attrs, modelled, known or (None,) * len(inputs))
         return result if whole else TensorType(result.dtype, lanes)
+    if attrs is None and op.kind is not Kind.QUEUE:
+        return _type_without_attributes(op.name, inputs, variables)
+    _check_static(op, inputs)
+    if op.kind is Kind.QUEUE:
+        return _queue_type(op, attrs, inputs, variables[0], whole=whole)
+    if op.has_effect:
+        return _effect_type(op, attrs, inputs, variables)
+    assert isinstance(attrs, (ConstAttrs, PlaceholderAttrs))
+    kind = _declared_type(attrs.dtype, attrs.shape)
+    if type(attrs) is ConstAttrs:
+        check_value(attrs.value, kind, "value", whole=whole)
+    return kind
+
+
+@lru_cache(maxsize=4096)
+def _declared_type(dtype: str, shape: tuple[int, ...]) -> TensorType:
+    """The type that a constant or placeholder declares. Many are alike: see below."""
+    check_shape(shape, dtype, (BOOL, *DTYPES))
+    return TensorType(dtype, shape)
+
+
+def _check_static(op: OpDef, inputs: tuple[TensorType, ...]) -> None:
+    """Refuse an operand of an unknown shape, but by an op that copies it."""
     for position, each in enumerate(inputs):
         if each.dynamic and not (op.pure and op.copies):
             text = f"{op.name} takes a value of known shape, got {each}"
             raise MalformedTest(text, ("inputs", position))
-    if op.kind is Kind.QUEUE:
-        return _queue_type(op, attrs, inputs, variables[0], whole=whole)
+
+
+@lru_cache(maxsize=4096)
+def _type_without_attributes(
+    name: str, inputs: tuple[TensorType, ...], variables: tuple[TensorType, ...]
+) -> TensorType | None:
+    """As `result_type`, of an op with arithmetic of its own.
+
+    A generator asks for each node of each test, and the answers are few.
+    """
+    op = OPS[name]
+    _check_static(op, inputs)
     if op.kind is Kind.ACCUMULATOR:
         return _accumulator_type(op, inputs, variables[0])
     if op.has_effect:
-        return _effect_type(op, attrs, inputs, variables)
-    if type(attrs) is ConstAttrs or type(attrs) is PlaceholderAttrs:
-        check_shape(attrs.shape, attrs.dtype, (BOOL, *DTYPES))
-        kind = TensorType(attrs.dtype, attrs.shape)
-        if type(attrs) is ConstAttrs:
-            check_value(attrs.value, kind, "value", whole=whole)
-        return kind
+        return _effect_type(op, None, inputs, variables)
     if not op.has_value:
         return None
     if op.copies:
@@ -867,7 +883,6 @@ __all__ = [
     "TensorType",
     "check_literal",
     "check_shape",
-    "definition_of",
     "expand",
     "model_shape",
     "model_size",

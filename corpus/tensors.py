@@ -19,6 +19,8 @@ UNKNOWN: Final = -1
 DTYPES: Final = ("int32", "int64", "float32", "float64")
 FLOATS: Final = ("float32", "float64")
 BOOL: Final = "bool"
+TENSORS: Final = frozenset((*DTYPES, BOOL))
+"""dtypes of the types of tensors; those of handles and lists are others."""
 _HANDLE: Final = "handle of "
 _LIST: Final = "list of "
 
@@ -90,7 +92,7 @@ class TensorType(Struct, frozen=True):
     @property
     def is_tensor(self) -> bool:
         """True for the type of a tensor: neither a handle nor a list."""
-        return not self.dtype.startswith((_HANDLE, _LIST))
+        return self.dtype in TENSORS
 
     @property
     def listed(self) -> TensorType:

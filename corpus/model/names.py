@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.ops import MalformedTest
@@ -33,10 +34,15 @@ def check_name(name: str, path: tuple[str | int, ...]) -> None:
     MalformedTest
         With `path`.
     """
-    if not _NAME.fullmatch(name):
+    if not _is_legal(name):
         raise MalformedTest(
             f"a name is a letter, then letters, digits or _, at most 64; got {name[:80]!r}", path
         )
+
+
+@lru_cache(maxsize=8192)  # generated names are few
+def _is_legal(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 def head(reference: str) -> str:

@@ -169,7 +169,7 @@ class LitmusTest:
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         object.__setattr__(self, "failing", failing)
-        if self.queues:
+        if any(op.closes for op in distinct):
             validation.check_closes(self.graphs, runs)
         observed = validation.check_observe(self.observe, self.graphs, types, runs, parts)
         gradients = [each.type for each in self.variables if each.gradient]

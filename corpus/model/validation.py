@@ -40,12 +40,12 @@ from litmusfuzz.corpus.ops import (
     check_literal,
     check_shape,
     check_value,
-    definition_of,
     expand,
     model_size,
     result_type,
 )
 from litmusfuzz.corpus.pure.definition import may_fail, shape_value
+from litmusfuzz.corpus.tensors import TENSORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -118,15 +118,18 @@ class _Checker:
                 self.types[node.name] = here[node.name] = self.node(graph, node, here)
             except MalformedTest as error:
                 raise MalformedTest(error.message, (*path, node.name, *error.path)) from None
+            self.defined[node.name] = node
             definition = node.definition
             kind = definition.kind
-            if definition.fed and (len(path) > 2 or node.after):
+            if kind is Kind.PURE and not definition.fed:
+                if type(node.attrs) is ConstAttrs and isinstance(node.attrs.value, int):
+                    constants[node.name] = node.attrs.value
+            elif definition.fed and (len(path) > 2 or node.after):
                 message = (
                     "a placeholder is fed before its run: it stands outside bodies, after nothing"
                 )
                 raise MalformedTest(message, (*path, node.name))
-            self.defined[node.name] = node
-            if kind in _HOLDING:
+            elif kind in _HOLDING:
                 results = self.results(node, kind, (*path, node.name), here, constants)
                 for name, result in results.items():
                     self.types[f"{node.name}.{name}"] = here[f"{node.name}.{name}"] = result
@@ -134,8 +137,6 @@ class _Checker:
                 together = True
                 if kind is Kind.TRANSFER and node.inputs[0] in constants:
                     constants[node.name] = constants[node.inputs[0]]
-            elif type(node.attrs) is ConstAttrs and isinstance(node.attrs.value, int):
-                constants[node.name] = node.attrs.value
         if together:
             check_sections(graph, path)
             check_transfers(graph, path)
@@ -318,8 +319,8 @@ class _Checker:
         resources = self.resources
         if node.op not in OPS:
             raise MalformedTest(f"unknown op {node.op!r}", ("op",))
-        op = definition_of(node.op, node.attrs)
-        for source in node.inputs + node.after:
+        op = node.definition
+        for source in node.inputs + node.after if node.after else node.inputs:
             if source not in earlier:
                 field_name = "inputs" if source in node.inputs else "after"
                 position = getattr(node, field_name).index(source)
@@ -344,7 +345,7 @@ class _Checker:
             kind = earlier[source]
             if kind is None:
                 raise MalformedTest(f"{source!r} has no result", ("inputs", position))
-            if kind.is_tensor:
+            if kind.dtype in TENSORS:
                 pass
             elif kind.is_handle and node.op != "Identity":
                 raise MalformedTest(f"{node.op} takes no handle", ("inputs", position))
@@ -362,7 +363,7 @@ class _Checker:
                 types.append(self.contents[name])
         if node.handle:
             types = types[:1]  # all are of one type
-        if op.kind in _HOLDING:
+        if op.kind is not Kind.PURE and op.kind in _HOLDING:  # most are pure, and `in` is slow
             return None
         attrs = node.attrs
         if type(attrs) is not (op.attrs or NoneType):
