@@ -84,7 +84,8 @@ class Node(Struct, frozen=True):
     @property
     def keys(self) -> tuple[str, ...]:
         """Names of its values outside: its own, and ``node.result`` for each result."""
-        return (self.name, *(f"{self.name}.{result}" for result in self.results))
+        results = self.results
+        return (self.name, *[f"{self.name}.{each}" for each in results]) if results else (self.name,)
 
     @property
     def arguments(self) -> tuple[str, ...]:

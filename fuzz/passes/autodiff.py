@@ -285,7 +285,6 @@ class _Tape:
         self.types: dict[str, TensorType] = {n: kind for n, kind in types.items() if kind}
         self.fresh = fresh
         self.added: list[Node] = []
-        self.constants = {n.name: n.attrs for n in nodes if isinstance(n.attrs, ConstAttrs)}
 
     def gradients(self, target: str, wrt: set[str]) -> dict[str, str]:
         """Add the nodes that compute the gradients; the gradient of each value in `wrt`."""
@@ -293,12 +292,14 @@ class _Tape:
         if kind is None or kind.dtype == BOOL:
             raise NotDifferentiable(f"{target} is no number")
         flows = set(wrt)  # values with a path from `wrt`
-        makers: dict[str, Node] = {}
+        makers: dict[str, Node | None] = {}  # of these values: the node if the path is through it
         for node in self.nodes:
-            values = (node.name, *_results(node))
-            makers.update(dict.fromkeys(values, node))
-            if node.op not in _FLAT and flows.intersection(_given(node)):
-                flows.update(values)
+            if node.op not in _FLAT and _uses(node, flows):
+                for value in node.keys:
+                    flows.add(value)
+                    makers[value] = node
+            elif node.name in wrt:
+                makers[node.name] = None
         if target not in flows:
             return {}
         parts = {target: [self.constant(f"d_{target}", kind, 1)]}
@@ -309,8 +310,9 @@ class _Tape:
             gradient = self.total(value, parts[value])
             if value in wrt:
                 found[value] = gradient
-            if value in makers and flows.intersection(_given(makers[value])):
-                for operand, part in self.through(makers[value], gradient, flows):
+            maker = makers.get(value)
+            if maker is not None:
+                for operand, part in self.through(maker, gradient, flows):
                     parts.setdefault(operand, []).append(part)
         return found
 
@@ -372,8 +374,9 @@ class _Tape:
         kind = self.types[matrix]
         rows, columns = kind.shape
         transposed = replace(kind, shape=(columns, rows))
-        if matrix in self.constants:
-            flat = expand(self.constants[matrix].value, kind.shape, whole=True)
+        constants = {n.name: n.attrs for n in self.nodes if isinstance(n.attrs, ConstAttrs)}
+        if matrix in constants:
+            flat = expand(constants[matrix].value, kind.shape, whole=True)
             literal = tuple(flat[column::columns] for column in range(columns))
             return self.constant(f"{matrix}_t", transposed, literal)
         if kind.size == 1:
@@ -436,16 +439,6 @@ class _Tape:
         return node.name
 
 
-def _results(node: Node) -> tuple[str, ...]:
-    """Results of a loop or conditional, by their names outside."""
-    names: tuple[str, ...] = ()
-    if isinstance(node.attrs, (BranchAttrs, CallAttrs)):
-        names = node.attrs.results
-    elif isinstance(node.attrs, LoopAttrs):
-        names = node.attrs.carried
-    return tuple(f"{node.name}.{name}" for name in names)
-
-
-def _given(node: Node) -> tuple[str, ...]:
-    """Values that a node uses, captures included."""
-    return (*node.inputs, *(outer for _, outer in captures_of(node)))
+def _uses(node: Node, values: set[str]) -> bool:
+    """True if a node uses one of the values, captures included."""
+    return not values.isdisjoint(node.inputs) or any(o in values for _, o in captures_of(node))
