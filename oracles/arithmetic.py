@@ -253,7 +253,9 @@ def _scattered(node: Node, seen: Ints, updates: Ints, size: int) -> Ints:
 
 
 def bound_of_result(node: Node, shapes: Sequence[tuple[int, ...]]) -> Bound:
-    """Bound on the magnitude of a pure op's result, and of each partial sum, by those of its inputs.
+    """Bound on the magnitude of a pure op's result and of each partial sum.
+
+    By the bounds on its inputs.
 
     Parameters
     ----------

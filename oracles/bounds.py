@@ -9,7 +9,7 @@ is that of one long path; elsewhere it is exact. `largest_magnitude` bounds ever
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -37,13 +37,14 @@ from litmusfuzz.oracles.model import EXECUTOR, RFC, Axiom
 from litmusfuzz.oracles.paths import LongPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.corpus.ops import Nested
+    from litmusfuzz.oracles.arithmetic import Bound
     from litmusfuzz.oracles.events import Unfolding
     from litmusfuzz.oracles.model import Model
-    from litmusfuzz.oracles.paths import Countable, Path, PathEvent
+    from litmusfuzz.oracles.paths import Countable, Path
 
 _STORING: Final = (Access.WRITE, Access.UPDATE, Access.WRITE_BACK, Access.ENQUEUE, Access.TAKE)
 _SEEING: Final = (Access.READ, Access.DEQUEUE, Access.TAKE)
@@ -418,32 +419,37 @@ def count(test: Countable, path: Path, limit: int) -> int:
         if math.factorial(events) >= limit * heights:
             return limit
     size = (events + 63) // 64 * 8
-    above = b"".join(each.to_bytes(size, "little") for each in path.before)
-    filled = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
-    masks: dict[tuple[str, Access], int] = {}
-    for i, (_, access, (name, *_)) in enumerate(path.events if gated else ()):
-        masks[name, access] = masks.get((name, access), 0) | 1 << i
-    gates = [(i, *_gate(path.events[i], filled, masks, size)) for i in gated]
+    above = b"".join([each.to_bytes(size, "little") for each in path.before])
+    gates = _gates(test, path, gated, size) if gated else []
     return _explorer.count_orders(events, above, gates, limit)
 
 
-def _gate(
-    event: PathEvent,
-    filled: Mapping[str, tuple[int, int]],
-    masks: Mapping[tuple[str, Access], int],
-    size: int,
-) -> tuple[bool, int, int, bytes, bytes, bytes]:
-    """When the resource of an event lets it happen: by the elements and locks that it holds.
-
-    `masks` has the events of each resource and access, as bits.
-    """
-    _, access, (name, *_) = event
-    held, capacity = filled.get(name, (0, 1))
-    adds = Access.ACQUIRE if access is Access.ACQUIRE else Access.ENQUEUE
-    takes = Access.RELEASE if access is Access.ACQUIRE else Access.DEQUEUE
-    sets = (masks.get((name, each), 0) for each in (adds, takes, Access.CLOSE))
-    more, fewer, closed = (each.to_bytes(size, "little") for each in sets)
-    return access is Access.DEQUEUE, held, capacity, more, fewer, closed
+def _gates(
+    test: Countable, path: Path, gated: Iterable[int], size: int
+) -> list[tuple[int, bool, int, int, bytes, bytes, bytes]]:
+    """When the resource of each gated event lets it happen: by the elements and locks it holds."""
+    more: defaultdict[str, int] = defaultdict(
+        int
+    )  # by resource: its events that add an element or a lock, as bits
+    fewer: defaultdict[str, int] = defaultdict(int)
+    closed: defaultdict[str, int] = defaultdict(int)
+    for i, event in enumerate(path.events):
+        access = event.access
+        if access is Access.ACQUIRE or access is Access.ENQUEUE:
+            more[event.variables[0]] |= 1 << i
+        elif access is Access.RELEASE or access is Access.DEQUEUE:
+            fewer[event.variables[0]] |= 1 << i
+        elif access is Access.CLOSE:
+            closed[event.variables[0]] |= 1 << i
+    filled = {queue.name: (len(queue.init), queue.capacity) for queue in test.queues}
+    gates = []
+    for i in gated:
+        name = path.events[i].variables[0]
+        held, capacity = filled.get(name, (0, 1))
+        sets = [each[name].to_bytes(size, "little") for each in (more, fewer, closed)]
+        takes = path.events[i].access is Access.DEQUEUE
+        gates.append((i, takes, held, capacity, sets[0], sets[1], sets[2]))
+    return gates
 
 
 def count_races(path: Path, limit: int) -> int:
@@ -453,16 +459,19 @@ def count_races(path: Path, limit: int) -> int:
     only: instances of one node are often alike.
     """
     found = 0
-    for i, (one, access, variables) in enumerate(path.events):
-        below = path.before[i]
-        for j in range(i):
-            other, sort, others = path.events[j]
-            if (
-                not (below >> j & 1 or path.before[j] >> i & 1)
-                and one is not other
-                and not set(variables).isdisjoint(others)
-            ):
-                found += _races(access, sort)
+    touching: dict[str, int] = {}  # by resource: its events so far, as bits
+    for i, one in enumerate(path.events):
+        rest = 0
+        for name in one.variables:
+            rest |= touching.get(name, 0)
+            touching[name] = touching.get(name, 0) | 1 << i
+        rest &= ~path.before[i]
+        while rest:
+            j = rest.bit_length() - 1
+            rest ^= 1 << j
+            other = path.events[j]
+            if one.node is not other.node and not path.before[j] >> i & 1:
+                found += _races(one.access, other.access)
         if found >= limit:
             return limit
     return found

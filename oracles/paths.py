@@ -32,7 +32,8 @@ from litmusfuzz.corpus.model import (
     pruned,
     steps,
 )
-from litmusfuzz.corpus.ops import CLUSTER, AccumulatorUse, Kind, SectionAttrs
+from litmusfuzz.corpus.ops import CLUSTER, OPS, AccumulatorUse, Kind, SectionAttrs
+from litmusfuzz.corpus.struct import Struct
 from litmusfuzz.oracles.events import QUEUE_ACCESSES, Access, Strictness
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ _NODES: Final = ("silent", "node", "nested")
 """Kinds of steps that are nodes, apart from sections."""
 _SILENT: Final = (Kind.PURE, Kind.TRANSFER, Kind.HANDLE)
 """Kinds of nodes without events."""
+_NESTED: Final = (Kind.BRANCH, Kind.LOOP, Kind.CALL)
+"""Kinds of nodes with bodies."""
+_STEP_OF: Final = {
+    name: "silent" if op.kind in _SILENT else "nested" if op.kind in _NESTED else "node"
+    for name, op in OPS.items()
+}
+"""Kind of the step of a node that is no section."""
 
 
 class Countable(Protocol):
@@ -90,7 +98,7 @@ class Countable(Protocol):
         """As `LitmusTest.elements`."""
 
 
-class PathEvent(NamedTuple):
+class PathEvent(Struct, frozen=True):
     """One atomic step of one op instance."""
 
     node: Node
@@ -177,18 +185,6 @@ class _Plan(NamedTuple):
     """By section: those that it lies inside."""
     within: Mapping[str, Sequence[str]]
     """By section: those that lie inside it."""
-
-
-def _sorted(step: tuple[str, Node | Cluster]) -> tuple[str, Node | Cluster]:
-    """A step of a graph as a step of a plan."""
-    kind, node = step
-    if kind == "node":
-        assert isinstance(node, Node)
-        if bodies(node):
-            kind = "nested"
-        elif node.definition.kind in _SILENT:
-            kind = "silent"
-    return kind, node
 
 
 class _Frame(NamedTuple):
@@ -305,10 +301,15 @@ class _Walker:
                 clusters = [each for each in firsts if each is not None]
             sections = [n for n in nodes if type(n.attrs) is SectionAttrs]
             around, within = nested_pairs(sections)
-            found = _Plan(
-                [_sorted(each) for each in steps(Graph("", nodes), clusters)], around, within
-            )
-            self.plans[id(nodes)] = found
+            ordered: Sequence[tuple[str, Node | Cluster]]
+            if sections or clusters:
+                ordered = [
+                    (_STEP_OF[step.op] if type(step) is Node and kind == "node" else kind, step)
+                    for kind, step in steps(Graph("", nodes), clusters)
+                ]
+            else:
+                ordered = [(_STEP_OF[node.op], node) for node in nodes]
+            found = self.plans[id(nodes)] = _Plan(ordered, around, within)
         return found
 
     def level(self, nodes: tuple[Node, ...], values: dict[str, int], frame: _Frame) -> int:
@@ -396,6 +397,8 @@ class _Walker:
         if node.handle:
             waits |= masks[values[node.handle]]
         kind = node.definition.kind
+        if kind is Kind.READ and not node.handle:  # the most frequent one, without detours
+            return self.event(node, Access.READ, node.resources, waits)
         if kind is Kind.QUEUE:
             for _ in range(self.test.elements(node)):
                 waits = self.event(node, QUEUE_ACCESSES[node.op], node.resources, waits)

@@ -84,8 +84,8 @@ class Node(Struct, frozen=True):
     @property
     def keys(self) -> tuple[str, ...]:
         """Names of its values outside: its own, and ``node.result`` for each result."""
-        results = self.results
-        return (self.name, *[f"{self.name}.{each}" for each in results]) if results else (self.name,)
+        name, results = self.name, self.results
+        return (name, *[f"{name}.{result}" for result in results]) if results else (name,)
 
     @property
     def arguments(self) -> tuple[str, ...]:

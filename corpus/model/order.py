@@ -32,29 +32,29 @@ def steps_before(graph: Graph, clusters: Iterable[Cluster] = ()) -> dict[Step, s
     sections = [n for n in graph.nodes if isinstance(n.attrs, SectionAttrs)]
     within = {name: cluster for cluster in clusters for name in cluster.members}
     is_section = {n.name for n in sections}
-    nodes = {n.name: n for n in graph.nodes}
-
-    def done(name: str) -> Step:
-        """The step after which a node is done."""
-        if name in within:
-            return ("cluster", within[name].name)
-        return ("release" if name in is_section else "node", name)
+    # The step after which each node is done.
+    done: dict[str, Step] = {n.name: ("node", n.name) for n in graph.nodes}
+    done |= {name: ("release", name) for name in is_section}
+    done |= {name: ("cluster", within[name].name) for name in within if name in done}
 
     before: dict[Step, set[Step]] = {}
     for node in graph.nodes:
         # A source that is not among the nodes is a value from outside the body.
-        waits = {done(name) for name in node.sources if name in nodes}
+        waits = {done[name] for name in node.sources if name in done}
         if node.name in is_section:
             before[("acquire", node.name)] = waits
             before.setdefault(("release", node.name), set()).add(("acquire", node.name))
         else:
-            before.setdefault(done(node.name), set()).update(waits - {done(node.name)})
+            own = done[node.name]
+            waits.discard(own)
+            before.setdefault(own, set()).update(waits)
     for section in sections:
+        acquire, release = ("acquire", section.name), ("release", section.name)
         for name in section.members:
-            if name not in nodes:  # a pruned member (`pruned`)
+            if name not in done:  # a pruned member (`pruned`)
                 continue
-            before[done(name)].add(("acquire", section.name))
-            before[("release", section.name)].add(done(name))
+            before[done[name]].add(acquire)
+            before[release].add(done[name])
     for name, outer in nesting(sections)[1].items():
         before[("acquire", name)].add(("acquire", outer))
         before[("release", outer)].add(("release", name))
@@ -138,19 +138,23 @@ def pruned(graph: Graph, wanted: Iterable[str]) -> Graph:
                 around.setdefault(member, []).append(node)
     needed: set[str] = set()
     entered: set[str] = set()
-    stack = list(map(head, wanted))
+    stack = list(wanted)
     while stack:
         name = stack.pop()
-        if name in needed or name not in nodes:  # a value from outside the body
+        if name in needed:
             continue
+        found = nodes.get(name)
+        if found is None:
+            if "." in name:  # a result
+                stack.append(head(name))
+            continue  # or a value from outside the body
         needed.add(name)
-        node = nodes[name]
-        stack += node.sources
-        if type(node.attrs) is SectionAttrs:
-            stack += node.attrs.members
+        stack += found.references
+        if type(found.attrs) is SectionAttrs:
+            stack += found.attrs.members
         for section in around.get(name, ()):
             entered.add(section.name)
-            stack += section.sources
+            stack += section.references
     kept = needed | entered
     return Graph(graph.name, tuple(node for node in graph.nodes if node.name in kept))
 

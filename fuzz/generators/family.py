@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from litmusfuzz.corpus.ops import EFFECT_OPS
 from litmusfuzz.fuzz.support import EVERYTHING, Support
@@ -12,11 +12,30 @@ from litmusfuzz.fuzz.support import EVERYTHING, Support
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from _typeshed import SupportsLenAndGetItem
+
     from litmusfuzz.corpus.model import LitmusTest
+
+_Item = TypeVar("_Item")
 
 ATTEMPTS: Final = 50
 """Tests generated for a support until one lies within it. Families choose among what is
 supported, so that the first nearly always does."""
+
+
+class Choices(random.Random):
+    """`random.Random` that makes the same choices in half the time."""
+
+    def choice(self, seq: SupportsLenAndGetItem[_Item]) -> _Item:
+        """As that of `random.Random`, which calls two functions more."""
+        number = len(seq)
+        if not number:
+            raise IndexError("nothing to choose from")
+        bits, getrandbits = number.bit_length(), self.getrandbits
+        place = getrandbits(bits)
+        while place >= number:
+            place = getrandbits(bits)
+        return seq[place]
 
 
 class NotGenerated(ValueError):
@@ -82,10 +101,10 @@ class Family:
         if beyond:
             raise NotGenerated(f"family {self.name}: the support lacks {beyond}")
         # A str seeds through SHA-512: the same on every machine and version.
-        test = self.generate(random.Random(stream), EVERYTHING)
+        test = self.generate(Choices(stream), EVERYTHING)
         for attempt in range(ATTEMPTS):
             if test.effects and not support.lacking(test):
                 return test
-            test = self.generate(random.Random(f"{stream}/{attempt}"), support)
+            test = self.generate(Choices(f"{stream}/{attempt}"), support)
         lacking = ", ".join(support.lacking(test)) or "being empty"
         raise NotGenerated(f"family {self.name}: none of {ATTEMPTS} tests is without {lacking}")
