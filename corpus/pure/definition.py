@@ -125,7 +125,7 @@ class Compute(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # each row is one object; caches hash it often
 class PureOp:
     """One row: all that is known about a pure op.
 
