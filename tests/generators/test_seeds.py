@@ -7,6 +7,7 @@ moves one random choice makes old findings unreproducible. Each digest is of 72 
 from __future__ import annotations
 
 import hashlib
+import random
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +16,7 @@ import pytest
 from litmusfuzz.corpus.model import Node, Variable
 from litmusfuzz.corpus.struct import Struct
 from litmusfuzz.fuzz.generators import FAMILIES, generate
+from litmusfuzz.fuzz.generators.family import Choices
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -81,3 +83,15 @@ def test_a_seed_generates_what_it_always_did(family: str) -> None:
     for index in range(TESTS):
         digest.update(content(generate(family, 1 + index % 6, index)).encode())
     assert digest.hexdigest() == DIGESTS[family]
+
+
+def test_choices_are_those_of_the_standard_library() -> None:
+    """They depend on the length of what there is to choose from, and leave the same state."""
+    ours, theirs = Choices("seed"), random.Random("seed")
+    for length in (1, 2, 3, 4, 5, 7, 8, 9, 64, 1000, 2**40):
+        assert [ours.choice(range(length)) for _ in range(50)] == [
+            theirs.choice(range(length)) for _ in range(50)
+        ]
+    assert ours.getstate() == theirs.getstate()
+    with pytest.raises(IndexError):
+        ours.choice(())
