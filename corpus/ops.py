@@ -535,17 +535,11 @@ def result_type(
     if op.has_effect:
         return _effect_type(op, attrs, inputs, variables)
     assert isinstance(attrs, (ConstAttrs, PlaceholderAttrs))
-    kind = _declared_type(attrs.dtype, attrs.shape)
+    check_shape(attrs.shape, attrs.dtype, (BOOL, *DTYPES))
+    kind = TensorType(attrs.dtype, attrs.shape)
     if type(attrs) is ConstAttrs:
         check_value(attrs.value, kind, "value", whole=whole)
     return kind
-
-
-@lru_cache(maxsize=4096)
-def _declared_type(dtype: str, shape: tuple[int, ...]) -> TensorType:
-    """The type that a constant or placeholder declares. Many are alike: see below."""
-    check_shape(shape, dtype, (BOOL, *DTYPES))
-    return TensorType(dtype, shape)
 
 
 def _check_static(op: OpDef, inputs: tuple[TensorType, ...]) -> None:
@@ -560,7 +554,7 @@ def _check_static(op: OpDef, inputs: tuple[TensorType, ...]) -> None:
 def _type_without_attributes(
     name: str, inputs: tuple[TensorType, ...], variables: tuple[TensorType, ...]
 ) -> TensorType | None:
-    """As `result_type`, of an op with arithmetic of its own.
+    """As `result_type`, of an op without attributes and without `OpDef.meaning`, on no queue.
 
     A generator asks for each node of each test, and the answers are few.
     """
@@ -771,8 +765,12 @@ def check_shape(shape: tuple[int, ...], dtype: str, dtypes: tuple[str, ...] = DT
     """Refuse an unknown dtype, an empty dimension, and an absurd size."""
     if dtype not in dtypes:
         raise MalformedTest(f"dtype must be {', '.join(dtypes)}; got {dtype!r}", ("dtype",))
+    if type(shape) is not tuple:
+        raise MalformedTest(f"a shape is a tuple, got {shape!r}", ("shape",))
     size = 1
     for position, extent in enumerate(shape):
+        if type(extent) is not int:  # 2.0 and True are dimensions to nobody else
+            raise MalformedTest(f"a dimension is an int, got {extent!r}", ("shape", position))
         if extent < 1:
             raise MalformedTest(f"a dimension must be >= 1, got {extent}", ("shape", position))
         size *= extent

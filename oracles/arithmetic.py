@@ -253,9 +253,7 @@ def _scattered(node: Node, seen: Ints, updates: Ints, size: int) -> Ints:
 
 
 def bound_of_result(node: Node, shapes: Sequence[tuple[int, ...]]) -> Bound:
-    """Bound on the magnitude of a pure op's result and of each partial sum.
-
-    By the bounds on its inputs.
+    """Bound on a pure op's result and on each partial sum, by those on its inputs.
 
     Parameters
     ----------
@@ -277,10 +275,14 @@ def bound_of_result(node: Node, shapes: Sequence[tuple[int, ...]]) -> Bound:
 
 
 def bound_of_stored(node: Node, seen: int) -> Bound:
-    """Bound on the magnitude of what a write, update or enqueue stores, in any resource.
+    """Bound on what a write, update or enqueue stores, in any resource.
 
-    By the bounds on the contents of so many resources, which a write does not use, and then on its
-    data inputs.
+    Parameters
+    ----------
+    node : Node
+    seen : int
+        Number of resources. The bounds on their contents come first, also for a write, which does
+        not use them; then those on the data inputs.
     """
     op = node.definition
     if op.accumulator is AccumulatorUse.APPLY:
@@ -298,7 +300,7 @@ def bound_of_stored(node: Node, seen: int) -> Bound:
         repeats = max(node.attrs.indices.count(i) for i in node.attrs.indices)
     if node.op == "ResourceScatterMul":
         return lambda parts: int(parts[0] * max(1, parts[1]) ** repeats)
-    # The rest add, subtract, or store one of the two values.
+    # The rest have one resource and one data input; they add, subtract, or store one of the two.
     return sum if repeats == 1 else lambda parts: parts[0] + repeats * parts[1]
 
 

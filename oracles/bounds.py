@@ -160,8 +160,8 @@ def largest_magnitude(
     test : LitmusTest
         Any test.
     unfolding : Unfolding, optional
-        That of the test under any model: the bound is the same. Tests without bodies, and with
-        few other features, need none.
+        That of the test under any model: the bound is the same. It is made where it is needed:
+        not with the features of `_ONE_INSTANCE` alone.
     limit : float
         What the caller compares the bound with.
 
@@ -246,7 +246,7 @@ def _of_nodes(test: LitmusTest) -> _Equations:
 
     All instances of a node have one bound, however many runs there are.
     """
-    contents, equations = _contents(test)
+    resources, equations = _contents(test)
     executed = [test.graph_of(run).nodes for run in test.runs]
     times = Counter(map(id, executed))
     for nodes in {id(each): each for each in executed}.values():
@@ -260,7 +260,7 @@ def _of_nodes(test: LitmusTest) -> _Equations:
                 if op.has_value:
                     numbers[node.name] = equations.compute(_bound_of_result(test, node), inputs)
             elif op.kind is not Kind.SECTION:
-                used = [contents[name] for name in node.resources]
+                used = [resources[name] for name in node.resources]
                 access = QUEUE_ACCESSES.get(node.op)
                 if op.kind.writes or access is Access.ENQUEUE:
                     equations.store(used, bound_of_stored(node, len(used)), used + inputs)
@@ -275,7 +275,7 @@ def _of_nodes(test: LitmusTest) -> _Equations:
 
 
 def _contents(test: LitmusTest) -> tuple[dict[str, int], _Equations]:
-    """Equations of the initial contents of a test's resources, each with its number."""
+    """The number of each resource, and the equations of what these hold initially."""
     contents = {v.name: max(map(abs, test.initial(v)), default=0) for v in test.variables}
     for each in test.accumulators:
         contents |= {each.sum.name: 0, each.count.name: 0, each.step.name: 0, each.line: 0}
@@ -428,9 +428,8 @@ def _gates(
     test: Countable, path: Path, gated: Iterable[int], size: int
 ) -> list[tuple[int, bool, int, int, bytes, bytes, bytes]]:
     """When the resource of each gated event lets it happen: by the elements and locks it holds."""
-    more: defaultdict[str, int] = defaultdict(
-        int
-    )  # by resource: its events that add an element or a lock, as bits
+    # By resource, as bits: its events that add an element or a lock, that take one, that close it.
+    more: defaultdict[str, int] = defaultdict(int)
     fewer: defaultdict[str, int] = defaultdict(int)
     closed: defaultdict[str, int] = defaultdict(int)
     for i, event in enumerate(path.events):

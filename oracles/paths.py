@@ -397,7 +397,7 @@ class _Walker:
         if node.handle:
             waits |= masks[values[node.handle]]
         kind = node.definition.kind
-        if kind is Kind.READ and not node.handle:  # the most frequent one, without detours
+        if kind is Kind.READ and not node.handle:  # one event: most nodes are reads
             return self.event(node, Access.READ, node.resources, waits)
         if kind is Kind.QUEUE:
             for _ in range(self.test.elements(node)):

@@ -23,7 +23,8 @@ CONTROL: Final = re.compile(
 """Characters that no text may hold: control characters, those that reverse the direction of text
 or tag or mark it invisibly, and code points without a character."""
 # `fullmatch`, and ASCII only: these become TensorFlow node names.
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_MAX_LENGTH: Final = 64
 
 
 def check_name(name: str, path: tuple[str | int, ...]) -> None:
@@ -34,13 +35,15 @@ def check_name(name: str, path: tuple[str | int, ...]) -> None:
     MalformedTest
         With `path`.
     """
-    if not _is_legal(name):
+    if len(name) > _MAX_LENGTH or not _is_legal(name):
         raise MalformedTest(
-            f"a name is a letter, then letters, digits or _, at most 64; got {name[:80]!r}", path
+            f"a name is a letter, then letters, digits or _, at most {_MAX_LENGTH}; "
+            f"got {name[:80]!r}",
+            path,
         )
 
 
-@lru_cache(maxsize=8192)  # generated names are few
+@lru_cache(maxsize=8192)  # those that generators give are few
 def _is_legal(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 

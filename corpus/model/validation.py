@@ -345,7 +345,7 @@ class _Checker:
             kind = earlier[source]
             if kind is None:
                 raise MalformedTest(f"{source!r} has no result", ("inputs", position))
-            if kind.dtype in TENSORS:
+            if kind.dtype in TENSORS:  # `is_tensor`, without a call
                 pass
             elif kind.is_handle and node.op != "Identity":
                 raise MalformedTest(f"{node.op} takes no handle", ("inputs", position))

@@ -27,7 +27,7 @@ class Choices(random.Random):
     """`random.Random` that makes the same choices in half the time."""
 
     def choice(self, seq: SupportsLenAndGetItem[_Item]) -> _Item:
-        """As that of `random.Random`, which calls two functions more."""
+        """As that of `random.Random`, in one function instead of two."""
         number = len(seq)
         if not number:
             raise IndexError("nothing to choose from")

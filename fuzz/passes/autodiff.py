@@ -298,8 +298,8 @@ class _Tape:
                 for value in node.keys:
                     flows.add(value)
                     makers[value] = node
-            elif node.name in wrt:
-                makers[node.name] = None
+            else:
+                makers.update((value, None) for value in node.keys if value in wrt)
         if target not in flows:
             return {}
         parts = {target: [self.constant(f"d_{target}", kind, 1)]}

@@ -195,6 +195,9 @@ def test_limits_are_reached_but_not_passed() -> None:
         (Variable("X" * 65, "int32", ()), (), "at most 64"),
         (Variable("X", "bool", ()), ("dtype",), "dtype must be int32, int64, float32, float64; "),
         (Variable("X", "int32", (2, 0)), ("shape", 1), "a dimension must be >= 1, got 0"),
+        (Variable("X", "int32", (2.0,)), ("shape", 0), "a dimension is an int, got 2.0"),  # type: ignore[arg-type]
+        (Variable("X", "int32", (True,)), ("shape", 0), "a dimension is an int, got True"),
+        (Variable("X", "int32", [2]), ("shape",), "a shape is a tuple, got [2]"),  # type: ignore[arg-type]
         (Variable("X", "int32", (1025,)), ("shape", 0), "more than 1024 rows: 1025"),
         (Variable("X", "int32", (2, 1 << 20)), ("shape", 1), "more than 1048576 elements"),
         (Variable("X", "int32", (1,) * 9), ("shape",), "more than 8 dimensions: 9"),
