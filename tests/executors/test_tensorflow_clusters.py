@@ -238,6 +238,15 @@ def test_a_run_has_the_clusters_of_its_copies(checked) -> None:
     assert messages.chosen_clusters(reply) == (checked.chosen(test),)
 
 
+def test_what_tensorflow_dumps_is_not_on_the_disk(tmp_path, monkeypatch) -> None:
+    """A folder's time changes with each file that is made or deleted in it."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    before = tmp_path.stat().st_mtime_ns
+    with closing(ExecutorClusters("tf")) as ask:
+        assert members(ask, TESTS["SB"])
+    assert tmp_path.stat().st_mtime_ns == before
+
+
 # --- calls, fetches and placeholders; graphs that Python code or a tf.function builds ------------
 
 BEYOND = ("call-control-edges", "call-nested", "call-results-leave-early", "fetches-intermediate")
