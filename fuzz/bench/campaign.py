@@ -4,6 +4,9 @@ A *graph run* is one graph in one configuration, executed at least 16 times and 
 is a short campaign without reductions, whose events are stored as those of `litmusfuzz run`. Right
 after it, naive loops run the same graphs as often, in as many processes, and judge nothing: their
 rate is the baseline, so that other load on the machine affects both alike.
+
+Limits on rates and times hold on idle cores. So these are divided by the share of their full speed
+that the cores had (`core_speed`); what was measured is in the note.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import psutil
 
+from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, loop_s
 from litmusfuzz.fuzz.bench.naive import Lap, NaiveGraph, Task
 from litmusfuzz.fuzz.bench.own_time import PARTS, Sampler
 from litmusfuzz.fuzz.campaign.canonical import executor_class as executor_class_of
@@ -66,6 +70,8 @@ NOT_BLOCKING: Final = ("dag", "conditionals", "loops", "clusterable", "sparse")
 """Families without queues and critical sections."""
 GENERATED: Final = 200
 """Graphs of each family whose generator is measured alone."""
+LAP: Final = 10
+"""Graphs between two looks at the speed of the core."""
 NOTED_EVERY_S: Final = 0.25
 """Between two looks at the processor time of the workers."""
 MAX_NAIVE: Final = 1500
@@ -112,8 +118,8 @@ class Round:
     ----------
     runs : int
         Graph runs.
-    elapsed_s : float
-        From the start of its workers to its end.
+    ended, elapsed_s : float
+        Monotonic time of its end, and the time from the start of its workers.
     working_s : float
         Seconds of its workers in building and running graphs.
     own_s : float
@@ -127,6 +133,7 @@ class Round:
     """
 
     runs: int
+    ended: float
     elapsed_s: float
     working_s: float
     own_s: float
@@ -138,6 +145,10 @@ class Round:
     def rate(self) -> float:
         """Graph runs in a second."""
         return self.runs / self.elapsed_s
+
+    def share(self, speed: CoreSpeed) -> float:
+        """Share of their full speed that the cores had."""
+        return speed.share(self.ended - self.elapsed_s, self.ended)
 
     @property
     def cpu_s(self) -> float:
@@ -197,6 +208,7 @@ def one_round(scope: Scope, seed: int) -> Round:
         campaign = Campaign(settings, write)
         with Sampler() as sampler:
             asyncio.run(campaign.run())
+        ended = time.monotonic()
         own_s = time.process_time() - own_s
     executed = [e for e in events if isinstance(e, Executed) and e.executor == "tf"]
     generated = [e for e in events if isinstance(e, Generated)]
@@ -223,6 +235,7 @@ def one_round(scope: Scope, seed: int) -> Round:
         naive = run_naive(scope.config, seed, graphs) if graphs else None
     return Round(
         len(judged),
+        ended,
         _elapsed_s(events),
         counters["building_s"] + counters["running_s"],
         own_s,
@@ -284,7 +297,7 @@ def run_naive(config: str, seed: int, graphs: Sequence[NaiveGraph]) -> Naive:
     )
 
 
-def figures_of(scope: Scope, rounds: Sequence[Round]) -> list[Figure]:
+def figures_of(scope: Scope, rounds: Sequence[Round], speed: CoreSpeed) -> list[Figure]:
     """Medians over the rounds of one scope."""
 
     def middle(value: Callable[[Round], float]) -> float:
@@ -303,10 +316,11 @@ def figures_of(scope: Scope, rounds: Sequence[Round]) -> list[Figure]:
     figures = [
         Figure(
             f"{scope.title}: graph runs",
-            middle(lambda each: each.rate),
+            middle(lambda each: each.rate / each.share(speed)),
             "in a second",
             least=scope.least,
-            note=f"{sum(each.runs for each in rounds):,} in all",
+            note=f"{middle(lambda each: each.rate):,.1f} measured, at "
+            f"{middle(lambda each: each.share(speed)):.0%} of the cores' full speed",
         )
     ]
     beside = [(each, each.naive) for each in rounds if each.naive]
@@ -354,20 +368,59 @@ def figures_of(scope: Scope, rounds: Sequence[Round]) -> list[Figure]:
     return figures
 
 
-def generating_s(family: str) -> float:
-    """Mean processor time of generating one graph of a family, as in the process of a campaign."""
+@dataclass(frozen=True, slots=True)
+class GeneratorTime:
+    """Processor time of generating some graphs of a family.
+
+    Parameters
+    ----------
+    number : int
+        Graphs that were made.
+    laps : list of (float, float)
+        Processor time of `LAP` indices, and of the loop of `core_speed` after them; seconds.
+    """
+
+    number: int
+    laps: list[tuple[float, float]]
+
+    @property
+    def measured_s(self) -> float:
+        """Mean time of a graph."""
+        return sum(taken for taken, _ in self.laps) / max(1, self.number)
+
+    def idle_s(self, speed: CoreSpeed) -> float:
+        """The same at the full speed of a core."""
+        return sum(taken * speed.share_of(loop) for taken, loop in self.laps) / max(1, self.number)
+
+
+def generator_time(family: str) -> GeneratorTime:
+    """Generate `GENERATED` graphs of a family, as in the process of a campaign."""
     support = executor_class("tf").support
     generate(family, SEED, GENERATED, support)  # what the first one of a process costs
     thresholds = gc.get_threshold()
     gc.set_threshold(COLLECTED_EVERY)
-    start, made = time.process_time(), 0
-    for index in range(GENERATED):
-        with suppress(NotGenerated):
-            generate(family, SEED, index, support)
-            made += 1
-    mean_s = (time.process_time() - start) / max(1, made)
+    number, laps = 0, []
+    for first in range(0, GENERATED, LAP):
+        start = time.process_time()
+        for index in range(first, min(first + LAP, GENERATED)):
+            with suppress(NotGenerated):
+                generate(family, SEED, index, support)
+                number += 1
+        laps.append((time.process_time() - start, loop_s()))
     gc.set_threshold(*thresholds)
-    return mean_s
+    return GeneratorTime(number, laps)
+
+
+def generator_figure(family: str, times: Sequence[GeneratorTime], speed: CoreSpeed) -> Figure:
+    """The median of some times of one generator."""
+    measured = statistics.median(each.measured_s for each in times)
+    return Figure(
+        f"generating a graph of {family}",
+        1000 * statistics.median(each.idle_s(speed) for each in times),
+        "ms",
+        most=3.0,
+        note=f"{1000 * measured:.2f} measured",
+    )
 
 
 def report(progress: Callable[[str], None]) -> BenchReport:
@@ -378,29 +431,32 @@ def report(progress: Callable[[str], None]) -> BenchReport:
     progress : callable
         Receives the name of each part before it begins.
     """
-    figures: list[Figure] = []
     seeds = random.Random(SEED)
     families = families_for(executor_class("tf").support)
-    generating = {name: list[float]() for name in families if FAMILIES[name].weight}
-    for scope in SCOPES:
-        rounds = []
-        for number in range(ROUNDS):
-            progress(f"{scope.title}, {number + 1} of {ROUNDS}")
-            rounds.append(one_round(scope, seeds.getrandbits(31)))
-        figures += figures_of(scope, rounds)
-        # A machine may be slow for minutes: so the generators run after each scope.
-        progress("generators")
-        for name, times in generating.items():
-            times.append(generating_s(name))
-    figures += [
-        Figure(f"generating a graph of {name}", 1000 * statistics.median(times), "ms", most=3.0)
-        for name, times in generating.items()
-    ]
+    generating = {name: list[GeneratorTime]() for name in families if FAMILIES[name].weight}
+    rounds: dict[Scope, list[Round]] = {}
+    with CoreSpeed() as speed:
+        for scope in SCOPES:
+            rounds[scope] = []
+            for number in range(ROUNDS):
+                progress(f"{scope.title}, {number + 1} of {ROUNDS}")
+                rounds[scope].append(one_round(scope, seeds.getrandbits(31)))
+            # A machine may be slow for minutes: so the generators run after each scope.
+            progress("generators")
+            for name, times in generating.items():
+                times.append(generator_time(name))
+    figures = [each for scope in SCOPES for each in figures_of(scope, rounds[scope], speed)]
+    figures += [generator_figure(name, times, speed) for name, times in generating.items()]
     load = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
     about = (
         f"Medians of {ROUNDS} campaigns of {CAMPAIGN_S:g} s, {WORKERS} workers each, noise "
         f"{noise_text(NOISE)}; nothing is minimized; {load}. Of generators: the median of "
         f"{len(SCOPES)} times, one after the campaigns of each kind.",
+        "Graph runs in a second and times of generators are those of cores that nobody else uses: "
+        "what was measured (in the note), divided or multiplied by the share of their full speed "
+        f"that the cores had. A fixed loop shows it: {1000 * speed.full_s:.2f} ms at full speed, "
+        f"{1000 * statistics.median(taken for _, taken in speed.samples):.2f} in the median of "
+        f"{len(speed.samples):,} times beside the campaigns. All other figures are as measured.",
         "Shares are of the time of all workers. Naive loops: the same graphs, as they were run, in "
         "as many processes; each is built, executed as often by three callables, and its session "
         "closed, with the threads of TensorFlow's default, which spin. They omit graphs with ops "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from helpers import nightly
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.bench import all_configurations, campaign, own_time
+from litmusfuzz.fuzz.bench.core_speed import CoreSpeed
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import generate
@@ -28,9 +31,11 @@ def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.Monk
     assert made.naive is not None
     assert min(made.naive.rate, made.naive.cpu_s, made.cpu_s, made.own_s, made.workers_s) > 0
     assert 0 < made.working_s <= campaign.WORKERS * made.elapsed_s
-    runs, relative, by_processor, working, asked, own = campaign.figures_of(scope, [made])
+    half = CoreSpeed([(made.ended - 1, 2.0), *[(made.ended + 1, 1.0)] * 99])
+    runs, relative, by_processor, working, asked, own = campaign.figures_of(scope, [made], half)
     assert runs.met
-    assert runs.value == pytest.approx(made.rate)
+    assert runs.value == pytest.approx(2 * made.rate)
+    assert runs.note == f"{made.rate:,.1f} measured, at 50% of the cores' full speed"
     assert relative.value == pytest.approx(made.rate / made.naive.rate)
     assert by_processor.value == pytest.approx(made.naive.cpu_s / made.cpu_s)
     assert 0 < (working.value or 0) <= 1
@@ -81,8 +86,47 @@ def test_a_naive_loop_refuses_a_test_that_may_block() -> None:
 
 
 def test_the_time_of_a_generator_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "GENERATED", 2)
-    assert campaign.generating_s("dag") > 0
+    monkeypatch.setattr(campaign, "GENERATED", 12)
+    made = campaign.generator_time("dag")
+    assert made.number == 12
+    assert len(made.laps) == 2
+    assert min(min(lap) for lap in made.laps) > 0
+
+
+def test_the_speed_of_the_cores_is_relative_to_the_fastest_twentieth() -> None:
+    """Two that may be errors of the clock do not count."""
+    fast, slow, errors = [(1.0, 0.5)] * 20, [(2.0, 1.0)] * 78, [(1.0, 0.1)] * 2
+    speed = CoreSpeed([*fast, *slow, *errors])
+    assert speed.full_s == 0.5
+    assert speed.share(2.0, 3.0) == 0.5
+    assert speed.share(0.0, 1.0) == 1.0
+    assert speed.share(0.0, 2.0) == pytest.approx((22 + 39) / 100)
+    assert speed.share(4.0, 5.0) == 1.0  # without a sample nothing is corrected
+
+
+def test_times_of_a_generator_are_corrected_lap_by_lap() -> None:
+    speed = CoreSpeed([(0.0, 0.001)] * 3)
+    times = [campaign.GeneratorTime(20, [(0.06, 0.002), (0.03, 0.001)])]
+    figure = campaign.generator_figure("dag", times, speed)
+    assert figure.value == pytest.approx(3.0)
+    assert figure.note == "4.50 measured"
+
+
+def test_the_cores_are_sampled_until_the_benchmark_ends() -> None:
+    asked = 2 * len(os.sched_getaffinity(0))
+    with CoreSpeed() as speed:
+        child, output = speed._child, speed._output
+        assert child is not None
+        assert output is not None
+        deadline = time.monotonic() + 60
+        while os.pread(output.fileno(), 1 << 20, 0).count(b"\n") < asked:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert child.returncode == 0
+    assert len(speed.samples) >= asked
+    times = [at for at, _ in speed.samples]
+    assert times == sorted(times)
+    assert min(taken for _, taken in speed.samples) > 0
 
 
 @nightly
