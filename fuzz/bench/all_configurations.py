@@ -1,19 +1,22 @@
 """Benchmark of one campaign over all configurations of TensorFlow, presets and generated ones.
 
 It is `litmusfuzz run` as a user starts it, findings minimized, with the file of known findings; the
-figures are those of its report.
+figures are those of its report, and numbers of graph runs are those of idle cores (`core_speed`).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.bench.campaign import WORKERS
+from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, idle_part
 from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.bench import BenchReport, Figure
@@ -48,24 +51,37 @@ def report(progress: Callable[[str], None], seconds: float, known: str | None) -
         If the campaign could not run.
     """
     progress(f"all configurations of tf, {seconds:.0f} s")
-    with tempfile.TemporaryDirectory() as folder:
+    started, processors_s = time.monotonic(), _processors_s()
+    with tempfile.TemporaryDirectory() as folder, CoreSpeed() as speed:
         command = [sys.executable, "-P", "-m", "litmusfuzz", "run", "--executors", "tf:*"]
         command += ["--time", f"{seconds}s", "--workers", str(WORKERS), "--seed", str(SEED)]
         command += ["--out", os.path.join(folder, "run"), "--json"]
         command += [] if known is None else ["--known", known]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
+        ended, processors_s = time.monotonic(), _processors_s() - processors_s
     if done.returncode not in (0, 1, 3):
         raise RuntimeError(f"the campaign ended with {done.returncode}: {done.stderr[-500:]}")
     found = json.loads(done.stdout)
+    share = speed.share(started, ended)
+    busy = processors_s / ((ended - started) * len(os.sched_getaffinity(0)))
     load = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
     about = (
         f"One campaign of {seconds:.0f} s on all configurations of TensorFlow, {WORKERS} workers, "
         f"seed {SEED}, findings minimized, known findings of {known or 'no file'}; {load}.",
+        f"The cores had {share:.0%} of their full speed, and worked in {min(1.0, busy):.0%} of the "
+        "time. Numbers of graph runs are those of cores that nobody else uses, computed from these "
+        "and from what was counted (in the note).",
     )
-    return BenchReport(tuple(figures_of(found, seconds)), about)
+    return BenchReport(tuple(figures_of(found, seconds, idle_part(share, busy))), about)
 
 
-def figures_of(found: Mapping[str, Any], seconds: float) -> list[Figure]:
+def _processors_s() -> float:
+    """Processor time of all processes that have ended and were children of this one, or theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def figures_of(found: Mapping[str, Any], seconds: float, part: float) -> list[Figure]:
     """The figures of a campaign's report.
 
     Parameters
@@ -74,6 +90,8 @@ def figures_of(found: Mapping[str, Any], seconds: float) -> list[Figure]:
         What ``run --json`` prints.
     seconds : float
         Length of the campaign.
+    part : float
+        Of the time that it would have needed on idle cores (`core_speed.idle_part`).
     """
     shares = [each for each in found["by_config"] if each["executor"] == "tf"]
     runs = sum(each["graphs"] for each in shares)
@@ -91,9 +109,19 @@ def figures_of(found: Mapping[str, Any], seconds: float) -> list[Figure]:
     spent_s = WORKERS * found["spent_s"]
     return [
         Figure(
-            "graph runs", runs, "", least=RUNS_S * seconds, note=f"{runs / seconds:.1f} a second"
+            "graph runs",
+            runs / part,
+            "",
+            least=RUNS_S * seconds,
+            note=f"{runs:,} counted, {runs / seconds:.1f} a second",
         ),
-        Figure("graph runs of the rarest preset", fewest, "", PRESET_RUNS_S * seconds, note=rarest),
+        Figure(
+            "graph runs of the rarest preset",
+            fewest / part,
+            "",
+            least=PRESET_RUNS_S * seconds,
+            note=f"{fewest:,} counted: {rarest}",
+        ),
         Figure(
             "pairs of settings reached",
             reached / settings["possible"],

@@ -5,8 +5,8 @@ is a short campaign without reductions, whose events are stored as those of `lit
 after it, naive loops run the same graphs as often, in as many processes, and judge nothing: their
 rate is the baseline, so that other load on the machine affects both alike.
 
-Limits on rates and times hold on idle cores. So these are divided by the share of their full speed
-that the cores had (`core_speed`); what was measured is in the note.
+Limits on rates and times hold on idle cores. So the figures are what the campaigns and generators
+would have needed on those (`core_speed`); what was measured is in the note.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import psutil
 
-from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, loop_s
+from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, idle_part, warm_loop_s
 from litmusfuzz.fuzz.bench.naive import Lap, NaiveGraph, Task
 from litmusfuzz.fuzz.bench.own_time import PARTS, Sampler
 from litmusfuzz.fuzz.campaign.canonical import executor_class as executor_class_of
@@ -70,7 +70,7 @@ NOT_BLOCKING: Final = ("dag", "conditionals", "loops", "clusterable", "sparse")
 """Families without queues and critical sections."""
 GENERATED: Final = 200
 """Graphs of each family whose generator is measured alone."""
-LAP: Final = 10
+BATCH: Final = 10
 """Graphs between two looks at the speed of the core."""
 NOTED_EVERY_S: Final = 0.25
 """Between two looks at the processor time of the workers."""
@@ -149,6 +149,11 @@ class Round:
     def share(self, speed: CoreSpeed) -> float:
         """Share of their full speed that the cores had."""
         return speed.share(self.ended - self.elapsed_s, self.ended)
+
+    def idle_rate(self, speed: CoreSpeed) -> float:
+        """Graph runs in a second on idle cores."""
+        busy = self.runs * self.cpu_s / (self.elapsed_s * len(os.sched_getaffinity(0)))
+        return self.rate / idle_part(self.share(speed), busy)
 
     @property
     def cpu_s(self) -> float:
@@ -313,14 +318,15 @@ def figures_of(scope: Scope, rounds: Sequence[Round], speed: CoreSpeed) -> list[
         return per_run_ms(lambda each: spent_s(each, part))
 
     whole = f"of {WORKERS} workers"
+    shown = sorted(rounds, key=lambda each: each.idle_rate(speed))[len(rounds) // 2]
     figures = [
         Figure(
             f"{scope.title}: graph runs",
-            middle(lambda each: each.rate / each.share(speed)),
+            shown.idle_rate(speed),
             "in a second",
             least=scope.least,
-            note=f"{middle(lambda each: each.rate):,.1f} measured, at "
-            f"{middle(lambda each: each.share(speed)):.0%} of the cores' full speed",
+            note=f"{shown.rate:,.1f} measured, at {shown.share(speed):.0%} of the cores' full "
+            "speed",
         )
     ]
     beside = [(each, each.naive) for each in rounds if each.naive]
@@ -376,21 +382,24 @@ class GeneratorTime:
     ----------
     number : int
         Graphs that were made.
-    laps : list of (float, float)
-        Processor time of `LAP` indices, and of the loop of `core_speed` after them; seconds.
+    batches : list of (float, float)
+        Processor time of `BATCH` indices, and of the loop of `core_speed`, as the mean of one
+        before and one after them; seconds.
     """
 
     number: int
-    laps: list[tuple[float, float]]
+    batches: list[tuple[float, float]]
 
     @property
     def measured_s(self) -> float:
         """Mean time of a graph."""
-        return sum(taken for taken, _ in self.laps) / max(1, self.number)
+        return sum(taken for taken, _ in self.batches) / max(1, self.number)
 
-    def idle_s(self, speed: CoreSpeed) -> float:
-        """The same at the full speed of a core."""
-        return sum(taken * speed.share_of(loop) for taken, loop in self.laps) / max(1, self.number)
+    def corrected_s(self, speed: CoreSpeed) -> float:
+        """The same on a core that nobody else uses, which suffers as much as the loop does."""
+        full_s = speed.full_s()
+        whole = sum(taken * min(1.0, full_s / loop) for taken, loop in self.batches)
+        return whole / max(1, self.number)
 
 
 def generator_time(family: str) -> GeneratorTime:
@@ -399,16 +408,18 @@ def generator_time(family: str) -> GeneratorTime:
     generate(family, SEED, GENERATED, support)  # what the first one of a process costs
     thresholds = gc.get_threshold()
     gc.set_threshold(COLLECTED_EVERY)
-    number, laps = 0, []
-    for first in range(0, GENERATED, LAP):
+    number, batches, before = 0, [], warm_loop_s()
+    for first in range(0, GENERATED, BATCH):
         start = time.process_time()
-        for index in range(first, min(first + LAP, GENERATED)):
+        for index in range(first, min(first + BATCH, GENERATED)):
             with suppress(NotGenerated):
                 generate(family, SEED, index, support)
                 number += 1
-        laps.append((time.process_time() - start, loop_s()))
+        taken, after = time.process_time() - start, warm_loop_s()
+        batches.append((taken, (before + after) / 2))
+        before = after
     gc.set_threshold(*thresholds)
-    return GeneratorTime(number, laps)
+    return GeneratorTime(number, batches)
 
 
 def generator_figure(family: str, times: Sequence[GeneratorTime], speed: CoreSpeed) -> Figure:
@@ -416,7 +427,7 @@ def generator_figure(family: str, times: Sequence[GeneratorTime], speed: CoreSpe
     measured = statistics.median(each.measured_s for each in times)
     return Figure(
         f"generating a graph of {family}",
-        1000 * statistics.median(each.idle_s(speed) for each in times),
+        1000 * statistics.median(each.corrected_s(speed) for each in times),
         "ms",
         most=3.0,
         note=f"{1000 * measured:.2f} measured",
@@ -452,9 +463,9 @@ def report(progress: Callable[[str], None]) -> BenchReport:
         f"Medians of {ROUNDS} campaigns of {CAMPAIGN_S:g} s, {WORKERS} workers each, noise "
         f"{noise_text(NOISE)}; nothing is minimized; {load}. Of generators: the median of "
         f"{len(SCOPES)} times, one after the campaigns of each kind.",
-        "Graph runs in a second and times of generators are those of cores that nobody else uses: "
-        "what was measured (in the note), divided or multiplied by the share of their full speed "
-        f"that the cores had. A fixed loop shows it: {1000 * speed.full_s:.2f} ms at full speed, "
+        "Graph runs in a second and times of generators are those of cores that nobody else uses, "
+        "computed from what was measured (in the note) and the speed that the cores had: a fixed "
+        f"loop takes {1000 * speed.full_s():.2f} ms at full speed, and took "
         f"{1000 * statistics.median(taken for _, taken in speed.samples):.2f} in the median of "
         f"{len(speed.samples):,} times beside the campaigns. All other figures are as measured.",
         "Shares are of the time of all workers. Naive loops: the same graphs, as they were run, in "

@@ -118,7 +118,7 @@ def dumping() -> Iterator[str]:
     It must be entered while no thread of TensorFlow works: TensorFlow reads the folder from the
     environment of the process.
     """
-    folder = f"ram://clusters-{next(_NUMBERS)}"
+    folder = f"ram://{next(_NUMBERS)}.clusters"  # no name begins with another one
     set_here = {**_FORMAT, "TF_DUMP_GRAPH_PREFIX": folder}
     os.environ.update(set_here)
     try:
