@@ -283,6 +283,11 @@ class OpDef:
         object.__setattr__(self, "pure", pure)
 
     @property
+    def computes(self) -> bool:
+        """True if it is pure, and its result is another value than that of an operand."""
+        return self.kind is Kind.PURE and bool(self.operands) and not self.copies
+
+    @property
     def whole_read(self) -> bool:
         """True if its result are all contents of a variable."""
         return self.kind is Kind.READ and not self.sparse
@@ -348,7 +353,14 @@ def _table() -> dict[str, OpDef]:
         OpDef("ReluGrad", pure, ("gradients", "features")),
         OpDef("MatMul", pure, ("a", "b"), matrices=True),
         *(
-            OpDef(row.name, pure, row.operands, (), PureAttrs if row.fields else None, meaning=row)
+            OpDef(
+                row.name,
+                pure,
+                row.operands,
+                attrs=PureAttrs if row.fields else None,
+                kernel=row.kernel,
+                meaning=row,
+            )
             for row in (*ROWS, opaque.ROW)
         ),
         OpDef("Send", Kind.TRANSFER, ("tensor",), copies=True),

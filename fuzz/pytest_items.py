@@ -259,7 +259,7 @@ class LitmusItem(pytest.Item):
     def explained(self, judgement: Judgement) -> KnownFinding | None:
         """The known cause that explains what the test shows, if experiments say so.
 
-        The test contains the cause's ops, and shows nothing once those that race are ordered.
+        The test contains the cause's ops, and shows nothing without what the cause needs.
         """
         config = self.executor_config
         symptoms = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
@@ -350,7 +350,7 @@ class LitmusItem(pytest.Item):
 
     def failure_text(self, judgement: Judgement) -> str:
         """A failure in words; the command that does it again last."""
-        ops = " + ".join(node.op for node in self.test.effects)
+        ops = " + ".join(node.op for node in self.test.named_nodes)
         lines = explain_violation(self.test, judgement, self.model, self.name).lines
         return "\n".join([f"{self.test.name}: {ops}", *lines, self.replay])
 

@@ -68,7 +68,7 @@ class ForbiddenOutcome(AssertionError):
         return explain_violation(self.test, self.judgement, self.model, self.on)
 
     def __str__(self) -> str:
-        ops = " + ".join(node.op for node in self.test.effects)
+        ops = " + ".join(node.op for node in self.test.named_nodes)
         head = f"{self.test.name}: {ops}"
         return "\n".join([head, *self.explanation.lines, "", dumps(Entry(self.test)).rstrip()])
 

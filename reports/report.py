@@ -117,7 +117,7 @@ class ReportedFinding:
     @property
     def title(self) -> str:
         """Name of the test, its ops, each once, and the settings that it needs."""
-        ops = Counter(node.op for node in self.entry.test.effects)
+        ops = Counter(node.op for node in self.entry.test.named_nodes)
         names = (op if n == 1 else f"{n} {op}" for op, n in ops.items())
         needs = f", {self.needs}" if self.needs else ""
         return f"{self.entry.test.name}: {' + '.join(names)}{needs}"

@@ -227,7 +227,7 @@ class _Script:
         found = self.found
         seen, times = found.forbidden[0]
         version = found.versions.get("tensorflow", "")
-        ops = " and ".join(dict.fromkeys(node.op for node in self.test.effects))
+        ops = " and ".join(dict.fromkeys(node.op for node in self.test.named_nodes))
         title = f"TensorFlow {version}: {ops} show what the memory model forbids."
         if len(title) > _WIDTH:
             title = f"TensorFlow {version} shows what its memory model forbids."

@@ -122,7 +122,7 @@ def violation(
 
 def headline(reported: ReportedFinding) -> str:
     """One line: name, ops, and the settings that it needs."""
-    ops = " + ".join(n.op for n in reported.entry.test.effects)
+    ops = " + ".join(n.op for n in reported.entry.test.named_nodes)
     needs = f", {reported.needs}" if reported.needs else ""
     return f"{reported.entry.test.name}: {ops}{needs}"
 

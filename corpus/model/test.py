@@ -345,6 +345,16 @@ class LitmusTest:
         return tuple(cell for each in self.accumulators for cell in (each.sum, each.count))
 
     @property
+    def named_nodes(self) -> tuple[Node, ...]:
+        """The nodes by whose ops people name the test: its effects.
+
+        One with a single effect, beside which nothing races, has its name from its pure ops too.
+        """
+        if len(self.effects) > 1:
+            return self.effects
+        return tuple(n for n in self.nodes if n.definition.has_effect or n.definition.computes)
+
+    @property
     def _contents(self) -> tuple[Variable | Queue, ...]:
         """What an outcome shows of each resource, in the order of its keys."""
         return (*self.variables, *self.cells, *self.queues)

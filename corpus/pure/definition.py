@@ -169,6 +169,8 @@ class PureOp:
     count : str
         Of an op with a list of results: the attribute with their number; ``*`` for as many as
         the repeated operand. The attribute `result` is a number.
+    kernel : str
+        Class of ops that share a kernel in TensorFlow; the name if "".
     """
 
     name: str
@@ -187,6 +189,7 @@ class PureOp:
     compiles: bool = True
     results: tuple[tuple[str, str], ...] = ()
     count: str = ""
+    kernel: str = ""
     operands: tuple[str, ...] = field(init=False)
     types: tuple[str, ...] = field(init=False)
     repeated: tuple[str, ...] = field(init=False)

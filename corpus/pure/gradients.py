@@ -287,6 +287,7 @@ def _pool_row(name: str, compute: Callable[..., Any], largest: Any, *, operands:
         (PADDING,) if operands else (_KSIZE, STRIDES, PADDING),
         divisors=_POOL_SIZES if operands else (),
         rank=lambda _: 4,
+        kernel=name.removesuffix("V2"),
     )
 
 

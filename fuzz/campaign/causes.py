@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.race_shapes import computes_as, races_of
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
@@ -90,7 +91,7 @@ def likely_cause(
     needs = [f"the name {name}" for name in sorted(names)]
     needs += ["its order of nodes"] if order else []
     needs += [f"{width(test)} lanes"] if width(test) > LANES else []
-    kernels = sorted(n.definition.kernel_class for n in test.effects)
+    kernels = sorted(n.definition.kernel_class for n in test.named_nodes)
     cause = " + ".join([symptom(outcome), *kernels])
     return f"{cause}, only with {' and '.join(needs)}" if needs else cause
 
@@ -102,14 +103,17 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     kernel class. Two effects on one resource must match two that share a resource. Two effects
     that are unordered, or one of which lies inside the other, must match two in the same
     relation; ordered effects may match two in any relation. A test that needs many lanes matches
-    only tests with as many. This is a guess that saves a
-    minimization. It never hides a finding: the test is counted and its file is kept.
+    only tests with as many, one without races only tests with its pure ops. This is a guess that
+    saves a minimization. It never hides a finding: the test is counted and its file is kept.
     """
     parts, whole = small.effects, large.effects
     if len(parts) > len(whole) or not parts or not small.features <= large.features:
         return False
     if width(small) > max(LANES, width(large)):
         return False  # it needs more lanes than `large` has
+    # Of clusters that are compared by op name, it is no matter what they compute.
+    if not (exact or races_of(small).any or computes_as(small, large)):
+        return False
 
     def label(node: Node) -> str:
         return node.op if exact else node.definition.kernel_class
@@ -144,7 +148,7 @@ def finding_name(test: LitmusTest, outcome: Outcome) -> str:
 
 def name_for(what: str, test: LitmusTest) -> str:
     """A name with the ops and a digest of the test alone: equal tests have equal names."""
-    ops = "+".join(sorted(n.definition.short_name for n in test.effects))
+    ops = "+".join(sorted(n.definition.short_name for n in test.named_nodes))
     text = dumps(Entry(test.titled("x", "")))
     short = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{what}-{ops[:72]}-{short}"

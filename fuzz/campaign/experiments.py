@@ -3,9 +3,11 @@
 A *cause* is a minimized test with the settings that it needs. It explains a minimized finding if
 the finding is the same defect as far as executions can tell:
 
-1. *Shape*: the finding's test contains the cause's ops, in the same relations.
-2. *Trigger*: with an order between the ops that race in the cause, the finding is gone. Programs
-   whose outcome program order decides (the model `sequential`) have no ops that race.
+1. *Shape*: the finding's test contains the cause's ops, in the same relations. If no ops race in
+   the cause, an op of it is wrong: none race in the finding, which has its last pure ops too.
+2. *Trigger*: with an order between the ops that race in the cause, the finding is gone. If none
+   race there, it is gone with constants in place of the pure ops whose values show the cause.
+   Programs whose outcome program order decides (the model `sequential`) have no ops that race.
 3. *Settings*: the finding's test shows its symptom in the cause's settings. Where settings were put
    back one by one, one of the two needs all settings that the other needs.
 4. *Test*: where the cause's settings are not among the finding's, or its symptom is another, the
@@ -42,7 +44,12 @@ from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.causes import symptom, symptoms_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain, has_space
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.race_shapes import contains, without_races
+from litmusfuzz.fuzz.campaign.race_shapes import (
+    computes_the_same,
+    contains,
+    races_of,
+    without_causes,
+)
 from litmusfuzz.fuzz.campaign.reducer import widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
@@ -311,7 +318,7 @@ class Comparison:
     experiments: tuple[Experiment, ...] = field(default=())
 
 
-BEHIND: Final = "shows without the races of the cause"
+BEHIND: Final = "shows without what the cause needs"
 """Why a finding is new whose test also has the races of the cause: something hides behind these."""
 
 
@@ -338,6 +345,8 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
         return Comparison(Verdict.UNDECIDED, "the finding does not show again", tuple(done))
     if not contains(cause.test, finding.test, strict=True):
         return Comparison(Verdict.NEW, "shows without the ops of the cause", tuple(done))
+    if _races(finding) and not _races(cause):
+        return Comparison(Verdict.NEW, "its ops race, those of the cause do not", tuple(done))
     if finding.as_it_stands is not cause.as_it_stands:
         # The reduction has run it under other names.
         needs = "shows" if finding.as_it_stands else "the cause shows"
@@ -353,16 +362,18 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     symptoms = finding.symptoms[:1]
     undecided = []
 
-    ordered = _ordered(finding, cause)
-    if ordered is None:
-        undecided.append("the races of the cause cannot be ordered")
-    elif ordered != finding.test:
-        trial = Trial(Reason.TRIGGER, ordered, finding, symptoms, 1, needed, length)
+    without = _without(finding, cause)
+    if without is None:
+        undecided.append("what the cause needs cannot be taken out")
+    elif without != finding.test:
+        trial = Trial(Reason.TRIGGER, without, finding, symptoms, 1, needed, length)
         done.append((yield from _run(trial)))
         if done[-1].shows:
             return Comparison(Verdict.NEW, BEHIND, tuple(done))
         if done[-1].shows is None:
-            undecided.append("whether it shows without the races of the cause")
+            undecided.append("whether it shows without what the cause needs")
+    elif _differ(finding, cause):
+        return Comparison(Verdict.NEW, "its pure ops are others", tuple(done))
 
     if cause.needs != finding.needs:
         there = replace(finding, config=cause.config)
@@ -399,14 +410,29 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     return Comparison(Verdict.EXPLAINED, "", tuple(done))
 
 
-def _ordered(case: Case, *causes: Case) -> LitmusTest | None:
-    """The test with an order between the ops that race in the causes, as of `without_races`.
+def _races(case: Case) -> bool:
+    """True if ops of its test race; where program order alone decides, none do."""
+    return Axiom.SEQUENCE not in case.model.axioms and races_of(case.test).any
+
+
+def _differ(finding: Case, cause: Case) -> bool:
+    """True if nothing races in two findings, and their pure ops differ.
+
+    Of programs whose order decides all, settings alone say what is one cause.
+    """
+    if Axiom.SEQUENCE in finding.model.axioms or _races(finding) or _races(cause):
+        return False
+    return not computes_the_same(finding.test, cause.test)
+
+
+def _without(case: Case, *causes: Case) -> LitmusTest | None:
+    """The test without what the causes need, as of `without_causes`.
 
     Where program order alone decides, no ops race, whatever edges and windows of loops a test has.
     """
     if Axiom.SEQUENCE in case.model.axioms:
         return case.test
-    return without_races(case.test, *(each.test for each in causes))
+    return without_causes(case.test, *(each.test for each in causes))
 
 
 def _comparable(finding: Case, cause: Case) -> bool:
@@ -419,10 +445,10 @@ def check_look_alike(
 ) -> Comparing:
     """Decide whether a test that is not minimized shows anything beside known causes.
 
-    It must show the same with no more settings than one of the causes needs, and nothing once the
-    ops that race in the causes are ordered. The ordered test has at least `count` executions and
-    four times as many at most: a defect that hides in it is of unknown rate. Without races in the
-    causes there is nothing to order, and it counts as explained.
+    It must show the same with no more settings than one of the causes needs, and nothing once what
+    the causes need is taken out (`without_causes`). The test without it has at least `count`
+    executions and four times as many at most: a defect that hides in it is of unknown rate. If
+    nothing can be taken out, as no ops race in the causes and none is pure, it counts as explained.
 
     Parameters
     ----------
@@ -441,18 +467,18 @@ def check_look_alike(
         why = "does not show in the settings of known causes"
         return Comparison(Verdict.NEW, why, tuple(done))
     undecided = [] if there else ["whether it shows in the settings of known causes"]
-    ordered = _ordered(unreduced, *causes)
-    if ordered is None:
-        undecided.append("its races cannot be ordered")
-    elif ordered != unreduced.test:
+    without = _without(unreduced, *causes)
+    if without is None:
+        undecided.append("what known causes need cannot be taken out")
+    elif without != unreduced.test:
         enough = min(4 * count, max(count, needed))
         wanted = tuple(dict.fromkeys((*unreduced.symptoms, "torn", "wrong")))
-        trial = Trial(Reason.TRIGGER, ordered, unreduced, wanted, 1, enough)
+        trial = Trial(Reason.TRIGGER, without, unreduced, wanted, 1, enough)
         done.append((yield from _run(trial)))
         if done[-1].shows:
             return Comparison(Verdict.NEW, BEHIND, tuple(done))
         if done[-1].shows is None:
-            undecided.append("whether it shows without the races of known causes")
+            undecided.append("whether it shows without what known causes need")
     if undecided:
         return Comparison(Verdict.UNDECIDED, "; ".join(undecided), tuple(done))
     return Comparison(Verdict.EXPLAINED, "", tuple(done))

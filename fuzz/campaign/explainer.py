@@ -77,7 +77,7 @@ CHECK_COUNT: Final = 3072
 class Explained:
     """Result of the experiments on a minimized finding.
 
-    `by` is the cause that explains it. `behind` is its test without the races of a cause, with the
+    `by` is the cause that explains it. `behind` is its test without what a cause needs, with the
     judgement of that test, if it shows something even then.
     """
 
@@ -260,7 +260,7 @@ class Explainer:
         shown = self._judged(case, test, run)
         oracles = {unreduced.sampled.model.name: shown.oracle}
         generated = replace(unreduced.generated, test=test, oracles=oracles)
-        # It may look like another known cause, whose races, if it has any, were not ordered.
+        # It may look like another known cause, which is still in it.
         return replace(
             unreduced, generated=generated, judgement=shown, in_full=False, known=None, contains={}
         )

@@ -982,7 +982,7 @@ class Campaign:
                 return None
             if explained.behind is None or not left:
                 break
-            # What shows without the races of the cause is another defect: that one is reduced.
+            # What shows without what the cause needs is another defect: that one is reduced.
             explainer.log_comparisons(unreduced, "", compared)
             best = Best(*explained.behind, found.sampled, found.noise)
             slot.switch_to(found.sampled)

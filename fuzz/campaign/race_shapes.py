@@ -1,13 +1,18 @@
-"""Shapes of races: which ops of a test race, whether a test contains a shape, how to order it.
+"""Shapes of causes: which ops race, whether a test contains a shape, how to take it out.
 
 A race is two ops on one resource that nothing orders and of which one changes it. A test contains a
-shape if it has the same ops, by kernel class, in the same relations. `without_races` removes
-a cause from a test and leaves everything else as it is: it orders the pairs that race in the cause.
+shape if it has the same ops, by kernel class, in the same relations. Where nothing races, an op
+itself is wrong, perhaps a pure one: then the pure ops are part of the shape.
+
+`without_causes` takes causes out of a test and leaves everything else as it is. It orders the pairs
+that race in a cause; of a cause without races it replaces the pure ops whose values show it.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import Counter
+from functools import cached_property, lru_cache
+from itertools import count
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import (
@@ -19,13 +24,13 @@ from litmusfuzz.corpus.model import (
     captures_of,
     head,
 )
-from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from litmusfuzz.corpus.model import LitmusTest, Run
 
@@ -34,7 +39,9 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
     """True if `large` contains the ops of `small` in the same relations.
 
     Ops are matched by kernel class; two on one resource match two that share a resource. An op
-    that races with itself, in iterations of a loop or in runs of its graph, counts for two.
+    that races with itself, in iterations of a loop or in runs of its graph, counts for two. If
+    nothing races in `small`, `large` needs its last pure ops as well, in any relation; a single
+    effect beside them is there only because each test has one.
 
     Parameters
     ----------
@@ -47,6 +54,11 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
     if not parts or not small.features <= large.features:
         return False
     inside, around = races_of(small), races_of(large)
+    if not inside.any:
+        if not computes_as(small, large):
+            return False
+        if len(parts) == 1 and _computing(small):
+            return True
     whole = [(node, copy) for node in large.effects for copy in range(1 + around.with_itself(node))]
 
     def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
@@ -158,6 +170,11 @@ class Races:
                 return True
         return False
 
+    @cached_property
+    def any(self) -> bool:
+        """True if some ops race."""
+        return next(self.pairs(), None) is not None
+
     def pairs(self) -> Iterator[tuple[Node, Node]]:
         """Ops that race on a resource that one of them changes; a node may race with itself."""
         effects = self.test.effects
@@ -181,6 +198,91 @@ def _has_wide_window(node: Node) -> bool:
 
 def _kinds(a: Node, b: Node) -> frozenset[str]:
     return frozenset((a.definition.kernel_class, b.definition.kernel_class))
+
+
+def computes_as(small: LitmusTest, large: LitmusTest) -> bool:
+    """True if `large` has the last pure ops of `small`, by kernel class and as often."""
+    return _classes(_last_computed(small)) <= _classes(_computing(large))
+
+
+def computes_the_same(one: LitmusTest, other: LitmusTest) -> bool:
+    """True if two tests have the same pure ops, by kernel class and as often."""
+    return _classes(_computing(one)) == _classes(_computing(other))
+
+
+def _classes(nodes: Iterable[Node]) -> Counter[str]:
+    return Counter(node.definition.kernel_class for node in nodes)
+
+
+def _computing(test: LitmusTest) -> list[Node]:
+    """Pure ops that compute something."""
+    return [node for node in test.nodes if node.definition.computes]
+
+
+def _last_computed(test: LitmusTest) -> list[Node]:
+    """Those whose values no other one takes: what shows a wrong value in a minimized test."""
+    computing = _computing(test)
+    taken = {head(ref) for node in computing for ref in node.inputs}
+    return [node for node in computing if node.name not in taken]
+
+
+def without_causes(test: LitmusTest, *causes: LitmusTest) -> LitmusTest | None:
+    """The test without what the causes need.
+
+    Pairs that race as in a cause are ordered (`without_races`). A cause without races is in what
+    its ops compute: its last pure ops, and all others of their kernel classes, are replaced by
+    constants.
+
+    Returns
+    -------
+    LitmusTest or None
+        The same test if there is nothing to take out; None if it cannot be taken out.
+    """
+    ordered = without_races(test, *causes)
+    apart = [cause for cause in causes if not races_of(cause).any]
+    kernels = set().union(*(_classes(_last_computed(cause)) for cause in apart))
+    if ordered is None or not kernels:
+        return ordered
+    for first in (2, None):
+        try:
+            return _with_constants(ordered, kernels, first)
+        except MalformedTest:
+            continue
+    return None
+
+
+def _with_constants(
+    test: LitmusTest, kernels: Collection[str], first: int | None
+) -> LitmusTest | None:
+    """The test with constants in place of its pure ops of some kernel classes.
+
+    Each has another value, from `first` on, by which an old value shows, or all have 1 if it is
+    None. None if the shape of a value depends on other values, or if it is no tensor.
+    """
+    paths, rewriter = races_of(test).relations.paths, Rewriter.of(test)
+    taken = {node.name for node in test.nodes}
+    for node in reversed(test.nodes):  # its operands are still there
+        if not (node.definition.computes and node.definition.kernel_class in kernels):
+            continue
+        kinds = {ref: kind for ref, kind in test.types.items() if kind and head(ref) == node.name}
+        if any(kind.dynamic or not kind.is_tensor for kind in kinds.values()):
+            return None
+        # The constants wait for what the op waited for, so that the order of the others stays.
+        level = paths[node.name][:-1]
+        before = dict.fromkeys(map(head, (*node.inputs, *node.after)))
+        after = tuple(name for name in before if paths.get(name, ())[:-1] == level)
+        made = {}
+        for ref, kind in kinds.items():
+            name = next(each for n in count() if (each := f"{node.name}k{n}") not in taken)
+            taken.add(name)
+            value = 1
+            if first is not None and kind.dtype != BOOL:
+                value, first = first, first + 1
+            attrs = ConstAttrs(kind.dtype, kind.shape, value)
+            made[ref] = Node(name, "Const", attrs=attrs, after=after)
+        names = {ref: new.name for ref, new in made.items()}
+        rewriter = rewriter.instead(node.name, names, tuple(made.values()))
+    return rewriter.build()
 
 
 def without_races(test: LitmusTest, *causes: LitmusTest) -> LitmusTest | None:

@@ -48,9 +48,9 @@ def compare(
     """Decide by experiments whether minimized findings are one cause.
 
     For each two of them: runs the test of each finding where the other shows, and without
-    what makes the other show: with an order between the ops that race there. They are one
-    cause if each explains the other, and set apart if an experiment says so. Exits 3 if
-    that stays undecided for two of them.
+    what makes the other show: with an order between the ops that race there, or a constant
+    in place of a pure op. They are one cause if each explains the other, and set apart if an
+    experiment says so. Exits 3 if that stays undecided for two of them.
     """
     from litmusfuzz.fuzz.campaign.experiments import TrialBudget
 

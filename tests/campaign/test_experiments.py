@@ -6,6 +6,7 @@ import asyncio
 import math
 import random
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers import allowed_values
@@ -14,6 +15,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign.causes import explains
 from litmusfuzz.fuzz.campaign.experiments import (
     CONTROL_RUNS,
     DIED,
@@ -34,12 +36,15 @@ from litmusfuzz.fuzz.campaign.experiments import (
     result_of,
     tally_of,
 )
-from litmusfuzz.fuzz.campaign.race_shapes import contains, without_races
+from litmusfuzz.fuzz.campaign.race_shapes import contains, without_causes, without_races
 from litmusfuzz.fuzz.campaign.reduction_passes import width
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.model import EXECUTOR, SEQUENTIAL
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest
 
 BUDGET = TrialBudget(seconds=600, executions=4096)
 """Its seconds are never reached: the mutants need milliseconds."""
@@ -177,6 +182,71 @@ def test_iterations_that_race_run_one_at_a_time() -> None:
     assert made != test
 
 
+# Nothing races: one of its pure ops is wrong.
+PURE = """
+litmusfuzz: 2
+name: pure
+variables:
+  X: {dtype: int32, shape: [], init: 5}
+graphs:
+  main:
+    r0: {op: ReadVariableOp, resources: [X]}
+    t0: {op: Neg, inputs: [r0]}
+    t1: {op: LAST, inputs: [t0]}
+    w0: {op: AssignVariableOp, resources: [X], inputs: [WRITTEN]}
+observe: [r0]
+"""
+
+
+def pure(last: str, written: str = "t1") -> LitmusTest:
+    return loads(PURE.replace("LAST", last).replace("WRITTEN", written), last).test
+
+
+def test_without_races_a_test_contains_only_what_has_the_same_pure_ops() -> None:
+    relu, square = pure("Relu"), pure("Square")
+    assert contains(relu, relu, strict=True)
+    assert not contains(relu, square, strict=False)
+    # A test has an effect in any case, and what the wrong op takes may come from any other.
+    alone = litmus("r0=X")
+    assert contains(pure("Relu", "t0"), relu, strict=True)
+    assert not contains(relu, alone, strict=False)
+    single = PURE.replace("LAST", "Relu").replace("WRITTEN", "t1").replace("Neg", "Square")
+    lone = single[: single.index("    w0:")] + "observe: [t1]"
+    assert contains(loads(lone).test, relu, strict=True)
+    assert explains(relu, pure("Relu", "t0"), exact=False)
+    assert not explains(relu, square, exact=False)
+    # Where ops race, it is no matter what they compute.
+    assert contains(litmus("r0=X; Y=r0+1 || X=1"), litmus("r0=X; Y=r0-1 || X=1"), strict=False)
+
+
+def test_the_last_pure_op_of_a_cause_without_races_is_taken_out() -> None:
+    test = pure("Relu")
+    made = without_causes(test, test)
+    assert made is not None
+    assert [node.op for node in made.nodes if node.definition.computes] == ["Neg"]
+    assert allowed_values(test, EXECUTOR, "X") == {(0,)}
+    assert allowed_values(made, EXECUTOR, "X") == {(2,)}
+    # The write follows the read by the op alone: so does the constant in its place.
+    assert allowed_values(made, EXECUTOR, "r0") == {(5,)}
+    # So it is with two in a row.
+    made = without_causes(pure("Neg"), pure("Neg"))
+    assert made is not None
+    assert not [node.op for node in made.nodes if node.definition.computes]
+    assert allowed_values(made, EXECUTOR, "r0") == {(5,)}
+    # Each constant has another value, and a name that is free.
+    assert sorted(node.attrs.value for node in made.nodes if node.op == "Const") == [2, 3]
+    named = loads(PURE.replace("LAST", "Relu").replace("WRITTEN", "t1").replace("t0", "t1k0")).test
+    assert without_causes(named, test) is not None
+    # Others stay, and so does a test that has no op of that kernel.
+    assert without_causes(pure("Square"), test) == pure("Square")
+    assert without_causes(test, litmus("X=1 || r0=X")) == test
+
+
+def test_an_op_whose_result_has_no_fixed_shape_is_not_taken_out() -> None:
+    test = pure("Where", "t0")
+    assert without_causes(test, test) is None
+
+
 # --- the rule, on tallies that are made up ---------------------------------------------
 
 
@@ -222,6 +292,23 @@ def test_where_program_order_decides_nothing_is_ordered() -> None:
     with pytest.raises(StopIteration) as stop:
         next(check_look_alike(sequential, [sequential], control, 2))
     assert stop.value.value.verdict is Verdict.EXPLAINED
+
+
+def test_a_wrong_pure_op_explains_neither_a_race_nor_another_pure_op() -> None:
+    one = replace(case("X=1", symptoms=("wrong",)), test=pure("Relu"))
+    found, asked = decided(one, one, control=24, trigger=0)
+    assert (found.verdict, asked) == (Verdict.EXPLAINED, [Reason.CONTROL, Reason.TRIGGER])
+    found, _ = decided(one, one, control=24, trigger=24)
+    assert found.verdict is Verdict.NEW  # without that op it shows as well
+    found, asked = decided(replace(one, test=pure("Square")), one, control=24)
+    assert (found.verdict, asked) == (Verdict.NEW, [Reason.CONTROL])
+    # Every test with this write would be explained if races were no matter.
+    write, race = (case(each, symptoms=("wrong",)) for each in ("X=1", "X=1 || r0=X"))
+    found, asked = decided(race, write, control=24)
+    assert (found.verdict, asked) == (Verdict.NEW, [Reason.CONTROL])
+    assert decided(write, write, control=24)[0].verdict is Verdict.EXPLAINED
+    found, asked = decided(replace(write, test=pure("Relu")), write, control=24)
+    assert (found.verdict, asked) == (Verdict.NEW, [Reason.CONTROL])
 
 
 def test_what_shows_only_with_a_setting_is_not_the_cause_that_needs_none() -> None:

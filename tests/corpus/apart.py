@@ -2,7 +2,8 @@
 
 ``litmusfuzz known compare corpus/findings/*.yaml --json >pairs.json``, without the findings that
 have no outcome, then ``python -m tests.corpus.apart pairs.json``. Several files may be named: a
-pair that was undecided in one of them, on a busy machine, may be decided in the next.
+pair that was undecided in one of them, on a busy machine, may be decided in the next. Pairs that
+stand in none of them stay as they are in the table, as long as there are files of both findings.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def row_of(pair: dict[str, Any]) -> dict[str, Any] | None:
 
 def main() -> None:
     """Write the rows of the files named; of a pair that stands in several, the last."""
-    rows = {}
+    with APART.open(newline="") as file:
+        rows = {frozenset((row["finding"], row["other"])): row for row in csv.DictReader(file)}
+    there = {path.stem for path in FOLDER.glob("*.yaml")}
+    rows = {pair: row for pair, row in rows.items() if pair <= there}
     for name in sys.argv[1:]:
         for pair in json.loads(Path(name).read_text()):
             row = row_of(pair)

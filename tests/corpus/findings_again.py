@@ -105,6 +105,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-waits-for-a-writing-section": CLUSTERS,
     "cluster-waits-for-an-earlier-iteration": CLUSTERS,
     "cluster-writes-late": CLUSTERS,
+    "max-pool-grad-grad-clears-its-input": {},
     "scatter-beside-read": {},
     "scatter-beside-scatter": {},
     "scatter-rows-beside-read": {},

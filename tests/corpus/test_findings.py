@@ -54,6 +54,7 @@ SHOWS_QUICKLY = {
     "cluster-spans-read-and-write",
     "cluster-spans-two-sections",
     "cluster-writes-late",
+    "max-pool-grad-grad-clears-its-input",
     "scatter-beside-read",
     "scatter-beside-scatter",
     "scatter-rows-beside-read",
@@ -175,6 +176,44 @@ def test_findings_still_show_on_tensorflow() -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     shown = {each["test"] for each in json.loads(done.stdout) if each["forbidden"]}
     assert shown == SHOWS_QUICKLY
+
+
+@needs_tensorflow
+def test_a_gradient_penalty_through_max_pooling_still_has_no_gradient() -> None:
+    """No chance in it."""
+    done = run_script("max-pool-grad-grad-clears-its-input")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("FORBIDDEN") == 2
+
+
+OPERANDS = """\
+    t1: {op: MaxPoolGradGrad, inputs: [c1, c2, t0], ksize: [1, 1, 1, 1], strides: [1, 1, 1, 1], \
+padding: SAME}
+"""
+AS_OPERANDS = """\
+    c5: {op: Const, dtype: int32, shape: [4], value: [1, 1, 1, 1]}
+    t1: {op: MaxPoolGradGradV2, inputs: [c1, c2, t0, c5, c5], padding: SAME}
+"""
+
+
+@needs_tensorflow
+@pytest.mark.timeout(900)
+def test_an_op_with_the_same_wrong_kernel_is_the_same_cause(tmp_path: Path) -> None:
+    """Nothing races, and each execution shows it: the experiments leave nothing to chance."""
+    known = FILES["max-pool-grad-grad-clears-its-input"]
+    text = known.read_text(encoding="utf-8")
+    assert OPERANDS in text
+    other = tmp_path / "other.yaml"
+    other.write_text(text.replace(OPERANDS, AS_OPERANDS), encoding="utf-8")
+    command = [sys.executable, "-m", "litmusfuzz", "known", "compare", known, other, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (pair,) = json.loads(done.stdout)
+    assert pair["verdict"] == "one cause"
+    for each in pair["comparisons"]:
+        control, trigger = each["experiments"]
+        assert control["seen"] == control["executions"] > 0
+        assert trigger["seen"] == 0 < trigger["executions"]
 
 
 @needs_tensorflow

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # It blocks in every execution, so that there is no chance in it, and was seen with all rewrites,
 # which it does not need.
-QUICK = ("cluster-spans-two-sections",)
+QUICK = ("cluster-spans-two-sections", "max-pool-grad-grad-clears-its-input")
 
 
 def test_each_finding_is_taken_or_left_out_for_a_reason() -> None:

@@ -1,4 +1,7 @@
-"""Each pure op against TensorFlow's own eager kernel, exactly: the only guard of these ops.
+"""Each pure op against TensorFlow's own kernel, exactly: the only guard of these ops.
+
+Eagerly, operands stay. In a graph, a kernel may take the buffer of an operand that nothing else
+needs for its result: there, each operand has such a buffer.
 
 The same for ops on variables whose indices are operands: a variable gets its value, the op is
 run, and its result, or else the variable, is compared.
@@ -106,30 +109,69 @@ def eager(op: PureOp, attrs: PureAttrs | None, operands: _Operands) -> npt.NDArr
                 "list(float)": list(value.list.f),
             }[each.type],
         ]
-    inputs = [given(kind, array) for _, kind, array in operands]
+    inputs = [given(kind, tf.constant(values(kind, array))) for _, kind, array in operands]
     running = context.context()
     running.ensure_initialized()
     if op.name in COMPUTED:
         return on_variable(op, inputs, tuple(flat), running)
     number, count = op.outputs(attrs, len(operands))
     results = execute.quick_execute(op.name, count, inputs, tuple(flat), running)
-    result = results[number]
-    if result.dtype == tf.variant:
-        lists = [kind.stacked.dtype for _, kind, _ in operands if kind.is_list]
-        result = stacked(result, lists[0] if lists else written.attr["element_dtype"].type)
-    found: npt.NDArray[Any] = result.numpy()
+    found: npt.NDArray[Any] = as_tensor(results[number], operands, written).numpy()
     return found
 
 
-def given(kind: TensorType, array: npt.NDArray[np.int64]) -> Any:
-    """An operand as a tensor, or as a list of tensors."""
+def in_graph(op: PureOp, calls: list[tuple[PureAttrs | None, _Operands]]) -> list[Any]:
+    """The results of calls in one graph, in which each operand has a buffer that is free then."""
+    import tensorflow as tf
+    from tensorflow.core.framework.graph_pb2 import GraphDef
+
+    from litmusfuzz.fuzz.executors.tensorflow.node_defs import registered
+
+    results = []
+    with tf.Graph().as_default() as graph:
+        for attrs, operands in calls:
+            roles = [role for role, _, _ in operands]
+            dtypes = {role: kind.dtype for role, kind, _ in operands}
+            node = registered(op.name, dtypes, roles, attrs)
+            node.name = "call"
+            node.input[:] = [f"operand{place}" for place in range(len(operands))]
+            inputs = {
+                f"{name}:0": given(kind, tf.raw_ops.DeepCopy(x=values(kind, array)))
+                for name, (_, kind, array) in zip(node.input, operands, strict=True)
+            }
+            number, _ = op.outputs(attrs, len(operands))
+            (result,) = tf.import_graph_def(GraphDef(node=[node]), inputs, [f"call:{number}"])
+            results.append(as_tensor(result, operands, node))
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1  # which computes with constants, too
+    with tf.compat.v1.Session(graph=graph, config=config) as session:
+        return session.run(results)
+
+
+def values(kind: TensorType, array: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """The numbers of an operand, of its dtype."""
+    return array.astype(kind.stacked.dtype)
+
+
+def given(kind: TensorType, tensor: Any) -> Any:
+    """An operand: a tensor, or the list of its rows."""
     import tensorflow as tf
 
-    tensor = tf.constant(array.astype(kind.stacked.dtype))
     if not kind.is_list:
         return tensor
-    shape = tf.constant(array.shape[1:], tf.int32)
+    shape = tf.constant(tensor.shape[1:].as_list(), tf.int32)
     return tf.raw_ops.TensorListFromTensor(tensor=tensor, element_shape=shape)
+
+
+def as_tensor(result: Any, operands: _Operands, written: Any) -> Any:
+    """A result as a tensor, of a list too."""
+    import tensorflow as tf
+
+    if result.dtype != tf.variant:
+        return result
+    lists = [kind.stacked.dtype for _, kind, _ in operands if kind.is_list]
+    return stacked(result, lists[0] if lists else written.attr["element_dtype"].type)
 
 
 def stacked(result: Any, dtype: str) -> Any:
@@ -198,6 +240,37 @@ def test_op_against_the_kernel(op: PureOp) -> None:
     results = [kind.strip("[]") for _, kind in op.results] or [op.result.strip("[]")]
     wanted = {each for kind in results for each in op.permitted(kind.partition("=")[2] or kind)}
     assert dtypes == wanted, dtypes
+
+
+CLEARS_ITS_GRADIENT = {"MaxPoolGradGrad", "MaxPoolGradGradV2"}
+"""What has the shape of the gradient is zero: docs/tensorflow-findings.md."""
+
+
+@pytest.mark.parametrize("op", PURE_OPS, ids=lambda op: op.name)
+def test_op_against_the_kernel_where_it_may_reuse_its_operands(op: PureOp) -> None:
+    rng = random.Random(op.name)
+    calls, expected = [], []
+    while len(calls) < CALLS // 4:
+        sampled = sample(rng, op)
+        assert sampled is not None
+        operands = operands_of(sampled)
+        types = tuple(kind for _, kind, _ in operands)
+        try:
+            mine = computed(Call(op, sampled.attrs, types), [array for _, _, array in operands])
+        except Inexact:  # one product in some hundred is too large
+            continue
+        calls.append((sampled.attrs, operands))
+        expected.append(mine)
+    wrong = 0
+    for (attrs, operands), mine, theirs in zip(calls, expected, in_graph(op, calls), strict=True):
+        case = (op.name, attrs, [(role, a.tolist(), k.dtype) for role, k, a in operands])
+        assert mine.shape == theirs.shape, case
+        if op.name in CLEARS_ITS_GRADIENT and mine.shape == operands[2][2].shape:
+            assert not theirs.any(), case
+            wrong += bool(mine.any())
+        else:
+            assert (mine == theirs).all(), (case, mine.tolist(), theirs.tolist())
+    assert bool(wrong) is (op.name in CLEARS_ITS_GRADIENT)
 
 
 def result_of(op: PureOp, attrs: PureAttrs | None) -> str:
