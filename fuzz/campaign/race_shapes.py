@@ -40,8 +40,8 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
 
     Ops are matched by kernel class; two on one resource match two that share a resource. An op
     that races with itself, in iterations of a loop or in runs of its graph, counts for two. If
-    nothing races in `small`, `large` needs its last pure ops as well, in any relation; a single
-    effect beside them is there only because each test has one.
+    nothing races in `small`, `large` needs its last pure ops as well, in any relation. A single
+    effect that has nothing to do with these is there only because each test has one.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
     if not inside.any:
         if not computes_as(small, large):
             return False
-        if len(parts) == 1 and _computing(small):
+        if _computes_apart(small):
             return True
     whole = [(node, copy) for node in large.effects for copy in range(1 + around.with_itself(node))]
 
@@ -224,6 +224,19 @@ def _last_computed(test: LitmusTest) -> list[Node]:
     computing = _computing(test)
     taken = {head(ref) for node in computing for ref in node.inputs}
     return [node for node in computing if node.name not in taken]
+
+
+def _computes_apart(test: LitmusTest) -> bool:
+    """True if it has a single effect, and pure ops that neither follow nor precede it."""
+    above = races_of(test).relations.above
+    names = [node.name for node in _computing(test)]
+    effects = [node.name for node in test.effects]
+    return (
+        bool(names)
+        and len(effects) == 1
+        and above[effects[0]].isdisjoint(names)
+        and not any(effects[0] in above[name] for name in names)
+    )
 
 
 def without_causes(test: LitmusTest, *causes: LitmusTest) -> LitmusTest | None:

@@ -14,7 +14,7 @@ from helpers import allowed_values
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.causes import explains
 from litmusfuzz.fuzz.campaign.experiments import (
     CONTROL_RUNS,
@@ -198,6 +198,22 @@ observe: [r0]
 """
 
 
+APART = """
+litmusfuzz: 2
+name: apart
+variables:
+  X: {dtype: int32, shape: [], init: 5}
+graphs:
+  main:
+    c: {op: Const, dtype: int32, shape: [], value: 3}
+    e: EFFECT
+    t: {op: Relu, inputs: [c]}
+observe: [t]
+"""
+WRITE = "{op: AssignVariableOp, resources: [X], inputs: [c]}"
+READ = "{op: ReadVariableOp, resources: [X]}"
+
+
 def pure(last: str, written: str = "t1") -> LitmusTest:
     return loads(PURE.replace("LAST", last).replace("WRITTEN", written), last).test
 
@@ -206,17 +222,25 @@ def test_without_races_a_test_contains_only_what_has_the_same_pure_ops() -> None
     relu, square = pure("Relu"), pure("Square")
     assert contains(relu, relu, strict=True)
     assert not contains(relu, square, strict=False)
-    # A test has an effect in any case, and what the wrong op takes may come from any other.
-    alone = litmus("r0=X")
-    assert contains(pure("Relu", "t0"), relu, strict=True)
-    assert not contains(relu, alone, strict=False)
-    single = PURE.replace("LAST", "Relu").replace("WRITTEN", "t1").replace("Neg", "Square")
-    lone = single[: single.index("    w0:")] + "observe: [t1]"
-    assert contains(loads(lone).test, relu, strict=True)
+    # What the wrong op takes may come from any other.
+    assert contains(relu, loads(dumps(Entry(relu)).replace("Neg", "Square")).test, strict=True)
     assert explains(relu, pure("Relu", "t0"), exact=False)
     assert not explains(relu, square, exact=False)
     # Where ops race, it is no matter what they compute.
     assert contains(litmus("r0=X; Y=r0+1 || X=1"), litmus("r0=X; Y=r0-1 || X=1"), strict=False)
+
+
+def test_an_effect_beside_a_wrong_pure_op_may_be_any() -> None:
+    """A test has an effect in any case."""
+    write, read = (loads(APART.replace("EFFECT", each)).test for each in (WRITE, READ))
+    assert contains(write, read, strict=True)
+    assert contains(read, write, strict=True)
+    assert contains(write, pure("Relu"), strict=False)
+    assert not contains(write, pure("Square"), strict=False)
+    # One that it follows has to do with it.
+    after = loads(APART.replace("EFFECT", READ).replace("Relu,", "Relu, after: [e],")).test
+    assert not contains(after, write, strict=True)
+    assert contains(after, after, strict=True)
 
 
 def test_the_last_pure_op_of_a_cause_without_races_is_taken_out() -> None:
