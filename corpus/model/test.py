@@ -346,9 +346,9 @@ class LitmusTest:
 
     @property
     def named_nodes(self) -> tuple[Node, ...]:
-        """The nodes by whose ops people name the test: its effects.
+        """The nodes by whose ops reports name the test: its effects.
 
-        One with a single effect, beside which nothing races, has its name from its pure ops too.
+        Beside a single effect also the pure ops, as one of them may be what is wrong.
         """
         if len(self.effects) > 1:
             return self.effects

@@ -3,8 +3,8 @@
 A test looks like a cause if it contains the cause's ops in the same relations, and shows nothing
 but its symptoms, in a configuration that shows the cause. It is not reduced: most such tests show
 the cause and nothing else. But a defect may hide among them, so each is *checked* as time permits:
-without what the causes need (`without_causes`) it must show nothing forbidden. And of each
-cause in each configuration, ever fewer are reduced in full, whatever they look like.
+without what the causes need (`without_causes`) it must show nothing forbidden. And of each cause in
+each configuration, ever fewer are reduced in full, whatever they look like.
 
 Both begin only within `BEGUN_SHARE` of the campaign's time, so that with the findings that looked
 new all time on what is known stays within `KNOWN_SHARE`. What is left unchecked at the end counts

@@ -1,8 +1,8 @@
 """Findings of `corpus/findings` come back through the whole pipeline; see `findings_again`.
 
-One is taken here, in 15 s of processor time. The others compile each smaller test with XLA, have a
-process for each run, or show so rarely on busy cores that each takes a minute or more: they are
-left to ``make nightly``.
+Two are taken here, each in 15 s of processor time. The others compile each smaller test with XLA,
+have a process for each run, or show so rarely on busy cores that each takes a minute or more: they
+are left to ``make nightly``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from litmusfuzz.corpus.textfile import load, save
 if TYPE_CHECKING:
     from pathlib import Path
 
-# It blocks in every execution, so that there is no chance in it, and was seen with all rewrites,
-# which it does not need.
+# Both show in every execution, so that there is no chance in it. The first blocks, and was seen
+# with all rewrites, which it does not need; the second has a wrong pure op, and nothing races.
 QUICK = ("cluster-spans-two-sections", "max-pool-grad-grad-clears-its-input")
 
 
