@@ -79,6 +79,16 @@ def check_resume(resume: str, allowed: Collection[str]) -> None:
             fail(f"--resume {resume}: continues with its own options, without {option.opts[0]}")
 
 
+def command_line() -> str:
+    """The command line, for the first event of a campaign."""
+    for text in (*sys.argv[1:], os.getcwd()):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            fail(f"{text}: is not UTF-8, in which campaigns are recorded")
+    return shlex.join(["litmusfuzz", *sys.argv[1:]])
+
+
 def known_findings(file: str | None) -> KnownFindings:
     """The known-findings file, if one is named."""
     from litmusfuzz.corpus.textfile import FileError
@@ -90,6 +100,21 @@ def known_findings(file: str | None) -> KnownFindings:
         return load(file)
     except FileError as error:
         fail(str(error))
+
+
+def known_of(resume: str, started: CampaignStarted, file: str | None) -> KnownFindings:
+    """The known findings of a campaign that continues: of its own file, or of the one named now."""
+    from litmusfuzz.corpus.textfile import FileError
+    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings, load
+
+    if file is not None:
+        return known_findings(file)
+    if started.known is None:
+        return KnownFindings()
+    try:
+        return load(started.known)
+    except FileError as error:
+        fail(f"--resume: {resume}: its known findings: {error}; --known names another file")
 
 
 def open_store(folder: Path, *, write: bool) -> Store:

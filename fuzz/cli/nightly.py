@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sqlite3
 import sys
 import time
@@ -19,10 +18,12 @@ from litmusfuzz.fuzz.cli.campaigns import (
     begin,
     check_resume,
     check_trusted,
+    command_line,
     configured,
     finish,
     given,
     known_findings,
+    known_of,
     known_option,
     min_graphs_option,
     new_store,
@@ -172,17 +173,19 @@ def nightly(
     from litmusfuzz.reports.events import CampaignResumed, CampaignStarted
     from litmusfuzz.reports.terminal import LiveView
 
-    known = known_findings(known_file)
+    command = command_line()
     first: CampaignStarted | CampaignResumed
     if resume is not None:
         check_resume(resume, ("time_s", "workers", "keep", "dask", "python", "trust"))
         started, so_far = started_in(resume, unattended=True)
         if not trust:
             check_trusted(resume, started, python, None)
+        known = known_of(resume, started, known_file)
         workers = workers if given("workers") else started.workers
         asked_s = round(so_far.spent_s + time_s, 3) if given("time_s") else so_far.asked_s
         first = CampaignResumed(asked_s=asked_s, workers=workers)
     else:
+        known = known_findings(known_file)
         if selftest_s and selftest_s > time_s:
             fail("--selftest: longer than --time")
         chosen = systems_of(executors, None, None)
@@ -190,7 +193,7 @@ def nightly(
         names = [name for name, *_ in chosen]
         weights = families_of(families, names)
         first = CampaignStarted(
-            command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+            command=command,
             seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
             asked_s=time_s,
             workers=workers,
@@ -203,6 +206,7 @@ def nightly(
             as_generated=as_generated,
             spawn=spawn,
             deadly_ops=tuple(sorted(known.deadly_ops(date.today()))),
+            known=None if known_file is None else str(Path(known_file).absolute()),
             min_graphs=min_graphs,
             unattended=True,
             shard_s=shard_s,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from datetime import date
 from pathlib import Path
@@ -16,10 +15,12 @@ from litmusfuzz.fuzz.cli.campaigns import (
     begin,
     check_resume,
     check_trusted,
+    command_line,
     configured,
     finish,
     given,
     known_findings,
+    known_of,
     known_option,
     min_graphs_option,
     new_folder,
@@ -168,14 +169,16 @@ def run(
     from litmusfuzz.reports.events import CampaignStarted
     from litmusfuzz.reports.terminal import LiveView
 
-    known = known_findings(known_file)
+    command = command_line()
     if resume is not None:
         check_resume(resume, ("time_s", "tests", "workers", "python", "engine", "trust"))
         started, report = started_in(resume, unattended=False)
         if not trust:
             check_trusted(resume, started, python, engine)
+        known = known_of(resume, started, known_file)
         store, time_s, tests = _resumed(resume, started, report, time_s, tests, workers)
     else:
+        known = known_findings(known_file)
         if tests == 0:
             fail("--tests 0: only with --resume")
         chosen = systems_of(executors, engine, threads)
@@ -186,7 +189,7 @@ def run(
         model = None if judge_by == "guaranteed" else model_of(judge_by)
         configurations = configured(chosen, model)
         started = CampaignStarted(
-            command=shlex.join(["litmusfuzz", *sys.argv[1:]]),
+            command=command,
             seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
             asked_s=time_s,
             tests=tests,
@@ -202,6 +205,7 @@ def run(
             as_generated=as_generated,
             spawn=spawn,
             deadly_ops=tuple(sorted(known.deadly_ops(date.today()))),
+            known=None if known_file is None else str(Path(known_file).absolute()),
             min_graphs=min_graphs,
         )
         folder = new_folder(Path("findings"), f"run-{started.seed}") if out is None else out

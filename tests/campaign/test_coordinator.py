@@ -445,6 +445,31 @@ def test_a_run_continues_for_longer_or_only_minimizes(
     check(folder)
 
 
+def test_a_campaign_continues_with_its_known_findings(
+    litmusfuzz_here: Command, tmp_path: Path
+) -> None:
+    known = tmp_path / "known.yaml"
+    assert litmusfuzz_here("run", *COMMON, "--tests", "12", "--out", "first").returncode == 1
+    added = litmusfuzz_here("known", "add", known.name, "--why", "a mutant", "first")
+    assert added.returncode == 0, added.stderr
+    # Only the tests after the first one show it.
+    asked = (*COMMON, "--tests", "1", "--known", known.name, "--out", "out")
+    done = litmusfuzz_here("run", *asked, "--json")
+    assert json.loads(done.stdout)["findings"] == []
+    done = litmusfuzz_here("run", "--resume", "out", "--tests", "11", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {each["known"] for each in json.loads(done.stdout)["findings"]} == {"a mutant"}
+    elsewhere = known.rename(tmp_path / "elsewhere.yaml")
+    done = litmusfuzz_here("run", "--resume", "out", "--tests", "0")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"litmusfuzz: --resume: out: its known findings: {known}: No such file or directory; "
+        "--known names another file\n"
+    )
+    done = litmusfuzz_here("run", "--resume", "out", "--tests", "0", "--known", elsewhere.name)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("command", share_of(["nightly", "run"], 2))
 def test_a_campaign_whose_folder_is_removed_ends_with_its_report(
     tmp_path: Path, command: str

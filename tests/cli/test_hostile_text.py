@@ -204,6 +204,17 @@ def test_options_in_messages(litmusfuzz_here: Command) -> None:
         assert not CONTROL.search(done.stderr)
 
 
+@pytest.mark.parametrize("command", ["run", "nightly"])
+def test_a_campaign_refuses_arguments_that_it_cannot_record(
+    command: str, tmp_path: Path, litmusfuzz_here: Command
+) -> None:
+    for option in ("--known", "--out", "--resume"):
+        done = litmusfuzz_here(command, option, os.fsdecode(b"x\xff"))
+        assert done.returncode == 2
+        assert done.stderr == "litmusfuzz: x?: is not UTF-8, in which campaigns are recorded\n"
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_locale_of_ascii_opens_no_way_around() -> None:
     """The library for the command line writes to the bytes below a stream that is in ASCII."""
     done = subprocess.run(
