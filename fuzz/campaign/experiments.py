@@ -11,7 +11,8 @@ the finding is the same defect as far as executions can tell:
 3. *Settings*: the finding's test shows its symptom in the cause's settings. Where settings were put
    back one by one, one of the two needs all settings that the other needs.
 4. *Test*: where the cause's settings are not among the finding's, or its symptom is another, the
-   cause's test shows the finding's symptom in the finding's settings.
+   cause's test shows the finding's symptom in the finding's settings. Whether a value is torn is
+   undecided where lanes differ.
 
 A single experiment that fails sets the two apart. "Not seen" counts only after so many executions
 that a miss has less than one chance in `MISS_ODDS`; where that takes too many, the two are
@@ -385,7 +386,10 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
             undecided.append("whether it shows in the cause's settings")
 
     same = symptoms[0] in cause.symptoms
-    if not same and (wide := next(widened(finding.test), None)) is not None:
+    if not same and _shows_tears_as_wrong(finding, cause):
+        undecided.append("whether a value is torn: in one of the two, lanes differ")
+        same = True
+    elif not same and (wide := next(widened(finding.test), None)) is not None:
         # In a test with one lane, a torn value shows as a wrong one.
         trial = Trial(Reason.TEST, wide, finding, cause.symptoms, 1, needed, length)
         done.append((yield from _run(trial)))
@@ -408,6 +412,18 @@ def compare(finding: Case, cause: Case, control: Experiment | None = None) -> Co
     if undecided:
         return Comparison(Verdict.UNDECIDED, "; ".join(undecided), tuple(done))
     return Comparison(Verdict.EXPLAINED, "", tuple(done))
+
+
+def _shows_tears_as_wrong(finding: Case, cause: Case) -> bool:
+    """True if their symptoms may differ only because the values of one are whole tensors.
+
+    There the lanes of a value may differ, so that a torn one shows as a wrong one, and never as
+    torn.
+    """
+    one, other = finding.symptoms[0], cause.symptoms
+    if finding.test.whole:
+        return not cause.test.whole and one == "wrong" and "torn" in other
+    return cause.test.whole and one == "torn" and "wrong" in other
 
 
 def _races(case: Case) -> bool:

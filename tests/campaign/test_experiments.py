@@ -413,6 +413,43 @@ def test_a_torn_value_is_asked_of_a_cause_with_one_lane_in_more_lanes() -> None:
     assert width(trial.test) > width(one_lane.test) == 1
 
 
+WHOLE = """
+litmusfuzz: 2
+name: whole
+variables:
+  X: {dtype: int32, shape: [1, 2], init: 0}
+graphs:
+  main:
+    c: {op: Const, dtype: int32, shape: [1, 2], value: [[1, 2]]}
+    w0: {op: ResourceScatterUpdate, resources: [X], inputs: [c], indices: [0]}
+    r0: {op: ReadVariableOp, resources: [X]}
+    axis: {op: Const, dtype: int32, shape: [], value: 1}
+    sum: {op: Cumsum, inputs: [r0, axis]}
+observe: [r0]
+"""
+
+
+def test_a_value_whose_lanes_differ_may_be_torn() -> None:
+    """It never shows as torn: no experiment tells whether it is."""
+    torn = case("X[0]=1 || r0=X")
+    whole = replace(case("X[0]=1 || r0=X", symptoms=("wrong",)), test=loads(WHOLE).test)
+    assert whole.test.whole
+    for finding, cause in ((whole, torn), (torn, whole)):
+        found, asked = decided(finding, cause, control=24, trigger=0)
+        assert found.verdict is Verdict.UNDECIDED
+        assert found.why == "whether a value is torn: in one of the two, lanes differ"
+        assert asked == [Reason.CONTROL, Reason.TRIGGER]
+        # All other experiments decide as ever.
+        assert decided(finding, cause, control=24, trigger=1)[0].verdict is Verdict.NEW
+        early = replace(cause, config=configuration("mutant/early-scatter", "early"))
+        for shows, verdict in ((0, Verdict.NEW), (1, Verdict.UNDECIDED)):
+            found, _ = decided(finding, early, control=24, trigger=0, settings=1, test=shows)
+            assert found.verdict is verdict
+    # Of two such tests each shows the other's symptom, if it has it.
+    same = decided(whole, whole, control=24, trigger=0)[0]
+    assert same.verdict is Verdict.EXPLAINED
+
+
 def test_what_cannot_be_decided_is_undecided_unless_another_experiment_decides() -> None:
     here, plain = case("X[0]=1 || r0=X", early=True), case("X[0]=1 || r0=X")
     assert decided(here, plain, control=0)[0].verdict is Verdict.UNDECIDED
