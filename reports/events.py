@@ -153,9 +153,9 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     chosen families; empty for all. `seeds` has tests as texts of litmus files, by name: the family
     `mutations` makes others of them. `deadly_ops` are ops with which few tests are generated
     (`fuzz.campaign.dispatcher.support_of`). `known` is the path of the known-findings file.
-    `spaces` has the configuration spaces of those
-    executors that run in several configurations. `min_graphs` is how many graphs each configuration
-    has to run. With `as_generated`, no test has its names, order or lanes varied.
+    `spaces` has the configuration spaces of those executors that run in several configurations.
+    `min_graphs` is how many graphs each configuration has to run. With `as_generated`, no test has
+    its names, order or lanes varied.
     `number` gives the order of campaigns in folders beside each other: a clock may be set back.
     The remaining settings concern nightly runs.
     """

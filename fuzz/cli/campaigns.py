@@ -80,7 +80,7 @@ def check_resume(resume: str, allowed: Collection[str]) -> None:
 
 
 def command_line() -> str:
-    """The command line, for the first event of a campaign."""
+    """The command line, for the first event of a campaign: it, and the folder here, are UTF-8."""
     for text in (*sys.argv[1:], os.getcwd()):
         try:
             text.encode()
