@@ -13,7 +13,13 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
-from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom
+from litmusfuzz.fuzz.campaign.causes import (
+    finding_name,
+    likely_cause,
+    may_show,
+    shows_unlisted_torn,
+    symptom,
+)
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings, needs_in_words
 from litmusfuzz.fuzz.campaign.crash_reducer import crash_entry
 from litmusfuzz.fuzz.campaign.judge import judge, listed
@@ -250,7 +256,10 @@ class Findings:
             )
         )
         shown_by = {sampled.config.name, unreduced.sampled.config.name}
-        minimal = MinimizedFinding(entry, found, shown_by, file, in_short(why.steps if why else ()))
+        reason = in_short(why.steps if why else ())
+        shown = judge(best.judgement.oracle, best.judgement.histogram).forbidden
+        torn = shows_unlisted_torn(dict(best.judgement.forbidden), dict(shown))
+        minimal = MinimizedFinding(entry, found, shown_by, file, reason, torn)
         self.known.append(minimal)
         return minimal
 

@@ -42,7 +42,7 @@ class ShardFinding:
 
     It has its key, its file's text, and the configurations that have shown it. `cause` is its name
     in the known-findings file; `unchecked` is True if nothing of this campaign has shown yet
-    whether the cause still shows.
+    whether the cause still shows. `torn` is that of a `MinimizedFinding`.
     """
 
     key: str
@@ -51,6 +51,7 @@ class ShardFinding:
     cause: str = ""
     unchecked: bool = False
     unseen: int = 0
+    torn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ class Shard:
                 cause=each.cause,
                 unchecked=each.unchecked,
                 unseen=each.unseen,
+                torn=each.torn,
             )
             for each in self.known
         ]
