@@ -53,7 +53,8 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
     the node that contains it.
 
     For each value and each device that needs it there is one Send and one Recv. For a
-    control edge from a node without a value, a constant after that node is sent.
+    control edge from a node without a value, or from a Send, whose value only its Recv takes, a
+    constant after that node is sent.
 
     Parameters
     ----------
@@ -170,6 +171,7 @@ class _Placing:
         self.default = default
         self.clustered = clustered
         self.names = FreshNames((*test.types, *lives))
+        self.sends = frozenset(node.name for node in test.nodes if node.op == "Send")
 
     def name(self, prefix: str, value: str, device: str) -> str:
         """A new one, which says what is sent where."""
@@ -208,7 +210,7 @@ class _Placing:
                 return name
             if (name, device) not in sent:
                 value = name
-                if self.test.types[name] is None:
+                if self.test.types[name] is None or name in self.sends:
                     done = self.name("done", name, device)
                     value = add(Node(done, "Const", (), (), (name,), _NOTHING, source))
                 send = add(Node(self.name("send", name, device), "Send", (value,), device=source))

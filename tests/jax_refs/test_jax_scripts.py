@@ -89,6 +89,7 @@ def ended(
         path.write_text(re.sub(r".*jax_num_cpu_devices.*\n", "", text), encoding="utf-8")
         jax.config.update("jax_enable_x64", val=False)
         capsys.readouterr()
+        code: object = 0
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit as end:

@@ -8,7 +8,15 @@ import pytest
 from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import Body, LitmusTest, Node, all_nodes, bodies, captures_of
+from litmusfuzz.corpus.model import (
+    Body,
+    LitmusTest,
+    Node,
+    all_nodes,
+    bodies,
+    captures_of,
+    map_nodes,
+)
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.passes.placement import CannotPlace, devices_of, place
@@ -111,6 +119,26 @@ def test_a_control_edge_from_a_node_without_a_value_is_sent_as_a_constant() -> N
     assert (nothing.op, nothing.after, nothing.device) == ("Const", ("w0",), "cpu:0")
     (write,) = (n for n in placed.graph.nodes if n.resources == ("Y",))
     assert write.after == ("recv_w0_cpu1",)
+
+
+def test_a_control_edge_from_a_send_is_sent_as_a_constant() -> None:
+    """Only its Recv takes what a Send sends, so another Send cannot."""
+    test = corpus_entry(next(p for p in LITMUS if p.stem == "devices-carried-edges")).test
+    graphs = map_nodes(
+        test.graphs, lambda node: replace(node, after=("s0",)) if node.name == "r0" else node
+    )
+    edited = replace(test, graphs=graphs)
+    placed = place(edited)
+    nodes = {node.name: node for node in placed.nodes}
+    (recv,) = nodes["r0"].after
+    (send,) = nodes[recv].inputs
+    (done,) = nodes[send].inputs
+    assert (nodes[done].op, nodes[done].after) == ("Const", ("s0",))
+    assert place(placed) == placed
+    allowed, before = (
+        explorer.allowed_outcomes(each, RFC).witnesses.keys() for each in (placed, edited)
+    )
+    assert allowed == before
 
 
 def test_a_test_on_one_device_needs_no_transfer() -> None:
