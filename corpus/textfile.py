@@ -137,7 +137,8 @@ class Finding:
     model : str
         The model that forbids the outcome.
     forbidden : tuple of (Outcome, int)
-        Each forbidden outcome with its count; most frequent first.
+        Each forbidden outcome with its count; most frequent first, but torn ones after those that
+        the finding is about.
     executions : int
         Number of executions in which these outcomes were counted.
     noise : mapping
@@ -707,17 +708,22 @@ class _Reader(Document):
                 self.check_least(getattr(raw, name), least, ("finding", name))
         path: Path_ = ("finding", "forbidden")
         forbidden: dict[Outcome, int] = {}
-        least = 0
+        most: int | None = None  # that the next one may count
+        most_torn: int | None = None
         for position, each in enumerate(raw.forbidden):
             here = (*path, position)
             seen: _Seen = self.convert(each, _Seen, here)
             self.check_least(seen.count, 1, (*here, "count"))
-            if forbidden and seen.count > least:
-                raise self.error((*here, "count"), "the most frequent outcome stands first")
-            least = seen.count
             outcome = self.outcome(test, seen.outcome, (*here, "outcome"))
             if outcome in forbidden:
                 raise self.error((*here, "outcome"), "stands twice")
+            # A finding of a wrong value may list torn ones that are more frequent.
+            limit = most_torn if outcome.torn else most
+            if limit is not None and seen.count > limit:
+                raise self.error((*here, "count"), "the most frequent outcome stands first")
+            most = seen.count if most is None else min(most, seen.count)
+            if outcome.torn:
+                most_torn = seen.count
             forbidden[outcome] = seen.count
         if not forbidden:
             raise self.error(path, "a finding shows at least one outcome")

@@ -18,7 +18,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
-from litmusfuzz.fuzz.campaign.causes import may_show, same_cause, symptom
+from litmusfuzz.fuzz.campaign.causes import may_show, symptom, symptoms_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
 from litmusfuzz.fuzz.campaign.experiments import (
     Case,
@@ -291,8 +291,8 @@ class LitmusItem(pytest.Item):
         """Run a finding of this executor until it shows, or the time is over."""
         options = ReplayOptions(self.litmus.options.time_s)
         judgement = self.run(oracle, Entry(self.test, finding=found), options)
-        cause = symptom(found.forbidden[0][0])
-        if not all(same_cause(cause, outcome) for outcome, _ in judgement.forbidden):
+        shown = [symptom(outcome) for outcome, _ in judgement.forbidden]
+        if not may_show(symptoms_of(found), shown):
             raise Failed(self.failure_text(judgement))
         if judgement.forbidden:
             self.known(judgement, "the file is a finding")

@@ -27,24 +27,8 @@ def symptom(outcome: Outcome) -> str:
 
 
 def symptoms_of(found: Finding) -> tuple[str, ...]:
-    """Symptoms of all forbidden outcomes of a finding, each once."""
+    """Symptoms of all forbidden outcomes of a finding, each once, its own first."""
     return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in found.forbidden))
-
-
-def shows_unlisted_torn(listed: Collection[Outcome], shown: Iterable[Outcome]) -> bool:
-    """True if a test that was minimized for a wrong value shows torn values as well.
-
-    The finding's file lists no outcome that a candidate might have shown for another cause. But
-    what the minimized test shows, its cause explains.
-
-    Parameters
-    ----------
-    listed : collection of Outcome
-        In the finding's file.
-    shown : iterable of Outcome
-        All forbidden ones.
-    """
-    return {symptom(each) for each in listed} == {"wrong"} and any(each.torn for each in shown)
 
 
 def may_show(cause: Collection[str], shown: Iterable[str]) -> bool:

@@ -17,7 +17,6 @@ from litmusfuzz.fuzz.campaign.causes import (
     finding_name,
     likely_cause,
     may_show,
-    shows_unlisted_torn,
     symptom,
 )
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings, needs_in_words
@@ -55,6 +54,8 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
+MOST_LISTED: Final = 8
+"""Forbidden outcomes of each kind in a finding's file."""
 _MEMORY: Final = re.compile(r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of memory")
 
 
@@ -135,7 +136,7 @@ class Findings:
             executor=unreduced.executor.name,
             configuration=config.name,
             model=model.name,
-            forbidden=judgement.forbidden[:8],
+            forbidden=_forbidden(best),
             executions=judgement.executions,
             noise=asdict(best.noise),
             settings=dict(config.settings),
@@ -257,9 +258,7 @@ class Findings:
         )
         shown_by = {sampled.config.name, unreduced.sampled.config.name}
         reason = in_short(why.steps if why else ())
-        shown = judge(best.judgement.oracle, best.judgement.histogram).forbidden
-        torn = shows_unlisted_torn(dict(best.judgement.forbidden), dict(shown))
-        minimal = MinimizedFinding(entry, found, shown_by, file, reason, torn)
+        minimal = MinimizedFinding(entry, found, shown_by, file, reason)
         self.known.append(minimal)
         return minimal
 
@@ -325,6 +324,20 @@ def models_that_allow(
         if set(judge(explorer, dict.fromkeys(outcomes, 1)).verdicts) == {Verdict.ALLOWED}:
             found.append(name)
     return tuple(found)
+
+
+def _forbidden(best: Best) -> tuple[tuple[Outcome, int], ...]:
+    """The forbidden outcomes of a finding's file; first those that it is minimized for.
+
+    A test that is minimized for a wrong value may show torn ones as well. No candidate was accepted
+    for these alone, but what the smallest test shows, its cause explains.
+    """
+    own = best.judgement.forbidden
+    beside: tuple[tuple[Outcome, int], ...] = ()
+    if best.symptom == "wrong":
+        shown = judge(best.judgement.oracle, best.judgement.histogram).forbidden
+        beside = tuple(each for each in shown if each[0].torn and each not in own)
+    return own[:MOST_LISTED] + beside[:MOST_LISTED]
 
 
 def _form(entry: Entry, model: Model) -> LitmusTest:

@@ -16,8 +16,7 @@ class MinimizedFinding:
     """A minimized finding, and the configurations of its executor that have shown it.
 
     `file` is relative to the campaign's folder. `reason` says why its outcome is forbidden; "" if
-    that is not known, or another shard found it. With `torn`, it shows torn values that its file
-    does not list (`causes.shows_unlisted_torn`). `cause` is its name in the known-findings file; ""
+    that is not known, or another shard found it. `cause` is its name in the known-findings file; ""
     for a finding of this campaign. `unchecked` is True as long as nothing has shown whether such a
     cause still shows; `unseen` executions have not. `hidden_in` has configurations that did not
     show it when asked.
@@ -28,7 +27,6 @@ class MinimizedFinding:
     configurations: set[str] = field(default_factory=set)
     file: str = ""
     reason: str = ""
-    torn: bool = False
     cause: str = ""
     unchecked: bool = False
     unseen: int = 0
@@ -36,8 +34,8 @@ class MinimizedFinding:
 
     @property
     def symptoms(self) -> tuple[str, ...]:
-        """Symptoms of what its test shows."""
-        return (*symptoms_of(self.finding), *(("torn",) if self.torn else ()))
+        """Symptoms of its outcomes."""
+        return symptoms_of(self.finding)
 
     @property
     def finding(self) -> Finding:

@@ -19,10 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
-from litmusfuzz.fuzz.campaign.causes import shows_unlisted_torn
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.reports.events import CampaignStarted, Configured
-    from litmusfuzz.reports.report import Pending, Report, ReportedFinding, UnconfirmedTest
+    from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
 
 TESTS_PER_FAMILY: Final = 1 << 26
 """Tests of a family that a shard may generate: more than it does in a week. Shard n starts with
@@ -374,18 +372,10 @@ def known_findings(report: Report, executor: str | None = None) -> tuple[ShardFi
     Those of other classes too: a finding of one class may show in all.
     """
     return tuple(
-        ShardFinding(each.key, dumps(each.entry), tuple(each.configs), torn=_shows_torn(each))
+        ShardFinding(each.key, dumps(each.entry), tuple(each.configs))
         for each in report.findings
         if each.kind is FindingKind.FORBIDDEN and executor in (None, each.executor)
     )
-
-
-def _shows_torn(found: ReportedFinding) -> bool:
-    """True if it shows torn values that its file does not list."""
-    assert found.entry.finding is not None
-    listed = dict(found.entry.finding.forbidden)
-    shown = [o for o, (_, verdict) in found.histogram.items() if verdict == Verdict.FORBIDDEN]
-    return shows_unlisted_torn(listed, shown)
 
 
 def reduced_crashes(store: Store) -> tuple[tuple[str, str], ...]:

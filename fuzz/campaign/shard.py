@@ -42,7 +42,7 @@ class ShardFinding:
 
     It has its key, its file's text, and the configurations that have shown it. `cause` is its name
     in the known-findings file; `unchecked` is True if nothing of this campaign has shown yet
-    whether the cause still shows. `torn` is that of a `MinimizedFinding`.
+    whether the cause still shows.
     """
 
     key: str
@@ -51,7 +51,6 @@ class ShardFinding:
     cause: str = ""
     unchecked: bool = False
     unseen: int = 0
-    torn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,6 @@ class Shard:
                 cause=each.cause,
                 unchecked=each.unchecked,
                 unseen=each.unseen,
-                torn=each.torn,
             )
             for each in self.known
         ]

@@ -18,12 +18,11 @@ from campaign.campaigns import Run
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import load
+from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign.canonical import ordered
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, PROBE_STEP, STEP_S, Best
-from litmusfuzz.fuzz.campaign.planner import known_findings
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
 from litmusfuzz.fuzz.executors.table import executor_class
@@ -344,11 +343,16 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    ("wrongs", "torns", "symptoms"),
-    [(8, 0, ("wrong",)), (8, 3, ("wrong", "torn")), (3, 8, ("torn", "wrong"))],
+    ("symptoms", "counts"),
+    [
+        (("wrong",), (8,)),
+        (("wrong", "torn"), (8, 3)),
+        (("wrong", "torn"), (3, 8)),
+        (("torn", "wrong"), (8, 3)),
+    ],
 )
 def test_a_finding_with_a_wrong_value_explains_tests_that_show_it_torn(
-    tmp_path: Path, unreduced: Entry, wrongs: int, torns: int, symptoms: tuple[str, ...]
+    tmp_path: Path, unreduced: Entry, symptoms: tuple[str, ...], counts: tuple[int, ...]
 ) -> None:
     """If it shows that too: which of the two it is minimized for is a matter of chance."""
     run = alone(tmp_path, ("stale_too",), unreduced)
@@ -358,22 +362,20 @@ def test_a_finding_with_a_wrong_value_explains_tests_that_show_it_torn(
     wrong = taken.judgement.forbidden[0][0]
     torn = replace(wrong, values=tuple((k, TORN if k == key else v) for k, v in wrong.values))
     oracle = taken.judgement.oracle
-    shown = {wrong: wrongs} | ({torn: torns} if torns else {})
-    best = Best(unreduced.test, judge(oracle, shown), taken.sampled)
+    outcomes = [{"wrong": wrong, "torn": torn}[each] for each in symptoms]
+    best = Best(unreduced.test, judge(oracle, {outcomes[0]: 1}), taken.sampled)
+    shown = dict(zip(outcomes, counts, strict=True))
+    best.measured(best.with_same_cause(judge(oracle, shown)), sum(counts))
     found = findings.store(taken, best, minimized=True, confirmed=True)
     assert found is not None
-    # No torn value of a candidate counted, if it was minimized for a wrong one.
-    listed = {wrong, torn} if symptoms[0] == "torn" else {wrong}
-    assert {outcome for outcome, _ in found.finding.forbidden} == listed
+    assert found.finding.forbidden == tuple(shown.items())
     assert found.symptoms == symptoms
+    assert loads(dumps(found.entry)) == found.entry
     for outcome in (wrong, torn):
         other = copy(taken)
         other.judgement, other.contains = judge(oracle, {outcome: 1}), {}
         explained = symptom(outcome) in symptoms
         assert [*findings.contained(other)] == ([found] if explained else [])
-    # A later shard knows it.
-    (sent,) = known_findings(run.report)
-    assert sent.torn is found.torn is (symptoms == ("wrong", "torn"))
 
 
 @pytest.mark.parametrize("pace", [20.0, 1e6])

@@ -15,6 +15,7 @@ from guide import DOCS, example, installed, mutant
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import TORN
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load, save
 
@@ -38,6 +39,7 @@ MOODY = (
 )
 """Wrong in the first process that runs it, and in no other."""
 STALE = "mutant/stale-reads"
+TEARS = "mutant/torn-scatter"
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +159,28 @@ def test_a_known_finding_that_shows_is_an_xfail_and_one_that_hides_passes_with_a
     assert note in output[output.index("litmus: notes") :]
     code, output = run("shows.yaml", "--runxfail", "--litmus-executors", STALE)
     assert code == 1
+
+
+def test_a_finding_that_shows_another_symptom_than_its_file_lists_is_a_failure(
+    run, project: Path
+) -> None:
+    """A finding of a wrong value may list torn ones."""
+    shutil.rmtree(project / "litmus")
+    entry = load(FILES["SB"].parents[1] / "findings" / "scatter-beside-read.yaml")
+    assert entry.finding is not None
+    test = entry.test
+    torn = entry.finding.forbidden[0][0]
+    assert torn.torn
+    # A value that nothing writes.
+    wrong = replace(torn, values=tuple((n, (7,) if v is TORN else v) for n, v in torn.values))
+    found = replace(found_on(TEARS), model="executor")
+    for stem, forbidden in (("both", ((wrong, 2), (torn, 3))), ("one", ((wrong, 2),))):
+        finding = replace(found, forbidden=forbidden, executions=9)
+        save(Entry(test.titled(stem), finding=finding), project / f"{stem}.yaml")
+    code, output = run(".", "--litmus-executors", TEARS)
+    assert code == 1
+    assert re.search(rf"^XFAIL both.yaml::{TEARS}/plain - known: r0=torn", output, re.MULTILINE)
+    assert f"FAILED one.yaml::{TEARS}/plain" in output
 
 
 def write_known(project: Path, executor: str, form: str) -> None:
