@@ -38,6 +38,7 @@ CRASHES = {
 CLOSING = {"async-compilation-close"}
 """Ends the processes of scripts alone: the executor avoids it."""
 WITHOUT_OUTCOME = {
+    "cancelled-enqueue-waits-for-itself",
     "failed-step-never-ends",
     "identity-conjugate-transpose",
     "lowered-while-exchanges-handles",
@@ -92,6 +93,7 @@ LEFT_TO_THE_NIGHTLY_RUN = {
 }
 SHOWN_BY_ITS_SCRIPT = {
     "async-compilation-close": "the executor waits for the compiler before it closes a session",
+    "cancelled-enqueue-waits-for-itself": "the executor closes the queue before it cancels",
     "failed-step-never-ends": "what follows a failure is not specified",
     "gather-nd-without-value": "a crash, which has no outcome to replay",
     "identity-conjugate-transpose": "an error, which has no outcome to replay",
@@ -286,6 +288,18 @@ def test_a_failed_step_still_never_ends() -> None:
     assert done.stdout.splitlines()[:2] == [
         "A waits first: A FailedPreconditionError, B completed",
         "B waits first: no run has ended after 10 s",
+    ]
+
+
+@needs_tensorflow
+@nightly
+def test_a_cancelled_enqueue_still_waits_for_itself() -> None:
+    """Seconds between what has to come one after another."""
+    done = run_script("cancelled-enqueue-waits-for-itself")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.splitlines()[:2] == [
+        "without a close: DeadlineExceededError",
+        "with a close: the step has not ended after 10 s",
     ]
 
 

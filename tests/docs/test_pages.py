@@ -177,6 +177,8 @@ def test_every_named_command_and_option_exists(page: Path, mistake: Callable[[st
 
 _PATH = re.compile(r"`((?:corpus|oracles|fuzz|reports|tests|docs)/[^`\s]*?)`")
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+_PLACE = re.compile(r"\]\(([^)#:]*\.md)?#([^)]*)\)")
+_HEADING = re.compile(r"(?m)^#+ (.*)$")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -190,6 +192,18 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
         assert not test or f"def {test}(" in found[0].read_text(encoding="utf-8"), path
     for link in _LINK.findall(re.sub(r"(?ms)^```.*?^```$", "", text)):
         assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def places(page: Path) -> set[str]:
+    """The names that its headings have in links."""
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in _HEADING.findall(text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_headings_that_a_page_links_to_exist(page: Path) -> None:
+    for other, place in _PLACE.findall(page.read_text(encoding="utf-8")):
+        assert place in places(page.parent / other if other else page), f"{other}#{place}"
 
 
 def test_the_index_leads_to_every_page() -> None:
