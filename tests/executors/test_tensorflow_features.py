@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +37,8 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from litmusfuzz.fuzz.executors.protocol import Histogram
 
 PLAIN = TensorFlowExecutor.configurations()[0]
