@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.corpus.tensors import MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
@@ -25,6 +26,7 @@ from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.errors import NoAllowedSet
+from litmusfuzz.oracles.ordered import may_end_first
 from litmusfuzz.oracles.translation import Soundness, Translation
 from litmusfuzz.oracles.translation import validate as validated
 from litmusfuzz.reports.events import ClustersChosen, FindingAdded, FindingKind, SeenAgain
@@ -111,15 +113,36 @@ def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> 
     NoAllowedSet
         If an order makes a value too large.
     """
+    ordered = {pair: _is_ordered(test, pair, budget) for pair in chosen.lost}
+    lost = tuple(pair for pair, answer in ordered.items() if answer)
+    undecided = None in ordered.values()
+    verdict: str
     try:
         clustered = with_chosen(test, chosen)
     except NotDescribed as error:
-        verdict = Soundness.UNSOUND if chosen.lost else f"{NOT_VALIDATED}: {error.reason}"
+        verdict = Soundness.UNSOUND if lost else f"{NOT_VALIDATED}: {error.reason}"
         plain = replace(test, clusters=())
-        return ChosenVerdict(verdict, plain, chosen.lost, problem=str(error))
+        return ChosenVerdict(verdict, plain, lost, problem=str(error))
     found = validated(clustered, budget, executed(test) if chosen.in_functions else None)
-    verdict = Soundness.UNSOUND if chosen.lost else found.verdict
-    return ChosenVerdict(verdict, clustered, chosen.lost, found)
+    verdict = Soundness.UNSOUND if lost else found.verdict
+    if undecided and verdict == Soundness.SOUND:
+        verdict = Soundness.UNKNOWN
+    return ChosenVerdict(verdict, clustered, lost, found)
+
+
+def _is_ordered(test: LitmusTest, pair: tuple[str, str], budget: Budget) -> bool | None:
+    """Whether a test orders two nodes between which its graph has a path; None if undecided.
+
+    Where that cannot be asked (`may_end_first`), the path counts.
+    """
+    one = len(test.runs) == 1 and not test.runs[0].wanted
+    if not (one and {*pair} <= {node.name for node in test.graph.nodes}):
+        return True
+    try:
+        free = may_end_first(replace(test, clusters=()), *pair, budget)
+    except MalformedTest:  # too large with four nodes more
+        return None
+    return None if free is None else not free
 
 
 @dataclass(frozen=True, slots=True)

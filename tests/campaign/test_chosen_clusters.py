@@ -140,6 +140,34 @@ def test_a_lost_order_is_unsound_whatever_the_clusters_are() -> None:
     assert judge_clusters(test, odd, DEFAULT_BUDGET).verdict == "unsound"
 
 
+@pytest.mark.parametrize(("taken", "verdict"), [(0, "sound"), (1, "unsound")])
+def test_what_a_branch_uses_that_is_not_taken_is_no_lost_order(taken: int, verdict: str) -> None:
+    """A campaign called that unsound: Grappler drops a branch whose predicate is a constant."""
+    test = loads(CONSTANT_BRANCH.replace("PREDICATE", str(taken)), "branch").test
+    found = judge_clusters(test, chosen(lost=(("q0", "w0"),)), DEFAULT_BUDGET)
+    assert (found.verdict, bool(found.lost)) == (verdict, taken == 1)
+
+
+CONSTANT_BRANCH = """
+litmusfuzz: 2
+name: constant-branch
+variables: {X: {dtype: int32, shape: [], init: 0}}
+queues: {Q: {dtype: int32, shape: [], capacity: 1, init: []}}
+graphs:
+  main:
+    c0: {op: Const, dtype: bool, shape: [], value: PREDICATE}
+    q0: {op: QueueDequeueV2, resources: [Q]}
+    branch0:
+      op: If
+      inputs: [c0]
+      captures: {a0: q0}
+      results: [y0]
+      then: {results: [a0]}
+      else: {nodes: {c1: {op: Const, dtype: int32, shape: [], value: 1}}, results: [c1]}
+    w0: {op: AssignVariableOp, resources: [X], inputs: [branch0.y0]}
+"""
+
+
 def test_what_the_semantics_does_not_describe_is_not_validated_with_a_reason() -> None:
     """The reason has no names, so that it can be counted; the message has them."""
     loop = litmus("loop 1 { X=1 } || Y=1")
