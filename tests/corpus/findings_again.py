@@ -116,6 +116,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "slice-assign-beside-read": {},
     "slice-assign-beside-scatter": {},
     "slice-assign-beside-scatter-nd": {},
+    "slice-assign-beside-sub": {},
 }
 """The settings without which a finding does not show."""
 RARE: Final = 1 / 100

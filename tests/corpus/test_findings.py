@@ -62,6 +62,7 @@ SHOWS_QUICKLY = {
     "scatter-rows-beside-scatter",
     "slice-assign-beside-add",
     "slice-assign-beside-read",
+    "slice-assign-beside-sub",
 }
 LIMIT = "120s"
 RARE = "shows in less than 1 of 5,000 executions on busy cores"
