@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.explorer import Budget
 
 
+class NotAsked(Exception):
+    """A question about several runs, a run that fetches, or nodes that lie in bodies."""
+
+
 def may_end_first(
     test: LitmusTest, earlier: str, later: str, budget: Budget = DEFAULT_BUDGET
 ) -> bool | None:
@@ -40,15 +44,14 @@ def may_end_first(
     ------
     NoAllowedSet
         If an order makes a value too large.
-    ValueError
-        If the test has several runs, one that fetches, or no such nodes.
+    NotAsked
     """
     names = FreshNames((*test.types, *(each.name for each in test.resources)))
     flag, kept, one, seen = map(names.like, ("flag", "kept", "one", "seen"))
     if len(test.runs) != 1 or test.runs[0].wanted:
-        raise ValueError("not one run of a whole graph")
+        raise NotAsked("not one run of a whole graph")
     if not {earlier, later} <= {node.name for node in test.graph.nodes}:
-        raise ValueError(f"no nodes {earlier} and {later}")
+        raise NotAsked(f"no nodes {earlier} and {later}")
     nodes = [
         Node(seen, "ReadVariableOp", (), (flag,)),
         Node(names.like("keep"), "AssignVariableOp", (seen,), (kept,)),
@@ -68,6 +71,6 @@ def may_end_first(
     found = allowed_outcomes(asked, RFC, budget)
     if any(dict(outcome.values).get(kept) == (1,) for outcome in found.witnesses):
         return True
-    # An execution that fails does not say what its variables hold.
-    known = found.complete and all(o.status is not Status.FAILED for o in found.witnesses)
+    # Of an execution that fails nothing is specified: the others decide.
+    known = found.complete and any(o.status is not Status.FAILED for o in found.witnesses)
     return False if known else None

@@ -26,7 +26,7 @@ from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.errors import NoAllowedSet
-from litmusfuzz.oracles.ordered import may_end_first
+from litmusfuzz.oracles.ordered import NotAsked, may_end_first
 from litmusfuzz.oracles.translation import Soundness, Translation
 from litmusfuzz.oracles.translation import validate as validated
 from litmusfuzz.reports.events import ClustersChosen, FindingAdded, FindingKind, SeenAgain
@@ -133,13 +133,12 @@ def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> 
 def _is_ordered(test: LitmusTest, pair: tuple[str, str], budget: Budget) -> bool | None:
     """Whether a test orders two nodes between which its graph has a path; None if undecided.
 
-    Where that cannot be asked (`may_end_first`), the path counts.
+    Where the oracle is not asked, the path counts.
     """
-    one = len(test.runs) == 1 and not test.runs[0].wanted
-    if not (one and {*pair} <= {node.name for node in test.graph.nodes}):
-        return True
     try:
         free = may_end_first(replace(test, clusters=()), *pair, budget)
+    except NotAsked:
+        return True
     except MalformedTest:  # too large with four nodes more
         return None
     return None if free is None else not free

@@ -13,12 +13,7 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import form, key
-from litmusfuzz.fuzz.campaign.causes import (
-    finding_name,
-    likely_cause,
-    may_show,
-    symptom,
-)
+from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings, needs_in_words
 from litmusfuzz.fuzz.campaign.crash_reducer import crash_entry
 from litmusfuzz.fuzz.campaign.judge import judge, listed
@@ -257,8 +252,7 @@ class Findings:
             )
         )
         shown_by = {sampled.config.name, unreduced.sampled.config.name}
-        reason = in_short(why.steps if why else ())
-        minimal = MinimizedFinding(entry, found, shown_by, file, reason)
+        minimal = MinimizedFinding(entry, found, shown_by, file, in_short(why.steps if why else ()))
         self.known.append(minimal)
         return minimal
 

@@ -16,9 +16,9 @@ class MinimizedFinding:
     """A minimized finding, and the configurations of its executor that have shown it.
 
     `file` is relative to the campaign's folder. `reason` says why its outcome is forbidden; "" if
-    that is not known, or another shard found it. `cause` is its name in the known-findings file; ""
-    for a finding of this campaign. `unchecked` is True as long as nothing has shown whether such a
-    cause still shows; `unseen` executions have not. `hidden_in` has configurations that did not
+    that is not known, or another shard found it. `cause` is its name in the known-findings file;
+    "" for a finding of this campaign. `unchecked` is True as long as nothing has shown whether such
+    a cause still shows; `unseen` executions have not. `hidden_in` has configurations that did not
     show it when asked.
     """
 

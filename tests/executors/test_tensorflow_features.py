@@ -162,7 +162,7 @@ def test_an_op_that_fails_ends_its_own_copy_only(name: str) -> None:
 
 
 def test_blocked_enqueues_on_both_sides_of_a_close_are_cancelled() -> None:
-    """TensorFlow cancels a run with them never (docs/tensorflow-findings.md).
+    """Cancelled, a run with them never ends (docs/tensorflow-findings.md, "A cancelled op ...").
 
     Without the close beforehand, one execution in ten had no end, on busy cores: 64 ended with
     probability (1 - 1/10)**64 < 0.002.

@@ -425,6 +425,7 @@ class LiveSession:
         error; but so does a run in which an op fails because another one was cancelled.
         """
         if self._closes_what_it_fills:
+            # `HOLD` closes full queues: what went on when they were read must have filled them.
             while not stays_quiescent():
                 time.sleep(_PATIENCE_S)
             callable_of(self.session, (), HOLD)()
