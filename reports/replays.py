@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ class ReplayReport(ExecutorResult):
             f"{self.forbidden} forbidden, {seen} of {len(self.allowed)} allowed outcomes seen"
         )
         line += f"; {self.schedule}" if self.schedule else ""
-        return line + "".join(f"; the worker died: {died}" for died in self.died)
+        return line + "".join(f"; {death}" for death in self.deaths())
 
     def notes(self) -> list[str]:
         """Totals and remarks below a histogram."""
@@ -85,7 +86,7 @@ class ReplayReport(ExecutorResult):
             lines.append(
                 "the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN"
             )
-        lines += [f"the worker died: {died}" for died in self.died]
+        lines += self.deaths()
         if self.died and self.forbidden:
             lines.append(
                 "a process that dies of damaged memory may have shown wrong outcomes before"
@@ -111,6 +112,13 @@ class ReplayReport(ExecutorResult):
             other = f"; the finding was seen on {seen_on}" if seen_on != here else ""
             lines.append(f"{device} is {here}{other}")
         return lines
+
+    def deaths(self) -> list[str]:
+        """A line for each message of a worker that died, with how often it came."""
+        return [
+            f"the worker died: {message}" + (f" ({count} times)" if count > 1 else "")
+            for message, count in Counter(self.died).items()
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with everything that `line` and `notes` have."""

@@ -83,7 +83,7 @@ def minimize(
         return MinimizedFile(problem=seen.problem)
     assert seen.judgement is not None
     if not seen.judgement.forbidden:
-        died = f"; {'; '.join(seen.died)}" if seen.died else ""
+        died = f"; {'; '.join(dict.fromkeys(seen.died))}" if seen.died else ""
         runs = f"in {seen.judgement.executions} executions on {executor}/{config.name}"
         if unknown := seen.judgement.verdicts.get(Verdict.UNKNOWN):
             runs += f", of which the oracle cannot judge {unknown}"

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 DEFAULT_COUNT: Final = 20_000
 _BATCH: Final = 4_096
 _MAX_BATCH: Final = 1 << 17
+_SMALLEST_BATCH: Final = 32
 _MAX_DEATHS: Final = 3
+_MAX_DEATHS_OF_A_FINDING: Final = 8
+"""Batches of a finding that end with the worker's death, at most. After each, the next has a
+quarter of the executions: what a process had seen is lost with it, and a kernel that damages memory
+may show a wrong outcome long before it ends its process. Of other tests, which are run to see
+whether all is well, the death is the result."""
 _SCHEDULE_S: Final = 10.0
 
 
@@ -154,18 +160,20 @@ def _run(
         # number of executions.
         seed, batch = found.run_seed, min(max(_BATCH, found.executions), _MAX_BATCH)
     start = time.monotonic()
-    executions = 0
+    executions, largest = 0, _BATCH
+    most_deaths = _MAX_DEATHS_OF_A_FINDING if found else _MAX_DEATHS
     for number in range(1 << 31):
         left = options.time_s - (time.monotonic() - start)
         done = executions >= count if count else judge(oracle, total).forbidden
-        if done or left <= 0 or len(result.died) >= _MAX_DEATHS:
+        if done or left <= 0 or len(result.died) >= most_deaths:
             return
         step = min(batch, count - executions) if count else batch
         job = Job(entry.test, step, noise, seed + number)
         reply = worker.ask(job.request(config), max(left, 10.0), entry.test)
-        batch = _BATCH
         if isinstance(reply, Died):
             result.died.append(reply.message)
+            if found:
+                largest = max(_SMALLEST_BATCH, min(step, largest) // 4)
         elif reply.refused or reply.unavailable:
             result.record_refusal(worker, reply)
             return
@@ -174,6 +182,7 @@ def _run(
             seen = messages.histogram(entry.test, reply)
             executions += sum(seen.values())
             total.update(seen)
+        batch = largest
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,14 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
     simpler_configurations,
 )
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.space import SPACE, configuration_at, point_of
-from litmusfuzz.oracles.model import EXECUTOR
+from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.summary import summary
 
@@ -305,6 +308,18 @@ def test_what_crashes_in_long_runs_is_confirmed_in_short_ones(tmp_path: Path) ->
     assert reported.entry.finding.confirmed
     assert reported.entry.finding.executions <= 100
     assert not run.report.unconfirmed
+    # And replayed in short ones.
+    worker = Worker(CrashesInLongRuns.name)
+    oracle, config = Explorer(reported.entry.test, RFC), configuration(CrashesInLongRuns.name)
+    result = replay_entry(reported.entry, oracle, worker, config, ReplayOptions(60))
+    assert result.judgement is not None
+    assert result.judgement.forbidden_count > 0
+    assert len(result.died) == 3  # runs of 4,096, 1,024 and 256 executions
+    result = replay_entry(reported.entry, oracle, worker, config, ReplayOptions(60, 200))
+    worker.close()
+    assert result.judgement is not None
+    assert result.judgement.executions == 200
+    assert len(result.died) == 1
 
 
 def test_what_no_fresh_process_shows_in_a_simpler_configuration_stays_in_its_own(

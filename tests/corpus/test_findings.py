@@ -61,6 +61,7 @@ SHOWS_QUICKLY = {
     "scatter-rows-beside-read",
     "scatter-rows-beside-scatter",
     "slice-assign-beside-add",
+    "slice-assign-beside-optimizer",
     "slice-assign-beside-read",
     "slice-assign-beside-sub",
 }
@@ -87,7 +88,6 @@ LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-waits-for-an-earlier-iteration": "blocks as cluster-spans-two-sections does",
     "first-assignment-writes-twice": RARE,
     "slice-assign-beside-assign": HEAP,
-    "slice-assign-beside-optimizer": HEAP,
     "slice-assign-beside-scatter": RARE,
     "slice-assign-beside-scatter-nd": RARE,
     "slice-assign-writes-freed-memory": "some processes survive for minutes",

@@ -75,6 +75,10 @@ def test_an_op_that_fails_in_a_test_of_several_runs_is_an_outcome(name: str) -> 
 
 INDEXED = [path for path in LITMUS if path.stem.startswith("indexed-") and "slice" not in path.stem]
 
+# TensorFlow updates row by row, so that these may end as no order allows: the causes
+# scatter-beside-scatter and cluster-update-beside-scatter of docs/tensorflow-findings.md.
+RACING_UPDATES = {"indexed-divide", "indexed-scatter-splits"}
+
 
 @pytest.mark.parametrize("name", ["function", "eager_threads", "single_threaded", "autocluster"])
 def test_computed_indices_in_every_front_end(name: str) -> None:
@@ -82,7 +86,9 @@ def test_computed_indices_in_every_front_end(name: str) -> None:
     config = configuration("tf", name)
     for path in INDEXED:
         test = corpus_entry(path).test
-        if test.features != {"computed indices"} or test.name == "indexed-scatter-splits":
+        if test.features != {"computed indices"}:
+            continue
+        if test.name in RACING_UPDATES and name != "single_threaded":  # where nothing races
             continue
         prepared = TensorFlowExecutor().prepare(test, config)
         try:

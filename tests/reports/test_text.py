@@ -343,6 +343,9 @@ def test_a_replay_without_the_finding_says_so() -> None:
     assert replayed({BOTH: 1}, entry=plain).exit_code == 0
     assert replayed({STALE: 1}, verdicts={STALE: "unknown"}).exit_code == 3
     assert replayed({STALE: 1}, died=("x",)).exit_code == 1
+    often = replayed({}, died=("signal 6", "signal 11", "signal 6"))
+    deaths = "; the worker died: signal 6 (2 times); the worker died: signal 11"
+    assert often.line().endswith(deaths)
 
 
 def test_a_replay_as_data() -> None:
