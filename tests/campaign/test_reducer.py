@@ -8,7 +8,7 @@ from helpers import differentiated
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, LitmusTest, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.campaign.reducer import candidates, reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
-from litmusfuzz.fuzz.executors.protocol import Config
+from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
@@ -294,3 +294,20 @@ def test_a_step_of_an_executor_that_takes_no_time_has_a_bound() -> None:
         best.ran(step, 0.0)
         step = best.step(4 * step)
     assert step == MAX_STEP
+
+
+def test_a_probe_of_few_executions_has_few_copies() -> None:
+    """But as many as the finding itself has, if these are fewer; and all where it blocks."""
+    test = litmus("X=1; r0=X")
+    stale = Outcome.of(test, {"r0": (0,), "X": (1,)})
+    blocked = Outcome.of(test, {}, Status.BLOCKED)
+
+    def copies(outcome: Outcome, noise: Noise, rate: float) -> int:
+        judgement = replace(judge(Explorer(test, RFC), {stale: 400}), forbidden=((outcome, 1),))
+        best = Best(test, judgement, PLAIN, noise, rate=rate)
+        return best.probe_noise.copies
+
+    # Of 256, 256, 480 and 1,200 executions.
+    assert [copies(stale, Noise(), rate) for rate in (0.5, 0.1, 0.05, 0.02)] == [8, 8, 15, 32]
+    assert copies(stale, Noise(copies=2), 0.5) == 2
+    assert copies(blocked, Noise(), 0.5) == 32
