@@ -50,6 +50,7 @@ from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.oracles.reason import explain
+from litmusfuzz.reports.tables import each_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -314,11 +315,11 @@ class LitmusItem(pytest.Item):
 
     def check_alive(self, result: ReplayResult, judgement: Judgement) -> None:
         """Fail if the process died before it showed any outcome."""
+        died = "; ".join(each_once(result.died))
         if judgement.executions:
-            if result.died:
-                self.note(f"the process died, and another went on: {'; '.join(result.died)}")
+            if died:
+                self.note(f"the process died, and another went on: {died}")
             return
-        died = "; ".join(result.died)
         if entry := self.entry("timed out" if "no answer" in died else "crashed", message=died):
             pytest.xfail(harmless(f"known: {died}: {entry.why}"))
         raise Failed(f"{self.name}: {died}\n{self.replay}")

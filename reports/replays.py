@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.differential import ExecutorResult
-from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.tables import counted, each_once
 from litmusfuzz.reports.text import broken_rule
 
 if TYPE_CHECKING:
@@ -115,10 +114,7 @@ class ReplayReport(ExecutorResult):
 
     def deaths(self) -> list[str]:
         """A line for each message of a worker that died, with how often it came."""
-        return [
-            f"the worker died: {message}" + (f" ({count} times)" if count > 1 else "")
-            for message, count in Counter(self.died).items()
-        ]
+        return [f"the worker died: {died}" for died in each_once(self.died)]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with everything that `line` and `notes` have."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import CONTROL
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 def counted(number: int, noun: str) -> str:
     """``1 finding``, ``2 findings``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def each_once(lines: Iterable[str]) -> list[str]:
+    """Each line once, and how often it came if that is more."""
+    counts = Counter(lines).items()
+    return [line if count == 1 else f"{line} ({count} times)" for line, count in counts]
 
 
 def in_short(steps: Sequence[str], most: int = 6) -> str:

@@ -27,6 +27,7 @@ from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.reports.events import FindingAdded, ScriptRun, ShardEnded
+from litmusfuzz.reports.tables import each_once
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry
@@ -83,7 +84,7 @@ def minimize(
         return MinimizedFile(problem=seen.problem)
     assert seen.judgement is not None
     if not seen.judgement.forbidden:
-        died = f"; {'; '.join(dict.fromkeys(seen.died))}" if seen.died else ""
+        died = f"; {'; '.join(each_once(seen.died))}" if seen.died else ""
         runs = f"in {seen.judgement.executions} executions on {executor}/{config.name}"
         if unknown := seen.judgement.verdicts.get(Verdict.UNKNOWN):
             runs += f", of which the oracle cannot judge {unknown}"
