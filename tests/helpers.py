@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import os
@@ -20,6 +21,7 @@ from litmusfuzz.corpus.ops import FLOATS
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, load
+from litmusfuzz.fuzz.campaign.script_runner import SCRIPT_S, ScriptRunner
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -73,6 +75,19 @@ def check_as_if_made_anew(test: LitmusTest) -> None:
         if isinstance(wanted, Mapping) and each.name != "bounds":
             assert list(found) == list(wanted), each.name
     assert Rewriter.of(test).build() == test  # the client is written in one way
+
+
+def shows_it(path: Path, *, seconds: float = SCRIPT_S, error: str = "") -> bool:
+    """Whether a script shows what it is to show, in an interpreter of its own."""
+
+    async def run() -> bool:
+        runner = ScriptRunner(imported=())
+        try:
+            return await runner.shows_it(path, seconds, error)
+        finally:
+            await runner.close()
+
+    return asyncio.run(run())
 
 
 def is_small(test: LitmusTest) -> bool:

@@ -54,7 +54,8 @@ from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.look_alikes import BEGUN_SHARE, LookAlikes, in_full_s
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
-from litmusfuzz.fuzz.campaign.scripts import crash_script, script_of, shows_it
+from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
+from litmusfuzz.fuzz.campaign.scripts import crash_script, script_of
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
@@ -222,6 +223,7 @@ class Campaign:
         """What a fresh process has not shown."""
         self.scripts: list[MinimizedFinding] = []
         """New findings whose standalone scripts are to be written and run; the first one is run."""
+        self.script_runner = ScriptRunner(settings.python)
         self.minimizing: dict[Slot, UnreducedFinding] = {}
         self.started = time.monotonic()
         self.stopping = False
@@ -349,6 +351,7 @@ class Campaign:
             gc.set_threshold(*thresholds)
             for slot in self.slots:
                 slot.worker.close()
+            await self.script_runner.close()
         for left in self.scripts:  # no time to run them
             if self._write_script(left) is not None:
                 self._note_script(left, shown=False)
@@ -867,7 +870,7 @@ class Campaign:
             shown = config, version, smallest.place, crash.raised
             write_text(crash_script(entry.test, executor.name, *shown), script)
             error = crash.raised.split()[0]
-            shows = await shows_it(script, python=self.settings.python, error=error)
+            shows = await self.script_runner.shows_it(script, error=error)
         except NoScript:
             shows = None
         finally:  # also if the time is over
@@ -1181,10 +1184,7 @@ class Campaign:
             self.log(Confirmed(**unreduced.event_fields))
 
     async def _run_scripts(self) -> None:
-        """Run the script of each new finding, one after the other, beside the workers.
-
-        Most of its time a script imports TensorFlow, and no worker need wait for that.
-        """
+        """Run the script of each new finding, one after the other, beside the workers."""
         while True:
             while self.scripts:
                 try:
@@ -1193,6 +1193,7 @@ class Campaign:
                     del self.scripts[0]
                     self._notify()
             await self._changed()
+            await self.script_runner.rest()
 
     async def _run_script(self, found: MinimizedFinding) -> None:
         """Write and run the standalone script of a finding on TensorFlow."""
@@ -1201,7 +1202,7 @@ class Campaign:
             return
         shown = False
         try:
-            shown = await shows_it(script, python=self.settings.python)
+            shown = await self.script_runner.shows_it(script)
         finally:  # also if the time is over
             self._note_script(found, shown=shown)
 

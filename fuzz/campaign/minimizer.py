@@ -6,6 +6,7 @@ deterministic, so one run of a test says little.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from contextlib import suppress
@@ -114,6 +115,8 @@ class Best:
     """Names of nodes and resources without which it did not show."""
     needs_order: bool = False
     """True if it did not show with its nodes in another order."""
+    raced: int = sys.maxsize
+    """Number of nodes of the form that was last run with all noise."""
     lenient: bool = False
     """True if what shows much more rarely is still accepted."""
 
@@ -279,6 +282,7 @@ class Minimizer:
             try:
                 candidate = next(reduction) if answer is None else reduction.send(answer)
             except StopIteration:
+                await self.use_all_noise(slot, unreduced, best, rng, end, reduced=True)
                 return True
             if _has_other_kernels(candidate, best):
                 answer = False
@@ -287,6 +291,7 @@ class Minimizer:
             answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
+                await self.use_all_noise(slot, unreduced, best, rng, end)
         return False
 
     async def normalize(
@@ -354,12 +359,25 @@ class Minimizer:
         return best
 
     async def use_all_noise(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+        self,
+        slot: Slot,
+        unreduced: UnreducedFinding,
+        best: Best,
+        rng: random.Random,
+        end: float | None = None,
+        *,
+        reduced: bool = False,
     ) -> None:
-        """Let many copies race, if the finding shows there too: they execute faster than one."""
-        noise = self.settings.noise
-        if best.noise != noise:
-            shown = await self.probe(slot, best.test, replace(best, noise=noise), unreduced, rng)
+        """Let many copies race, if the finding shows there too: they execute faster than one.
+
+        Where it does not, that is tried again each time the test has half as many nodes, and once
+        it is `reduced`: many copies of a large test leave no core free for ops that have to meet.
+        """
+        noise, nodes = self.settings.noise, len(best.test.nodes)
+        if best.noise != noise and best.raced >= (nodes + 1 if reduced else 2 * nodes):
+            best.raced = nodes
+            there = replace(best, noise=noise)
+            shown = await self.probe(slot, best.test, there, unreduced, rng, end)
             if shown is not None:
                 best.noise, best.rate = noise, 0.0
                 best.improve(best.test, shown)

@@ -1,51 +1,26 @@
-"""Standalone scripts of findings, on TensorFlow and on JAX's references: written, and run.
+"""The standalone scripts of findings, on TensorFlow and on JAX's references.
 
-A script runs without LitmusFuzz. One on JAX's references stays as it is found: it executes a
-program of one thread, which chance has no part in.
+A script runs without LitmusFuzz (`fuzz.campaign.script_runner`). One on JAX's references stays as
+it is found: it executes a program of one thread, which chance has no part in.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import subprocess
-import sys
-import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.executors.jax_refs.script import END as END_ON_JAX
 from litmusfuzz.fuzz.executors.jax_refs.script import script as references_script
 from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, FORBIDDEN, Settings
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import NoGradient, NoProgramOrder, ValueTooLarge
-from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
+from litmusfuzz.reports.script import NoScript, script
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.executors.protocol import Config
-
-# A script stands alone: it is another's matter to end it when we are gone.
-_WATCHED: Final = """
-import os, runpy, sys, threading, time
-parent = int(sys.argv[1])
-def watch():
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
-threading.Thread(target=watch, daemon=True).start()
-del sys.argv[:2]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-SCRIPT_S: Final = 20.0
-"""Seconds for which a script tries."""
-START_S: Final = 60.0
-"""Further seconds for the import of TensorFlow or JAX and the last session."""
 
 
 def script_of(entry: Entry, reason: str) -> str:
@@ -152,58 +127,3 @@ def crash_script(
     if executor != "jax_refs":
         raise NoScript(f"there are no scripts of what ends a process of {executor}")
     return jax_script(test, config, version, place=place, error=error)
-
-
-async def shows_it(
-    path: Path, seconds: float = SCRIPT_S, python: str | None = None, error: str = ""
-) -> bool:
-    """Run a script in an isolated interpreter, which cannot import LitmusFuzz.
-
-    True if a forbidden outcome showed, or the exception. Where an op corrupts memory, the
-    interpreter may crash after that, or before: then another one tries in the time that is left.
-    The process ends with this call, even a cancelled one.
-
-    Parameters
-    ----------
-    path : Path
-    seconds : float
-        For which it tries.
-    python : str, optional
-        Another interpreter than this one.
-    error : str
-        The type of an exception of JAX's; "" for a forbidden outcome.
-    """
-    end = time.monotonic() + seconds
-    while True:
-        code, output = await _run(path, max(0.0, end - time.monotonic()), python)
-        if code is None or code >= 0:
-            break
-        if any(line.startswith(FIRST_SEEN) for line in output.splitlines()):
-            return True
-        if time.monotonic() > end:
-            return False
-    if values := END_ON_JAX.search(output.strip()):
-        return code == 1 and (values[2] == error if error else values[1] != values[2])
-    match = LAST_LINE.fullmatch(output.strip().rpartition("\n")[2])
-    return code == 1 and match is not None and int(match[1]) > 0
-
-
-async def _run(path: Path, seconds: float, python: str | None) -> tuple[int | None, str]:
-    """Run a script once: the exit code of its interpreter, None if it hung, and its output."""
-    process = await asyncio.create_subprocess_exec(
-        *(python or sys.executable, "-I", "-c", _WATCHED),
-        *(str(os.getpid()), str(path), str(seconds)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        async with asyncio.timeout(seconds + START_S):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        return None, ""
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return process.returncode, output.decode(errors="replace")

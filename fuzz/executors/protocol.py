@@ -379,7 +379,7 @@ class PreparedPack(Protocol):
 class Packing(Protocol):
     """Optional: an executor that runs several small tests together, faster than one by one.
 
-    No test of a pack may race with another, or show fewer outcomes than alone.
+    No test of a pack may race with another, show fewer outcomes than alone, or end the pack.
     """
 
     @classmethod

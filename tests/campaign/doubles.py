@@ -266,12 +266,12 @@ class Profiled(NativeExecutor):
 
 @dataclass(frozen=True, slots=True)
 class _Deep:
-    sound: Prepared
-    stale: Prepared
+    one: Prepared
+    many: Prepared
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
-        """Many copies show stale reads."""
-        return (self.stale if noise.copies > 1 else self.sound).run(count, noise, seed)
+        """Many copies show what one does not."""
+        return (self.many if noise.copies > 1 else self.one).run(count, noise, seed)
 
     def close(self) -> None:
         """Nothing to do."""
@@ -286,6 +286,18 @@ class DeepStale(StaleReads):
         """Both, and chooses by the noise."""
         stale = super().prepare(test, config)
         return _Deep(replace(stale, stale=False), stale)
+
+
+class AloneStale(StaleReads):
+    """A mutant that shows its stale reads in one copy, and in many ones of a small test alone."""
+
+    name: ClassVar[str] = "double/alone-stale"
+
+    def prepare(self, test: LitmusTest, config: Config) -> Prepared:
+        """Both, and chooses by the noise."""
+        stale = super().prepare(test, config)
+        sound = replace(stale, stale=False)
+        return stale if len(test.nodes) <= 3 else _Deep(stale, sound)
 
 
 class Crashing(StaleReads):
@@ -629,7 +641,7 @@ DOUBLES = (
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
     *(TornCompiler, UnreadCompiler, WrongAnyway),
     *(Counting, TakesClusters),
-    *(Crashing, Damaged, Damaging, DeepStale, Raising),
+    *(AloneStale, Crashing, Damaged, Damaging, DeepStale, Raising),
     *(
         CrashesInLongRuns,
         EndsItsProcess,

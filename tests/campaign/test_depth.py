@@ -26,8 +26,8 @@ from litmusfuzz.fuzz.campaign.depth import (
     WaitingRuns,
 )
 from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
-from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
-from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.protocol import Noise, noise_from, noise_named
+from litmusfuzz.fuzz.executors.table import CANARY, configuration
 from litmusfuzz.reports.events import Continued, Executed, FindingAdded
 
 if TYPE_CHECKING:
@@ -271,6 +271,17 @@ def test_what_only_many_executions_show_is_found_and_confirmed(
     assert findings
     assert {each.index for each in findings} <= {each.index for each in shown}
     assert all(each.noise["copies"] > 1 for each in _findings(run))
+
+
+def test_what_many_copies_show_once_it_is_small_is_reduced_with_many(
+    tmp_path: Path, doubles: None
+) -> None:
+    run = campaign(tmp_path, "double/alone-stale", "plain", families=("dag",), tests=20)
+    as_run = {each.index: each.noise for each in run.of(Executed) if each.executor != CANARY}
+    found = run.of(FindingAdded)
+    assert found
+    assert all(as_run[each.index].startswith("copies=1,") for each in found)
+    assert all(noise_from(each.noise) == run.settings.noise for each in _findings(run))
 
 
 def _findings(run: Run) -> list[Any]:

@@ -13,6 +13,7 @@ from campaign.campaigns import Run
 
 from litmusfuzz.corpus.textfile import Script, load
 from litmusfuzz.fuzz.campaign import loop
+from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
@@ -243,7 +244,7 @@ def test_a_worker_that_hangs_loses_its_test(
 def test_a_script_runs_beside_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The only worker runs further tests meanwhile: if it did not, the script would never end."""
 
-    async def waiting(path: Path, python: str | None) -> bool:
+    async def waiting(runner: ScriptRunner, path: Path) -> bool:
         executed = len(run.of(Executed))
         while len(run.of(Executed)) < executed + 3:
             await asyncio.sleep(0.01)
@@ -251,7 +252,7 @@ def test_a_script_runs_beside_the_workers(tmp_path: Path, monkeypatch: pytest.Mo
         return True
 
     monkeypatch.setattr(loop, "script_of", lambda entry, reason: "")
-    monkeypatch.setattr(loop, "shows_it", waiting)
+    monkeypatch.setattr(ScriptRunner, "shows_it", waiting)
     run = Run(settings(tmp_path, tests=None))
     run.run()
     (script,) = run.of(ScriptRun)
@@ -261,14 +262,14 @@ def test_a_script_runs_beside_the_workers(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_script_that_is_cut_short_is_kept_unconfirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = loop.shows_it
+    honest = ScriptRunner.shows_it
 
-    async def stopping(path: Path, python: str | None) -> bool:
+    async def stopping(runner: ScriptRunner, path: Path) -> bool:
         run.campaign.stop()
-        return await honest(path, python=python)
+        return await honest(runner, path)
 
     monkeypatch.setattr(loop, "script_of", lambda entry, reason: "import time; time.sleep(600)\n")
-    monkeypatch.setattr(loop, "shows_it", stopping)
+    monkeypatch.setattr(ScriptRunner, "shows_it", stopping)
     run = Run(settings(tmp_path))
     run.run()
     (script,) = run.of(ScriptRun)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
@@ -128,12 +129,26 @@ DAMAGING = next(
 )
 
 
+FAILING = [
+    test
+    for test in (corpus_entry(path).test for path in LITMUS)
+    if test.failing and not test.features - {"loops", "conditionals"}
+]
+"""Tests of packable features: an index into a list, say, is outside of it."""
+
+
+def test_there_are_tests_that_only_may_fail() -> None:
+    assert {test.name for test in FAILING} == {"list-in-a-loop", "list-index-outside"}
+
+
 @pytest.mark.parametrize(
     "test",
-    [*(generate(family, 1, 0) for family in ("queues", "sections", "runs")), DAMAGING],
+    [*(generate(family, 1, 0) for family in ("queues", "sections", "runs")), DAMAGING, *FAILING],
     ids=lambda test: test.name,
 )
-def test_what_may_block_damage_memory_or_has_several_runs_is_in_no_pack(test: LitmusTest) -> None:
+def test_what_may_block_fail_damage_memory_or_has_several_runs_is_in_no_pack(
+    test: LitmusTest,
+) -> None:
     assert not TensorFlowExecutor.may_pack(test, PLAIN)
     with pytest.raises(Refused, match="pack"):
         TensorFlowExecutor().prepare_pack([test], PLAIN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import re
 import runpy
 import sys
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import jax
 import pytest
-from helpers import LITMUS, corpus_entry, differentiated
+from helpers import LITMUS, corpus_entry, differentiated, shows_it
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
@@ -20,7 +19,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load
 from litmusfuzz.fuzz.campaign import known_findings
 from litmusfuzz.fuzz.campaign.portfolio import Portfolio
-from litmusfuzz.fuzz.campaign.scripts import crash_script, jax_script, script_of, shows_it
+from litmusfuzz.fuzz.campaign.scripts import crash_script, jax_script, script_of
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.script import END, script
@@ -228,9 +227,9 @@ def test_a_script_of_a_finding_is_short_and_shows_it_alone(tmp_path: Path) -> No
     path = tmp_path / "found.py"
     path.write_text(script_of(entry, ""), encoding="utf-8")
     assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
-    assert asyncio.run(shows_it(path))
+    assert shows_it(path)
     path.write_text(jax_script(named(STALE), configuration("jax_refs"), "0.10.2"), encoding="utf-8")
-    assert not asyncio.run(shows_it(path))
+    assert not shows_it(path)
 
 
 def test_a_script_of_a_failure_fails_alike(ended: Ended) -> None:
@@ -249,9 +248,9 @@ def test_a_script_of_a_failure_shows_it_alone(tmp_path: Path) -> None:
     config = configuration("jax_refs")
     write = differentiated(in_floats(litmus("X=1")))
     path.write_text(jax_script(write, config, "", place=0, error="AttributeError at jax/x.py:f"))
-    assert asyncio.run(shows_it(path, error="AttributeError"))
+    assert shows_it(path, error="AttributeError")
     path.write_text(jax_script(litmus("X=1"), config, "", place=0, error="AttributeError at x"))
-    assert not asyncio.run(shows_it(path, error="AttributeError"))
+    assert not shows_it(path, error="AttributeError")
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.name)

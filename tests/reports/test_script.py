@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from helpers import LITMUS, nightly
+from helpers import LITMUS, nightly, shows_it
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES as FEATURE_NAMES
@@ -33,7 +31,7 @@ from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, Verdict
 from litmusfuzz.corpus.outcome import TORN as TORN_VALUE
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
-from litmusfuzz.fuzz.campaign.scripts import script_of, shows_it
+from litmusfuzz.fuzz.campaign.scripts import script_of
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
@@ -44,7 +42,7 @@ from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 from litmusfuzz.reports import script_text
 from litmusfuzz.reports.raw_ops import literal
-from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE, NoScript, script
+from litmusfuzz.reports.script import LAST_LINE, NoScript, script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -318,7 +316,7 @@ def test_of_the_torn_scatter_a_script_shows_it(tmp_path: Path) -> None:
     entry = replace(found(TORN, forbidden=((torn, 1),), noise=noise), allowed=allowed)
     path = tmp_path / "torn.py"
     path.write_text(script_of(entry, ""), encoding="utf-8")
-    assert asyncio.run(shows_it(path, 60))
+    assert shows_it(path, seconds=60)
 
 
 def test_of_clusters_in_an_inlined_call_a_script_shows_it(tmp_path: Path) -> None:
@@ -326,69 +324,7 @@ def test_of_clusters_in_an_inlined_call_a_script_shows_it(tmp_path: Path) -> Non
     entry = load(LITMUS[0].parents[1] / "findings/cluster-in-a-call-spans-two-sections.yaml")
     path = tmp_path / "call.py"
     path.write_text(script_of(entry, ""), encoding="utf-8")
-    assert asyncio.run(shows_it(path, 30))
-
-
-@pytest.mark.parametrize(
-    ("code", "shown"),
-    [
-        ("print('forbidden outcomes in 3 of 9 executions; allowed: 0'); sys.exit(1)", True),
-        ("print('forbidden outcomes in 0 of 9 executions; allowed: 0'); sys.exit(1)", False),
-        ("print('forbidden outcomes in 3 of 9 executions; allowed: 0')", False),
-        ("sys.exit(1)", False),
-        ("import corpus", False),
-    ],
-)
-def test_a_script_counts_only_if_it_says_so_to_the_end(
-    tmp_path: Path, code: str, *, shown: bool
-) -> None:
-    """One that dies, or gets no further than its imports, proves nothing."""
-    (tmp_path / "script.py").write_text(f"import sys\n{code}\n", encoding="utf-8")
-    assert asyncio.run(shows_it(tmp_path / "script.py")) is shown
-
-
-def test_what_a_script_saw_before_it_crashed_counts(tmp_path: Path) -> None:
-    code = f"import os\nprint({FIRST_SEEN + 'X=torn'!r}, flush=True)\nos.abort()\n"
-    (tmp_path / "script.py").write_text(code, encoding="utf-8")
-    assert asyncio.run(shows_it(tmp_path / "script.py"))
-
-
-def test_a_script_that_crashes_is_run_again(tmp_path: Path) -> None:
-    """An op that corrupts memory may end it before it says what it saw."""
-    code = f"""
-import os, sys
-from pathlib import Path
-crashed = Path({str(tmp_path / "crashed")!r})
-if not crashed.exists():
-    crashed.touch()
-    os.abort()
-print("forbidden outcomes in 3 of 9 executions; allowed: 0")
-sys.exit(1)
-"""
-    (tmp_path / "script.py").write_text(code, encoding="utf-8")
-    assert asyncio.run(shows_it(tmp_path / "script.py"))
-
-
-def test_a_script_ends_with_its_campaign(tmp_path: Path) -> None:
-    """Cancelled: the process is gone at once."""
-    kept = tmp_path / "pid"
-    code = (
-        f"import os, time\nopen({str(kept)!r}, 'w').write(f'{{os.getpid()}}\\n')\ntime.sleep(600)\n"
-    )
-    (tmp_path / "script.py").write_text(code, encoding="utf-8")
-
-    async def cancelled() -> int:
-        running = asyncio.create_task(shows_it(tmp_path / "script.py"))
-        while not (kept.exists() and kept.read_text().endswith("\n")):
-            await asyncio.sleep(0.01)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        return int(kept.read_text())
-
-    pid = asyncio.run(cancelled())
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    assert shows_it(path, seconds=30)
 
 
 def test_a_file_keeps_what_became_of_the_script(tmp_path: Path) -> None:

@@ -171,8 +171,10 @@ class TensorFlowExecutor:
 
     @classmethod
     def may_pack(cls, test: LitmusTest, config: Config) -> bool:
-        """True for a test that cannot block, of one run on one device."""
+        """True for a test that can neither block nor fail, of one run on one device."""
         if test.features - {"loops", "conditionals"} or Settings.of(config).refuses & test.features:
+            return False
+        if test.failing:  # an error ends the call, and the pack
             return False
         placed = any(each.device for each in (*test.resources, *test.nodes))
         return not (placed or any(node.op in cls.damaging_ops for node in test.effects))

@@ -44,7 +44,7 @@ _KEPT_BYTES: Final = 1 << 24
 
 
 class PackedTests:
-    """Lowered tests, each of one run that cannot block, on one device.
+    """Lowered tests, each of one run that can neither block nor fail, on one device.
 
     Parameters
     ----------
@@ -68,7 +68,8 @@ class PackedTests:
     def run(self, count: int, noise: Noise, seeds: Sequence[int]) -> list[Histogram]:
         """Execute each test `count` times, rounded up to a step of `noise.copies`.
 
-        An op that fails raises an exception of `tensorflow.errors`, which ends the run.
+        An op that fails although none may raises an exception of `tensorflow.errors`, which ends
+        the run.
         """
         found: list[Histogram] = []
         for start in range(0, len(self._tests), _SHARING):
