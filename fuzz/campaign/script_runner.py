@@ -178,7 +178,7 @@ class ScriptRunner:
 
 
 def _finds_all_imported(text: str) -> bool:
-    """True if a script differs from others in nothing that it does before it imports TensorFlow."""
+    """True if a script imports TensorFlow, and sets no environment variables."""
     lines = text.splitlines()
     return _IMPORT in lines and not any(line.startswith(_ENVIRONMENT) for line in lines)
 

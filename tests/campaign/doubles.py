@@ -289,7 +289,7 @@ class DeepStale(StaleReads):
 
 
 class AloneStale(StaleReads):
-    """A mutant that shows its stale reads in one copy, and in many ones of a small test alone."""
+    """A mutant that shows its stale reads in one copy, or in any number of a small test."""
 
     name: ClassVar[str] = "double/alone-stale"
 

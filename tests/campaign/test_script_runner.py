@@ -78,7 +78,7 @@ def test_a_script_that_crashes_is_run_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("imported", [(), ("json",)])
 def test_a_script_ends_with_its_campaign(tmp_path: Path, imported: tuple[str, ...]) -> None:
-    """Cancelled: the process is gone at once."""
+    """Cancelled: it has closed its files, so that it has ended, or is about to."""
     kept = tmp_path / "pid"
     code = f"import time\nprint(os.getpid(), file=open({str(kept)!r}, 'w'))\ntime.sleep(600)"
     script = written(tmp_path / "script.py", f"{code}\n{IMPORT}")

@@ -68,8 +68,7 @@ class PackedTests:
     def run(self, count: int, noise: Noise, seeds: Sequence[int]) -> list[Histogram]:
         """Execute each test `count` times, rounded up to a step of `noise.copies`.
 
-        An op that fails although none may raises an exception of `tensorflow.errors`, which ends
-        the run.
+        No op of these tests may fail. If one does, an exception of TensorFlow's ends the run.
         """
         found: list[Histogram] = []
         for start in range(0, len(self._tests), _SHARING):
