@@ -188,6 +188,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         Why a replay or a total order could not be followed.
     failed : str
         Type and place of an exception of a traced system, for a request that survives it.
+    last : bool
+        The process must answer no other request (`TooLarge`).
     drivers : dict of str to str
         Devices on which the test ran, with their drivers (`Drives`).
     seconds : float
@@ -205,6 +207,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     failed: Text = ""
     refused: Text = ""
     unavailable: Text = ""
+    last: bool = False
     versions: Annotated[dict[Name, Name], Meta(max_length=MAX_NAMED)] = {}
     drivers: Annotated[dict[Name, Name], Meta(max_length=MAX_NAMED)] = {}
     seconds: Number = 0.0

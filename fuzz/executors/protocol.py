@@ -59,6 +59,10 @@ class Refused(Exception):
     """The executor does not take this test; the message names what it lacks."""
 
 
+class TooLarge(Refused):
+    """A test has used up the memory. What is left of its process can run no other test."""
+
+
 class Diverged(ValueError):
     """The executor cannot follow a recorded schedule or a total order; says how far it came."""
 

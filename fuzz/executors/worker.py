@@ -2,8 +2,8 @@
 
 If a worker process crashes, hangs, exceeds its memory limit or sends what is no reply to its
 request, only that request is lost. `Worker.receive` then returns `Died`, and the next request
-starts a new process. Neither a worker nor its child processes import anything from the working
-directory.
+starts a new process; so it does after a reply that is the last of its process. Neither a worker nor
+its child processes import anything from the working directory.
 
 Workers are forked from a process that has imported the executor's framework
 (`litmusfuzz.fuzz.executors.fork_server`). Where that is not possible they are spawned: the process
@@ -337,6 +337,8 @@ class Worker:
             return self._bad(str(error))
         if reply is not None:
             self._answered = True
+            if reply.last:
+                self._end()
             return reply
         if ended:
             self._closed_at = self._closed_at or time.monotonic()

@@ -34,6 +34,7 @@ from litmusfuzz.fuzz.executors.protocol import (
     Packing,
     Refused,
     Schedulable,
+    TooLarge,
     Unavailable,
     noise_from,
 )
@@ -94,7 +95,7 @@ class _Server:
             self.prepared = None
             return messages.Reply(failed=_line(failure))
         except Refused as refusal:
-            return messages.Reply(refused=_line(refusal))
+            return messages.Reply(refused=_line(refusal), last=isinstance(refusal, TooLarge))
         except Unavailable as missing:
             return messages.Reply(unavailable=_line(missing))
         chosen = prepared.clusters_run() if isinstance(prepared, Clustered) else ()

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryFile
 
+import msgspec
 import psutil
 import pytest
 
@@ -165,6 +166,22 @@ def test_a_process_that_dies_costs_the_queued_request_too(worker: Worker) -> Non
     died = worker.receive()
     assert isinstance(died, Died)
     assert rows(worker.ask(second, 60)) == 5
+
+
+def test_a_process_whose_memory_is_used_up_answers_no_other_request() -> None:
+    """A queued one neither: what another test has left there must not make it fail."""
+    wide, one = asdict(Noise(copies=1024, lanes=1 << 16)), asdict(Noise(copies=1))
+    large = msgspec.structs.replace(request(1024), noise=wide)
+    small = msgspec.structs.replace(request(5), noise=one)
+    with closing(Worker("native", memory_bytes=200 << 20)) as native:  # of 256 MiB a variable
+        native.send(large, 60)
+        native.queue(small)
+        refused = native.receive()
+        assert isinstance(refused, messages.Reply)
+        assert refused.refused.startswith("so much memory (")
+        assert native.pid is None
+        assert rows(native.ask(small, 60)) == 5
+        assert native.starts == 2
 
 
 def test_two_replies_that_arrive_together() -> None:

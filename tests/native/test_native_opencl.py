@@ -128,13 +128,18 @@ def test_a_reply_has_the_drivers_of_the_devices_that_the_test_ran_on() -> None:
 def test_a_test_that_needs_too_much_memory_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The worker goes on: in the same process, the next test runs."""
-    # The stacks of pocl's threads are in these 300 MiB too: as many here as on two cores.
+    """The next test runs in another process.
+
+    In the same one, one in ten ended in pocl ("cannot allocate memory for thread-local data"),
+    crashed or never returned: of what the test has used, not all is given back.
+    """
+    # The stacks of pocl's threads are in these 400 MiB too: as many here as on two cores. With
+    # nothing in its cache, pocl needs 255 MiB to compile.
     monkeypatch.setenv("POCL_MAX_PTHREAD_COUNT", "2")
     config = CONFIGS["opencl_gated"]
     large = Job(SB, 1024, Noise(copies=1024, lanes=1 << 16)).request(config)
     small = Job(SB, 4, Noise(copies=4)).request(config)
-    worker = Worker("native", memory_bytes=300 << 20)
+    worker = Worker("native", memory_bytes=400 << 20)
     first, second, third = (worker.ask(each, 60.0, SB) for each in (small, large, small))
     worker.close()
     for reply in (first, third):
@@ -142,7 +147,7 @@ def test_a_test_that_needs_too_much_memory_is_refused_in_one_line(
         assert sum(row.count for row in reply.rows) == 4
     assert not isinstance(second, Died)
     assert second.refused.startswith("so much memory (")
-    assert worker.starts == 1
+    assert worker.starts == 2
 
 
 @pytest.mark.usefixtures("opencl")

@@ -47,6 +47,7 @@ from litmusfuzz.fuzz.executors.protocol import (
     ForkAfter,
     Noise,
     Refused,
+    TooLarge,
     Unavailable,
 )
 from litmusfuzz.fuzz.executors.setting_types import Flag, Number, OneOf, Text
@@ -376,7 +377,7 @@ def _refused_if_too_large() -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise Refused(f"so much memory ({error})") from None
+        raise TooLarge(f"so much memory ({error})") from None
 
 
 class PreparedTest:
@@ -446,7 +447,9 @@ class PreparedTest:
         Raises
         ------
         Refused
-            If the scheduler ``uniform`` does not accept the test, or if memory is used up.
+            If the scheduler ``uniform`` does not accept the test.
+        TooLarge
+            If memory is used up.
         """
         with _refused_if_too_large():
             return self._run(count, noise, seed)
