@@ -66,7 +66,9 @@ def _row(test: LitmusTest, node: Node, names: Names) -> str:
     takes = [n for n in dict.fromkeys(node.references) if test.types.get(n) is not None]
     further = node.attrs.variable if isinstance(node.attrs, HandleAttrs) else None
     uses = variables_of([node])
-    return f"Node({names.of(node.name)}, {makes}, {takes}, {uses}, {further!r})"
+    kind = test.types.get(node.name)
+    alias = node.op == "Identity" and kind is not None and kind.is_handle
+    return f"Node({names.of(node.name)}, {makes}, {takes}, {uses}, {further!r}, {alias})"
 
 
 class _NodeWriter(Writer):

@@ -12,7 +12,7 @@ from typing import Final
 IMPORTS: Final = "from tensorflow.python.ops import handle_data_util"
 
 VALUES: Final = '''
-Node = namedtuple("Node", "execute makes takes uses further")
+Node = namedtuple("Node", "execute makes takes uses further alias")
 
 
 class Values(dict):
@@ -319,8 +319,20 @@ def program(name):
         if not JIT_COMPILE and random.random() < 0.25:
             parts += [node.execute for node in part]
         else:
-            parts.append(function_of(part, left, SHOWN[name]))
+            now, later = with_aliases(part, name), with_aliases(left, name)
+            parts.append(function_of(now, later, SHOWN[name]))
     return parts
+
+
+def with_aliases(nodes, name):
+    """The nodes, after those Identities of handles that they take from before.
+
+    Of two arguments TensorFlow does not know that they are one handle.
+    """
+    made = {key for node in nodes for key in node.makes}
+    taken = {key for node in nodes for key in node.takes} - made
+    again = [node for node in PROGRAMS[name] if node.alias and node.makes[0] in taken]
+    return with_aliases(again + nodes, name) if again else nodes
 
 
 def function_of(nodes, later, shown):

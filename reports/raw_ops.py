@@ -77,6 +77,7 @@ _RESERVED: Final = {
     *("Variables", "WAITS", "ACCUMULATORS", "call", "function_of", "keep", "lane", "listed"),
     *("named", "namedtuple", "nullcontext", "outcomes", "partial", "program", "run", "threading"),
     *("trace", "turn", "typed", "v", "variables", "write", "text", "handle_data_util"),
+    "with_aliases",
 }
 """Names that mean something else in a script."""
 

@@ -444,7 +444,7 @@ class _Script:
         renamed = [each for each in renamed if len(set(each.split(": "))) > 1]
         lines = [
             "# Of each graph its nodes: what they make, which values they take, which variables",
-            "# they use, and the variable of a further handle.",
+            "# they use, the variable of a further handle, and whether it is an Identity of one.",
             *["PROGRAMS = {", *(f"    {row}," for row in programs), "}"],
             *_listed("RENAMED", "{}", renamed),
             *_listed("FED", "{}", fed),

@@ -242,6 +242,7 @@ class MixedProgram(EagerProgram):
 
     def _function(self, run: Run, nodes: tuple[Node, ...], after: tuple[Node, ...]) -> Part:
         """A part that is a function."""
+        nodes = self._with_identities(run, nodes)
         mine = {key for node in nodes for key in node.keys}
         nodes = tuple(  # what came before the part is done
             replace(node, after=tuple(each for each in node.after if each in mine))
@@ -256,7 +257,8 @@ class MixedProgram(EagerProgram):
                 if self.test.types.get(name) is not None and (name not in mine or _fed(node, name))
             )
         )
-        needed = {name for node in after for name in node.references}
+        later = self._with_identities(run, after)
+        needed = {name for node in later for name in node.references}
         shown = {key.rpartition(f"{run.name}.")[2] for key in self.test.observe}
         results = tuple(
             key
@@ -283,6 +285,24 @@ class MixedProgram(EagerProgram):
         function = tf.function(traced, autograph=False, jit_compile=self.compiled or None)
         shapes = [tf.zeros([n]) for n in ((1, 2) if self.rng.random() < 0.5 else (1,))]
         return Part(nodes, function, tuple(used), given, results, tuple(shapes))
+
+    def _with_identities(self, run: Run, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """A part, after those Identities of handles that it takes from earlier parts.
+
+        They are one handle to automatic control dependencies only if the function has them.
+        """
+        mine = {key for node in nodes for key in node.keys}
+        taken = {name for node in nodes for name in node.references} - mine
+        again = tuple(
+            node
+            for node in self.nodes_of(run)
+            if node.op == "Identity" and node.name in taken and self._is_handle(node.name)
+        )
+        return self._with_identities(run, again + nodes) if again else nodes
+
+    def _is_handle(self, name: str) -> bool:
+        kind = self.test.types[name]
+        return kind is not None and kind.is_handle
 
 
 def _fed(node: Node, name: str) -> bool:
