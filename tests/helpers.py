@@ -39,6 +39,22 @@ LITMUS = sorted((Path(corpus.__file__).parent / "litmus").glob("*.yaml"))
 CLUSTERED = [path for path in LITMUS if "\nclusters:\n" in path.read_text(encoding="utf-8")]
 """Corpus tests with clusters of their own, which only the JAX executor runs."""
 UNCLUSTERED = [path for path in LITMUS if path not in CLUSTERED]
+ALIASES = """\
+litmusfuzz: 2
+name: aliases
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+graphs:
+  main:
+    h0: {op: VarHandleOp, variable: X}
+    h1: {op: Identity, inputs: [h0]}
+    h2: {op: Identity, inputs: [h1]}
+    c0: {op: Const, dtype: int32, shape: [], value: 1}
+    w0: {op: AssignVariableOp, resources: [X], handle: h1, inputs: [c0]}
+    r0: {op: ReadVariableOp, resources: [X], handle: h2}
+observe: [r0]
+"""
+"""Three names of one handle."""
 
 
 WHOLE = "LITMUSFUZZ_WHOLE"

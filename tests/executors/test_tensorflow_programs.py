@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import ALIASES, LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -55,27 +55,6 @@ def test_a_front_end_keeps_its_guarantee(config: str) -> None:
         assert sum(seen.values()) >= 16
         judged = judge(Explorer(test, GUARANTEES[chosen.guarantees]), seen)
         assert judged.verdicts.keys() <= {Verdict.ALLOWED, Verdict.UNSPECIFIED}, (stem, seen)
-
-
-ALIASES = """\
-litmusfuzz: 2
-name: aliases
-variables:
-  X: {dtype: int32, shape: [], init: 0}
-graphs:
-  main:
-    h0: {op: VarHandleOp, variable: X}
-    h1: {op: Identity, inputs: [h0]}
-    h2: {op: Identity, inputs: [h1]}
-    c0: {op: Const, dtype: int32, shape: [], value: 1}
-    w0: {op: AssignVariableOp, resources: [X], handle: h1, inputs: [c0]}
-    r0: {op: ReadVariableOp, resources: [X], handle: h2}
-observe: [r0]
-allowed:
-  acd:
-  - {r0: 1, X: 1}
-"""
-"""Three names of one handle."""
 
 
 COMPILED = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from helpers import LITMUS, nightly, shows_it
+from helpers import ALIASES, LITMUS, nightly, shows_it
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES as FEATURE_NAMES
@@ -30,7 +30,7 @@ from litmusfuzz.corpus.ops import (
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, Verdict
 from litmusfuzz.corpus.outcome import TORN as TORN_VALUE
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, outcome_from_plain, save
+from litmusfuzz.corpus.textfile import Entry, Finding, Script, load, loads, outcome_from_plain, save
 from litmusfuzz.fuzz.campaign.scripts import script_of
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors.table import configuration
@@ -253,6 +253,38 @@ def test_of_sound_tests_in_a_front_end_of_python_a_script_shows_allowed_outcomes
         seen = list(outcomes(test, text))
         assert_allowed(oracle, seen)
         assert (code, {verdict for _, _, verdict in seen}) == (0, {"not listed"}), text
+
+
+def test_in_a_script_a_function_has_the_identities_of_the_handle_that_it_gets(
+    tmp_path: Path,
+) -> None:
+    """As several arguments they would be several handles, which nothing orders."""
+    made = configuration("tf", "eager_functions")
+    test = loads(ALIASES).test
+    settled = {"model": made.guarantees, "configuration": made.name}
+    script = tmp_path / "script.py"
+    entry = found(test, **settled, settings=dict(made.settings))
+    script.write_text(script_of(entry, ""), encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, "-I", "-c", ALIASED, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert shown.returncode == 0, shown.stderr[-4000:]
+    assert json.loads(shown.stdout.splitlines()[-1]) == [["h1", "h2", "r0"], ["h2", "h1"]]
+
+
+ALIASED = """
+import json, sys
+text = open(sys.argv[1]).read().rstrip()
+assert text.endswith("main()")
+exec(text.removesuffix("main()"), script := {})
+*_, read = script["PROGRAMS"]["main"]
+nodes = script["with_aliases"]([read], "main")
+kinds = {key: node.alias for node in script["PROGRAMS"]["main"] for key in node.makes}
+print(json.dumps([[node.makes[0] for node in nodes], [k for k in ("h2", "h0", "h1") if kinds[k]]]))
+"""
 
 
 def mutated(original: LitmusTest, changed: LitmusTest, model: str, **settled: Any) -> Entry:
