@@ -94,6 +94,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-spans-read-and-write": CLUSTERS,
     "cluster-in-a-call-spans-two-sections": CLUSTERS,
     "cluster-in-two-calls-spans-two-sections": MERGED,
+    "cluster-computes-from-two-sections": CLUSTERS,
     "cluster-spans-two-reads": CLUSTERS,
     "cluster-spans-two-sections": CLUSTERS,
     "cluster-spans-two-writes": CLUSTERS,

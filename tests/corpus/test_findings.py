@@ -77,6 +77,7 @@ LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-reads-beside-scatter-nd": RARE,
     "cluster-in-a-call-spans-two-sections": "blocks as cluster-spans-two-sections does",
     "cluster-in-two-calls-spans-two-sections": "blocks as cluster-spans-two-sections does",
+    "cluster-computes-from-two-sections": "blocks as cluster-spans-two-sections does",
     "cluster-spans-two-reads": "blocks as cluster-spans-two-sections does",
     "cluster-spans-two-writes": "blocks as cluster-spans-two-sections does",
     "cluster-spans-update-and-write": "blocks as cluster-spans-read-and-write does",
