@@ -252,7 +252,7 @@ class ReportBuilder:
         """Worker deaths, as findings."""
         for each in self._death_groups():
             first, last = each.deaths[0], each.deaths[-1]
-            what = f"{len(each.deaths)} tests with {each.op}" if each.op else "a test"
+            what = f"{counted(len(each.deaths), 'test')} with {each.op}" if each.op else "a test"
             ops = each.ops
             key, *others = ops
             count, before = self.history.sightings(*ops)

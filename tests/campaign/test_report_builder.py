@@ -342,7 +342,7 @@ def test_a_crash_is_reported_with_its_test_and_how_to_repeat_it(store: Store) ->
     assert crashes[0].replay == (
         f"litmusfuzz replay {store.folder}/crashed/crashed-7-1.yaml --executors native:plain"
     )
-    assert crashes[0].reason == ("signal 1: ", "in 1 tests with read")
+    assert crashes[0].reason == ("signal 1: ", "in 1 test with read")
     assert (crashes[0].first_seen, crashes[0].configs) == (STARTED + 21, {"plain": 1})
 
 

@@ -102,6 +102,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-update-beside-computed-scatter-nd": CLUSTERS,
     "cluster-update-beside-scatter": ASYNC,
     "cluster-update-beside-scatter-nd": ASYNC,
+    "cluster-waits-for-a-blocked-enqueue": CLUSTERS,
     "cluster-waits-for-a-section": CLUSTERS,
     "cluster-waits-for-a-writing-section": CLUSTERS,
     "cluster-waits-for-an-earlier-iteration": CLUSTERS,

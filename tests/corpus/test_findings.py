@@ -54,6 +54,7 @@ SHOWS_QUICKLY = {
     "cluster-of-two-reads-beside-scatter-nd",
     "cluster-spans-read-and-write",
     "cluster-spans-two-sections",
+    "cluster-waits-for-a-blocked-enqueue",
     "cluster-writes-late",
     "max-pool-grad-grad-clears-its-input",
     "scatter-beside-read",
