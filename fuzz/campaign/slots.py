@@ -252,7 +252,7 @@ class Slot:
             self.on_death(self, job, reply)
             self._begin()
             return reply
-        self._count(reply.counters)
+        self._note(reply)
         if reply.drivers:
             self.executor.drivers[self.config.name] = reply.drivers
         self.clusterings = messages.chosen_clusters(reply)
@@ -277,7 +277,7 @@ class Slot:
             self.on_death(self, job, reply)
             self._begin()
             return ()
-        self._count(reply.counters)
+        self._note(reply)
         return messages.chosen_clusters(reply)
 
     def queue(self, jobs: Sequence[Job], sampled: SampledConfiguration) -> None:
@@ -308,7 +308,7 @@ class Slot:
             results = await self._run_alone(jobs, reply)
             self._begun_at = begun_at
             return results
-        self._count(reply.counters)
+        self._note(reply)
         if not reply.packed:
             return [None] * len(jobs)
         results = []
@@ -330,11 +330,14 @@ class Slot:
             self.shown = []
         return results
 
-    def _count(self, counters: Mapping[str, float]) -> None:
-        for name, number in counters.items():
+    def _note(self, reply: messages.Reply) -> None:
+        """Count what the executor has counted; after the last reply of a process, begin anew."""
+        for name, number in reply.counters.items():
             new = number - self._counters_seen.get(name, 0)
             if len(self._counter_names) < messages.MAX_NAMED:
                 self._counter_names.add(name)
             named = name if name in self._counter_names else OTHER_COUNTERS
             self._counters[named] = self._counters.get(named, 0) + new
-        self._counters_seen = counters
+        self._counters_seen = reply.counters
+        if reply.last:
+            self._begin()

@@ -13,6 +13,7 @@ from campaign.doubles import Crashing, Damaged, Damaging
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
+from litmusfuzz.fuzz.executors.messages import Reply
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.reports.events import (
@@ -83,6 +84,17 @@ def test_a_suspect_counts_once_a_fresh_process_has_shown_it(crashed: Run) -> Non
     assert sum(each.count for each in report.findings) == len(shown)
     assert (report.unconfirmed, report.pending) == ((), ())
     assert all(each.entry.finding.confirmed for each in report.findings if each.entry.finding)
+
+
+def test_after_the_last_reply_of_a_process_its_slot_begins_anew() -> None:
+    """What was shown is not in doubt if the next process crashes, whose counters begin at 0."""
+    slot = Slot(None, None, None, on_death=lambda *_: None, jobs_run=5, shown=[None])
+    slot._note(Reply(counters={"graphs": 3}))
+    assert (slot.jobs_run, slot.shown) == (5, [None])
+    slot._note(Reply(refused="so much memory", last=True, counters={"graphs": 4}))
+    assert (slot.jobs_run, slot.shown) == (0, [])
+    slot._note(Reply(counters={"graphs": 2}))
+    assert slot.take_counters() == {"graphs": 6}
 
 
 def test_until_then_it_counts_for_nothing(tmp_path: Path) -> None:
