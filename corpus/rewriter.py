@@ -214,15 +214,21 @@ class Rewriter:
             observe=tuple(dict.fromkeys(each for each in observe if head(each[1]) != name)),
         )
 
-    def tidy(self) -> Rewriter:
-        """Remove unused pure nodes, values, resources, and control edges from constants.
+    def tidy(self, *, interfaces: bool = True) -> Rewriter:
+        """Remove unused pure nodes, resources, and control edges from constants.
 
-        Keeps every order between effects, and at least one resource.
+        Keeps every control edge between effects, and at least one resource.
+
+        Parameters
+        ----------
+        interfaces : bool
+            Also remove the captures and results of loops, branches and calls that nothing uses. A
+            call waits for each value that it captures, so that this may remove an order.
         """
         observed = {key for _, key in self.observe}
         observed.update(name for run in self.client for name in run.wanted)
         graphs = tuple(
-            Graph(graph.name, _live(Body(graph.nodes, ()), observed).nodes)
+            Graph(graph.name, _live(Body(graph.nodes, ()), observed, interfaces=interfaces).nodes)
             for graph in self.graphs
             if any(run.graph == graph.name for run in self.client)
         )
@@ -312,8 +318,11 @@ class _Cut:
         return name
 
 
-def _live(body: Body, observed: set[str]) -> Body:
-    """A graph or body without unused nodes, and so for the bodies inside it."""
+def _live(body: Body, observed: set[str], *, interfaces: bool) -> Body:
+    """A graph or body without unused nodes, and so for the bodies inside it.
+
+    With `interfaces`, bodies return, capture and hold used values only.
+    """
     sources = {n.name for n in body.nodes if n.definition.constant and not n.after}
     used = {*body.results, *observed}
     kept: list[Node] = []
@@ -323,7 +332,11 @@ def _live(body: Body, observed: set[str]) -> Body:
         if not (needed or works):
             continue
         node = replace(node, after=tuple(name for name in node.after if name not in sources))
-        node = _used_inside(node, used)
+        if interfaces:
+            node = _returning_used(node, used)
+        node = map_bodies(node, lambda body: _live(body, set(), interfaces=interfaces))
+        if interfaces:
+            node = _capturing_used(node)
         used.update(node.references)
         kept.append(node)
     names = {node.name for node in kept}
@@ -336,8 +349,8 @@ def _live(body: Body, observed: set[str]) -> Body:
     return Body(tuple(nodes), body.results)
 
 
-def _used_inside(node: Node, used: set[str]) -> Node:
-    """A node whose bodies return, capture and hold used values only."""
+def _returning_used(node: Node, used: set[str]) -> Node:
+    """A branch or call without the results that nothing uses; a branch returns at least one."""
     attrs = node.attrs
     if isinstance(attrs, BranchAttrs):
         needed = [i for i, r in enumerate(attrs.results) if f"{node.name}.{r}" in used] or [0]
@@ -356,7 +369,11 @@ def _used_inside(node: Node, used: set[str]) -> Node:
         returned = tuple(attrs.body.results[i] for i in kept)
         names = tuple(attrs.results[i] for i in kept)
         attrs = replace(attrs, body=replace(attrs.body, results=returned), results=names)
-    node = map_bodies(replace(node, attrs=attrs), lambda body: _live(body, set()))
+    return replace(node, attrs=attrs)
+
+
+def _capturing_used(node: Node) -> Node:
+    """A node that captures only what its bodies use."""
     inside = {
         name
         for _, body in bodies(node)

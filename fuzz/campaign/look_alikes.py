@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 KNOWN_SHARE: Final = 0.05
 """Share of the time for what is known: checks, reductions that end with a known cause, and whether
 each cause still shows."""
-BEGUN_SHARE: Final = 0.8 * KNOWN_SHARE
+BEGUN_SHARE: Final = 0.5 * KNOWN_SHARE
 """Share within which a check, or a full reduction of a look-alike, may begin. The rest is left for
-findings that looked new until they were reduced, and then turned out to be known."""
+findings that looked new until they were reduced, and then turned out to be known: one that is
+compiled takes more than a minute, a fifth of what one worker has in an hour."""
 MAX_WAITING: Final = 64
 """Look-alikes that wait to be checked; others count as known at once."""
 FIRST_IN_FULL: Final = 2

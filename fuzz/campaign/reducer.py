@@ -59,10 +59,13 @@ def candidates(pass_: Pass, test: LitmusTest) -> Iterator[LitmusTest]:
 
 
 def _valid(rewriters: Iterator[Rewriter]) -> Iterator[LitmusTest]:
-    """Build the rewritten tests, without unused parts; skip those that are not valid."""
+    """Build the rewritten tests, without unused nodes; skip those that are not valid.
+
+    Captures stay until a pass removes them: a call waits for each, whether it uses it or not.
+    """
     for rewriter in rewriters:
         try:
-            made = rewriter.tidy().build()
+            made = rewriter.tidy(interfaces=False).build()
         except MalformedTest:
             continue
         yield made

@@ -26,6 +26,7 @@ from litmusfuzz.corpus.model import (
     Graph,
     LitmusTest,
     LoopAttrs,
+    NestAttrs,
     Node,
     Run,
     all_nodes,
@@ -96,6 +97,20 @@ def drop_effects(test: LitmusTest) -> Iterator[Rewriter]:
     for group in _groups(effects):
         if len(group) < len(effects):
             yield Rewriter.of(test).without(group, test.types)
+
+
+def drop_interfaces(test: LitmusTest) -> Iterator[Rewriter]:
+    """Remove the captures and results of loops, branches and calls that nothing uses.
+
+    First all of them; then, because a call waits for each value that it captures, each capture.
+    """
+    whole = Rewriter.of(test)
+    yield whole.tidy()
+    for node in _nodes(test):
+        if isinstance(node.attrs, NestAttrs):
+            for place in range(len(node.attrs.captures)):
+                fewer = replace(node.attrs, captures=_spliced(node.attrs.captures, place))
+                yield whole.with_node(replace(node, attrs=fewer))
 
 
 def join_runs(test: LitmusTest) -> Iterator[Rewriter]:
@@ -638,6 +653,7 @@ def _valued(node: Node, value: int) -> Node:
 PASSES: Final[tuple[Pass, ...]] = (
     narrower,  # first: an execution of a large test takes long
     drop_runs,
+    drop_interfaces,  # early: what they bring in stays otherwise
     drop_effects,
     inline,
     fewer_lanes,  # early: at `LANES` lanes a finding is frequent, and later passes are fast

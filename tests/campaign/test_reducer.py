@@ -6,7 +6,14 @@ import pytest
 from helpers import differentiated
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.model import FEATURES, LitmusTest, all_nodes, bodies, predecessors
+from litmusfuzz.corpus.model import (
+    FEATURES,
+    LitmusTest,
+    all_nodes,
+    bodies,
+    captures_of,
+    predecessors,
+)
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.rewriter import Rewriter
@@ -311,3 +318,44 @@ def test_a_probe_of_few_executions_has_few_copies() -> None:
     assert [copies(stale, Noise(), rate) for rate in (0.5, 0.1, 0.05, 0.02)] == [8, 8, 15, 32]
     assert copies(stale, Noise(copies=2), 0.5) == 2
     assert copies(blocked, Noise(), 0.5) == 32
+
+
+UNUSED_CAPTURES = """
+litmusfuzz: 2
+name: unused
+variables: {X: {dtype: int32, shape: [], init: 0}}
+graphs:
+  main:
+    r0: {op: ReadVariableOp, resources: [X]}
+    r1: {op: ReadVariableOp, resources: [X]}
+    call0:
+      op: Call
+      captures: {a0: r0, a1: r1}
+      results: [y0]
+      body:
+        nodes:
+          c0: {op: Const, dtype: int32, shape: [], value: 1}
+          w0: {op: AssignVariableOp, resources: [X], inputs: [c0]}
+        results: [c0]
+observe: [r0, call0.y0]
+"""
+
+
+def test_what_a_call_is_given_and_does_not_use_stays_if_it_is_needed() -> None:
+    """The call waits for it: function inlining has lost that order."""
+    test = loads(UNUSED_CAPTURES).test
+
+    def given(test: LitmusTest) -> list[str]:
+        reads = {node.name for node in test.nodes if node.op == "ReadVariableOp"}
+        return [outer for n in test.nodes for _, outer in captures_of(n) if outer in reads]
+
+    def calls_write(test: LitmusTest) -> bool:
+        calls = [node for node in test.nodes if node.op == "Call"]
+        return any(n.definition.kind.writes for call in calls for n in all_nodes([call]))
+
+    small, asked = run_reduction(test, lambda t: calls_write(t) and len(given(t)) > 0)
+    assert len(given(small)) == 1
+    assert not small.observe
+    assert len(asked) == len(set(asked))
+    smaller, _ = run_reduction(test, calls_write)
+    assert not given(smaller)  # and is gone if it is not
