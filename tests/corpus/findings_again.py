@@ -80,6 +80,9 @@ ASYNC: Final = MappingProxyType({**CLUSTERS, "lazy": True, "in_background": True
 
 NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "first-assignment-writes-twice": {},
+    "call-overtakes-an-unused-argument": MappingProxyType(
+        {"front_end": "function", "rewrites": "all"}
+    ),
     "call-overtakes-its-argument": MappingProxyType({"front_end": "function", "rewrites": "all"}),
     "call-overtakes-one-of-two-reads": MappingProxyType(
         {"front_end": "function", "rewrites": "all"}
@@ -107,6 +110,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-waits-for-a-writing-section": CLUSTERS,
     "cluster-waits-for-an-earlier-iteration": CLUSTERS,
     "cluster-writes-late": CLUSTERS,
+    "max-pool-grad-grad-clears-a-constant": MappingProxyType({**CLUSTERS, "front_end": "function"}),
     "max-pool-grad-grad-clears-its-input": {},
     "scatter-beside-read": {},
     "scatter-beside-scatter": {},

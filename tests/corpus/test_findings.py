@@ -49,6 +49,7 @@ WITHOUT_OUTCOME = {
 # that ran four other processes, each test showed in at least 1 of 4,096 executions, of which some
 # 100,000 fit into two minutes: a test misses with (1 - 1/4096)**100_000 < 1e-10.
 SHOWS_QUICKLY = {
+    "call-overtakes-an-unused-argument",
     "call-overtakes-its-argument",
     "call-overtakes-one-of-two-reads",
     "cluster-of-two-reads-beside-scatter-nd",
@@ -56,6 +57,7 @@ SHOWS_QUICKLY = {
     "cluster-spans-two-sections",
     "cluster-waits-for-a-blocked-enqueue",
     "cluster-writes-late",
+    "max-pool-grad-grad-clears-a-constant",
     "max-pool-grad-grad-clears-its-input",
     "scatter-beside-read",
     "scatter-beside-scatter",
