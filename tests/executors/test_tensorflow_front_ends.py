@@ -320,6 +320,63 @@ def test_a_lowered_loop_does_not_exchange_handles() -> None:
         assert (int(values["X"][0]), int(values["Y"][0])) == ends
 
 
+IN_THE_CALLER = "front_end=functional_kernels;pool=caller"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loop 2 {r0=Q?} || Q!1; Q!2",
+        "loop 3 {Q!1} || r0=Q?",
+        "loop 2 {call {r0=Q?}} || Q!1,2",
+        "r9=X; if r9==0 {loop 2 {r0=Q?}} else {X=1} || Q!1,2",
+        "loop 2 {lock M; X+=1; unlock M} || lock M; r0=Q?; unlock M || Q!1",
+        "loop 2 {r0=Q?} ||| Q!1; Q!2",
+    ],
+)
+def test_a_loop_that_waits_is_refused_where_it_holds_the_only_thread(text: str) -> None:
+    """In a While kernel an op that waits would hold up all other ops, which looks blocked."""
+    test = litmus(text, queues={"Q": 2})
+    with pytest.raises(Refused, match=r"^a loop that waits \(loop0\) in configuration "):
+        TensorFlowExecutor().prepare(test, configuration("tf", IN_THE_CALLER))
+    for name in ("functional_kernels", "front_end=functional;pool=caller"):
+        TensorFlowExecutor().prepare(test, configuration("tf", name))
+
+
+@pytest.mark.parametrize(
+    ("text", "queues"),
+    [
+        ("r9=X; if r9==0 {r0=Q?} else {X=1} || Q!1", {"Q": 2}),
+        ("call {r0=Q?} || Q!1", {"Q": 2}),
+        ("r9=X; if r9==0 {lock M; r0=Q?; unlock M} else {X=1} || lock M; Q!1; unlock M", {"Q": 2}),
+        ("loop 2 {X+=1}; r0=Q? || Q!1 || loop 2 {X+=1}", {"Q": 2}),
+        ("lock M; loop 2 {X+=1}; unlock M || lock M; X+=1; unlock M", {}),
+    ],
+)
+def test_other_kernels_that_wait_hold_no_thread(
+    worker: Worker, text: str, queues: dict[str, int]
+) -> None:
+    """Those of If and of calls return, and a lock is waited for in a thread of the mutex."""
+    execute(worker, litmus(text, queues=queues), IN_THE_CALLER, 32)
+
+
+def test_a_while_kernel_still_holds_the_calling_thread() -> None:
+    """Fails once TensorFlow does not, and need not refuse such loops.
+
+    One copy is enough: where the loop is the first, X=1 does not run, though it waits for nothing.
+    """
+    template = lowering.lower(litmus("loop 1 {r0=Q?} || X=1", queues={"Q": 2}))
+    settings = Settings(front_end="functional_kernels", pool="caller")
+    noise = Noise(copies=1, shuffle=False, padding=0)
+    kept = []
+    while 0 not in kept and len(kept) < 64:  # misses with (1 - 1/3)**64 < 1e-11
+        rng = np.random.default_rng(len(kept))
+        built = lowering.build(template, noise, rng, front_end=settings.front_end)
+        with closing(session.LiveSession(template, built, settings, noise.copies)) as live:
+            kept.append(int(live.step().values["X"][0]))
+    assert 0 in kept
+
+
 CONJUGATED = """\
 litmusfuzz: 2
 name: conjugated

@@ -216,6 +216,15 @@ class Settings:
         return bool(self.executor_type) or kernels or self.traced or "python" in self.front_end
 
     @property
+    def loops_hold_thread(self) -> bool:
+        """True if a loop with an op that waits holds the only thread of its run.
+
+        Where all ops run in the calling thread, the While kernel waits in it for each call of its
+        condition and body. Lowered loops, and the kernels of If and of calls, do not.
+        """
+        return self.pool == "caller" and self.front_end == "functional_kernels"
+
+    @property
     def may_wait(self) -> bool:
         """True if a total order can be forced with gates (`forced`).
 

@@ -233,6 +233,9 @@ class PreparedTest:
         if self._settings.front_end == "functional" and (loop := lowering.changes_handles(test)):
             # docs/tensorflow-findings.md: TensorFlow takes a loop's handles for constants.
             raise Refused(f"a loop that exchanges handles ({loop}) in configuration {config.name}")
+        if self._settings.loops_hold_thread and (loop := lowering.waits_inside(test)):
+            # The op that would end the wait may be the next of the same thread, even in one copy.
+            raise Refused(f"a loop that waits ({loop}) in configuration {config.name}")
         lowering.refuse_takes(test)
         if self._settings.leaves_out_reads:
             try:

@@ -65,6 +65,7 @@ from litmusfuzz.corpus.model import (
     LoopAttrs,
     NestAttrs,
     Queue,
+    all_nodes,
     bodies,
     captures_of,
     head,
@@ -341,6 +342,15 @@ def changes_handles(test: LitmusTest) -> str:
                 result = passed[result]
             if kind is not None and kind.is_handle and result != name:
                 return node.name
+    return ""
+
+
+def waits_inside(test: LitmusTest) -> str:
+    """Name of a loop with an op that may wait, in whatever body inside it; "" if there is none."""
+    for node in test.nodes:
+        inside = all_nodes([node]) if isinstance(node.attrs, LoopAttrs) else ()
+        if any(each.definition.blocks for each in inside):
+            return node.name
     return ""
 
 
