@@ -295,9 +295,10 @@ class Executions(EventOfRun, frozen=True, kw_only=True):
 
     `noise`, `run_seed` and `count` are of its run. `allowed` is the number of allowed outcomes,
     None if they are many or not counted, and `reached` how many of these were seen so far. `end` is
-    "judged", "crashed", "timed out", or "refused: FEATURE". If an outcome is forbidden, `unreduced`
-    names the file of the test, and `key` the known finding that explains it, if one does.
-    `counters` are the executor's, since its last event.
+    "judged", "crashed", "timed out", or "refused: FEATURE", which is "time" if it is slow. If an
+    outcome is forbidden, `unreduced` names the file of the test, and `key` the known finding that
+    explains it, if one does. `counters` are the executor's, since its last event, and its slow jobs
+    (`fuzz.campaign.slots`).
     """
 
     family: str

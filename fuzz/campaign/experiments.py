@@ -549,7 +549,7 @@ def result_of(trial: Trial, tally: Tally) -> Experiment:
 
 RunTest = Callable[[Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | str"]]
 """Runs a test so many times as a case says, with another seed each time; a histogram, or why there
-is none. `DIED` if the process ended."""
+is none. `DIED` if the process ended by itself."""
 DIED: Final = "the process ended"
 TIME_IS_UP: Final = "the time was up"
 MAX_DEATHS: Final = 2
@@ -608,7 +608,8 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     blocks = str(Status.BLOCKED) in trial.symptoms
     most = BLOCKED_STEP if blocks else MAX_STEP
     measures = math.isinf(trial.needed)  # how often the symptom shows, in runs of one length
-    step = trial.length or (MIN_STEP if measures else math.ceil(wanted / MIN_RUNS))
+    slow = width(trial.test) > LANES  # how slow, the first run tells
+    step = trial.length or (MIN_STEP if measures or slow else math.ceil(wanted / MIN_RUNS))
     step = min(most, max(1 if blocks else MIN_STEP, step))
     runs = executions = seen = showing = length = deaths = 0
 
@@ -652,7 +653,7 @@ def on_worker(worker: Worker, rng: random.Random) -> RunTest:
         job = Job(test, count, case.noise, rng.getrandbits(31))
         reply = await worker.run(job.request(case.config), JOB_TIMEOUT_S, test)
         if isinstance(reply, Died):
-            return DIED
+            return reply.message if reply.timed_out else DIED
         if not reply.rows:
             return reply.refused or reply.unavailable
         return messages.histogram(test, reply)

@@ -103,7 +103,7 @@ class _OnSlot:
             return why
         result = await slot.run(Job(test, count, case.noise, self.rng.getrandbits(31)))
         if isinstance(result, Died):
-            return DIED
+            return result.message if result.timed_out else DIED
         if isinstance(result, messages.Reply):
             return result.refused or result.unavailable
         assert isinstance(result, dict)  # nothing is recorded here

@@ -954,6 +954,8 @@ class Campaign:
             self._set_aside(unreduced, known)
             return
         best.rate = as_run.rate
+        if best.is_large:
+            best.pace = as_run.pace
         found = await self._reduced(slot, unreduced, as_run, best, rng, described=described)
         unreduced.found = found
         if found is not None:

@@ -29,7 +29,7 @@ from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.normalization import in_whole, normalize
 from litmusfuzz.fuzz.campaign.reducer import reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.slots import Job, is_slow
 from litmusfuzz.fuzz.campaign.worker_deaths import raised
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -343,9 +343,12 @@ class Minimizer:
             unreduced.seed,
             fresh=True,
         )
+        start = time.monotonic()
         first = await _run(slot, job)
         if not (isinstance(first, dict) or _crashed(first)):
             return None
+        if best.is_large:  # with nothing to go by, the next step would take minutes
+            best.ran(job.count, time.monotonic() - start)
         ended = first if isinstance(first, dict) else {}
         shown = best.with_same_cause(judge(best.judgement.oracle, ended))
         if shown.forbidden:
@@ -390,7 +393,8 @@ class Minimizer:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, best.noise, rng.getrandbits(31), wanted=wanted)
             found = await _run(slot, job)
-            best.sampled.schedulable = not (isinstance(found, messages.Reply) and found.refused)
+            refused = isinstance(found, messages.Reply) and found.refused
+            best.sampled.schedulable = not refused or is_slow(found)
             if isinstance(found, Schedule):
                 best.schedule = found
 

@@ -1,4 +1,15 @@
-"""Worker slots of a campaign: each runs one job at a time, in a process that may be replaced."""
+"""Worker slots of a campaign: each runs one job at a time, in a process that may be replaced.
+
+Hangs
+-----
+A job that has no answer in `JOB_TIMEOUT_S` hangs, or is slow: it may ask for thousands of
+executions with large tensors, on busy cores. So a fresh process is asked for a few executions of
+the test, and has far longer (`HANG_TIMEOUT_S`). If it does not answer either, the test hangs. If
+it answers, and the job takes longer than its limit at that pace, the job is slow: it counts as
+refused for lack of time. If it answers too fast for that, an earlier test may have hindered the
+process, or the test may hang rarely: the whole job is asked for once more, and has far longer too.
+Only what has no answer then is reported as timed out. All others count as `SLOW`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +21,7 @@ from msgspec import structs
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule, plain_of
+from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -28,6 +40,13 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.worker import Tests
 
 JOB_TIMEOUT_S: Final = 60.0
+HANG_TIMEOUT_S: Final = 300.0
+"""Seconds after which what had no answer in `JOB_TIMEOUT_S` hangs: for some 16 executions, of which
+even a test with a million lanes has hundreds in a minute."""
+SLOW: Final = "slow jobs"
+"""Counter of an executor's jobs that had no answer in `JOB_TIMEOUT_S`, and do not hang."""
+NO_TIME: Final = "time"
+"""Refusal of a job that is slow. Reports list it with the features that a configuration lacks."""
 MAX_SHOWN: Final = 256
 """Tests with a forbidden outcome that a process runs before another one takes its place: until then
 all of these are kept in memory, and a crash throws doubt on them."""
@@ -61,6 +80,13 @@ class Job:
     executor: str = ""
     survives: bool = False
 
+    @property
+    def few(self) -> Job:
+        """As many executions as a campaign begins with, in one copy; the job itself if it is so."""
+        count, noise = shallow(self.noise)
+        count = min(count, max(self.count, 1))
+        return replace(self, count=count, noise=noise, wanted=(), choices=None)
+
     def request(self, config: Config) -> messages.Request:
         """The message to the worker."""
         if self.test is None:
@@ -78,6 +104,11 @@ class Job:
             timeout_s=RECORD_S,
             survives=self.survives,
         )
+
+
+def is_slow(result: Result) -> bool:
+    """True if a job was refused for lack of time."""
+    return isinstance(result, messages.Reply) and result.refused.startswith(f"{NO_TIME} (")
 
 
 def _request(jobs: Sequence[Job], config: Config) -> messages.Request:
@@ -219,8 +250,11 @@ class Slot:
         """Time that the last job or pack has taken, waits for the process included."""
         return self._answered_at - self._begun_at
 
-    async def _ask(self, *jobs: Job) -> messages.Reply | Died:
-        """Send a job or a pack, unless it has been sent already, and wait for the reply."""
+    async def _ask(self, *jobs: Job, timeout_s: float | None = None) -> messages.Reply | Died:
+        """Send a job or a pack, unless it has been sent already, and wait for the reply.
+
+        It is due in `JOB_TIMEOUT_S`, unless `timeout_s` is given.
+        """
         queued, self._queued = self._queued, None
         if queued is not None and queued.holds(jobs):
             request = queued.request
@@ -228,9 +262,40 @@ class Slot:
         else:
             request = _request(jobs, self.config)
             self._begun_at = time.monotonic()
-        reply = await self.worker.run(request, JOB_TIMEOUT_S, _tests(jobs))
+        reply = await self.worker.run(request, timeout_s or JOB_TIMEOUT_S, _tests(jobs))
         self._answered_at = time.monotonic()
         return reply
+
+    async def _ask_again(self, *jobs: Job) -> messages.Reply | Died:
+        """Let a fresh process have far longer for a job or a pack; see the module, "Hangs"."""
+        begun_at = self._begun_at
+        self.renew()
+        await self._ask(Job(None))  # the start of the process does not count
+        self._last = jobs[0]
+        self.jobs_run = len(jobs)
+        reply = await self._ask(*jobs, timeout_s=HANG_TIMEOUT_S)
+        self._begun_at = begun_at
+        return reply
+
+    async def _without_answer(self, job: Job, died: Died) -> messages.Reply | Died:
+        """What a job comes to that had no answer in time: a late one, a refusal, or a hang."""
+        few = job.few
+        reply = await self._ask_again(few)
+        if isinstance(reply, messages.Reply) and few != job:
+            if reply.seconds * job.count / few.count < JOB_TIMEOUT_S:  # it is not slow
+                self._note(reply)
+                reply = await self._ask_again(job)
+            else:
+                why = f"{NO_TIME} ({job.count} executions take more than {JOB_TIMEOUT_S:g} s)"
+                reply = structs.replace(reply, rows=[], choices=[], refused=why)
+        if isinstance(reply, messages.Reply):
+            self._count_slow()
+        elif reply.timed_out:
+            reply = replace(reply, message=f"{died.message}, {reply.message} in a fresh process")
+        return reply
+
+    def _count_slow(self) -> None:
+        self._counters[SLOW] = self._counters.get(SLOW, 0) + 1
 
     async def run(self, job: Job) -> Result:
         """Run a job; the death of the worker is reported, and the next job has a new process."""
@@ -248,6 +313,9 @@ class Slot:
         self._last = job
         self.jobs_run += 1
         reply = await self._ask(job)
+        if isinstance(reply, Died) and reply.timed_out:
+            reply = await self._without_answer(job, reply)
+            self._damaged = damaging
         if isinstance(reply, Died):
             self.on_death(self, job, reply)
             self._begin()
@@ -273,6 +341,12 @@ class Slot:
         request = structs.replace(job.request(self.config), task="clusters")
         self._last = job
         reply = await self.worker.run(request, JOB_TIMEOUT_S, test)
+        if isinstance(reply, Died) and reply.timed_out:
+            self.renew()
+            self._last = job
+            reply = await self.worker.run(request, HANG_TIMEOUT_S, test)
+            if isinstance(reply, messages.Reply):
+                self._count_slow()
         if isinstance(reply, Died):
             self.on_death(self, job, reply)
             self._begin()
@@ -295,7 +369,8 @@ class Slot:
         """Run jobs together; the result of each, or None for all if they cannot run together.
 
         If the process dies, the jobs are run one by one, in another: the death counts for the
-        job that causes it alone, and for the pack only if none does.
+        job that causes it alone, and for the pack only if none does. A pack that had no answer in
+        time is asked for once more then, and has far longer.
         """
         if self._damaged or len(self.shown) >= MAX_SHOWN:
             self.renew()
@@ -324,10 +399,21 @@ class Slot:
         self._begin()
         self.shown = shown  # in doubt if one of the jobs ends a process again
         results: list[Result | None] = [await self.run(job) for job in jobs]
-        if not any(isinstance(each, Died) for each in results):
-            why = f"in a pack of {len(jobs)} tests, none of which does so alone: {died.message}"
-            self.on_death(self, jobs[0], replace(died, message=why))
-            self.shown = []
+        if any(isinstance(each, Died) for each in results):
+            return results
+        late = died.timed_out
+        if late:
+            again = await self._ask_again(*jobs)
+            if isinstance(again, messages.Reply):
+                self._note(again)
+                self._count_slow()
+                return results
+            died = again
+        why = f"in a pack of {len(jobs)} tests, none of which does so alone: {died.message}"
+        self.on_death(self, jobs[0], replace(died, message=why))
+        self.shown = []
+        if late:  # the process has ended
+            self._begin()
         return results
 
     def _note(self, reply: messages.Reply) -> None:

@@ -24,6 +24,7 @@ from litmusfuzz.fuzz.campaign.experiments import (
     Comparison,
     Reason,
     Tally,
+    Trial,
     TrialBudget,
     Verdict,
     carry_out,
@@ -40,7 +41,7 @@ from litmusfuzz.fuzz.campaign.race_shapes import contains, without_causes, witho
 from litmusfuzz.fuzz.campaign.reduction_passes import width
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.model import EXECUTOR, SEQUENTIAL
 
 if TYPE_CHECKING:
@@ -518,6 +519,36 @@ def test_a_process_that_keeps_dying_and_a_refusal_end_a_trial() -> None:
     trial = control_trial(case("X[0]=1 || r0=X"))
     assert asyncio.run(tally_of(trial, dies, BUDGET)) == Tally(0, 0, DIED)
     assert asyncio.run(tally_of(trial, refuses, BUDGET)) == Tally(0, 0, "loops")
+
+
+@pytest.mark.parametrize(("lanes", "first"), [(2, 3072), (1 << 17, 64)])
+def test_the_first_run_of_a_test_with_large_tensors_is_short(lanes: int, first: int) -> None:
+    """Thousands of executions may take more than the limit of a job; the pace says how many do."""
+    counts = []
+
+    async def none(case: Case, test, count: int):
+        counts.append(count)
+        return {Outcome.of(test, {"r0": (0,), "X": (1,)}): count}
+
+    test = litmus("X[0]=1 || r0=X", shape=(2, lanes))
+    trial = Trial(Reason.TRIGGER, test, case("X[0]=1 || r0=X"), ("torn",), 1, 1e5)
+    asyncio.run(tally_of(trial, none, TrialBudget(executions=50_000)))
+    assert counts[0] == first
+    assert sum(counts) >= 50_000
+
+
+def test_a_worker_without_an_answer_has_not_ended_by_itself() -> None:
+    """It is not asked again: each time takes a minute."""
+
+    class Late:
+        executor = "mutant/stale-reads"
+
+        async def run(self, request, timeout_s: float, test):
+            return Died(f"no answer in {timeout_s:g} s", "", timed_out=True)
+
+    one = case("X[0]=1 || r0=X")
+    tally = asyncio.run(tally_of(control_trial(one), on_worker(Late(), random.Random(1)), BUDGET))
+    assert tally == Tally(0, 0, "no answer in 60 s")
 
 
 def test_executions_of_one_run_are_not_independent() -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
+from msgspec import structs
 
 from litmusfuzz.corpus.textfile import Script, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.slots import Slot
+from litmusfuzz.fuzz.campaign.slots import SLOW, Slot
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import (
@@ -216,21 +217,22 @@ def test_a_worker_that_hangs_loses_its_test(
 ) -> None:
     """What its process has shown is not doubted: it was killed by LitmusFuzz."""
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.slots.JOB_TIMEOUT_S", 2.0)
-    honest, jobs = Slot.run, 0
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.slots.HANG_TIMEOUT_S", 3.0)
+    honest, jobs = Slot._ask, 0
 
-    async def stopped(self: Slot, job: Job):
+    async def stopped(self: Slot, *asked: Job, **limits: float):
         nonlocal jobs
-        jobs += not self.canary
-        if jobs == 8 and not self.canary:
-            assert self.worker.pid is not None
-            os.kill(self.worker.pid, signal.SIGSTOP)
+        if not self.canary and asked[0].test is not None:
             jobs += 1
-        return await honest(self, job)
+            if jobs == 8 or limits:  # and in the fresh process that has longer
+                assert self.worker.pid is not None
+                os.kill(self.worker.pid, signal.SIGSTOP)
+        return await honest(self, *asked, **limits)
 
-    monkeypatch.setattr(Slot, "run", stopped)
+    monkeypatch.setattr(Slot, "_ask", stopped)
     ended = Run(settings(tmp_path)).run()
     (died,) = (each for each in ended.of(WorkerDied) if each.kind is FindingKind.TIMED_OUT)
-    assert died.message == "no answer in 2 s"
+    assert died.message == "no answer in 2 s, no answer in 3 s in a fresh process"
     assert died.file == "timed-out/timed-out-1-1.yaml"
     assert not died.suspects
     hung = [each for each in ended.of(Executed) if each.end == "timed out"]
@@ -239,6 +241,43 @@ def test_a_worker_that_hangs_loses_its_test(
     assert [each for each in ended.of(Executed)[:7] if "forbidden" in each.verdicts]
     check_nothing_is_lost(ended)
     assert not ended.report.pending
+
+
+@pytest.mark.parametrize("phase", ["first executions", "reduction"])
+def test_a_job_that_is_slow_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    """A job has no answer in time, and a few executions of its test take long."""
+    reducing = phase == "reduction"
+    honest, slow = Slot._ask, []
+
+    async def late(self: Slot, *asked: Job, timeout_s: float | None = None):
+        job = asked[0]
+        if self.canary or self.minimizing != reducing or job.test is None or len(slow) == 2:
+            return await honest(self, *asked, timeout_s=timeout_s)
+        slow.append(job)
+        if timeout_s is None:
+            self.worker.close()
+            return Died("no answer in 60 s", "", timed_out=True)
+        reply = await honest(self, *asked, timeout_s=timeout_s)
+        return structs.replace(reply, seconds=1e3)
+
+    monkeypatch.setattr(Slot, "_ask", late)
+    ended = Run(settings(tmp_path)).run()
+    job, few = slow
+    assert (few.test, few.seed) == (job.test, job.seed)
+    assert few.count <= 16
+    assert not ended.of(WorkerDied)
+    assert not (tmp_path / "timed-out").exists()
+    assert few.count < job.count
+    assert sum(each.counters.get(SLOW, 0) for each in ended.of(ReductionEnded)) == reducing
+    assert sum(share.counters.get(SLOW, 0) for share in ended.report.by_config) == 1
+    ends = [each.end for each in ended.of(Executed) if each.end != "judged"]
+    assert ends == ([] if reducing else ["refused: time"])
+    refused = [share.refused_for for share in ended.report.by_config if share.refused_for]
+    assert refused == ([] if reducing else [{"time": 1}])
+    check_nothing_is_lost(ended)
+    assert ended.report.findings
 
 
 def test_a_script_runs_beside_the_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
