@@ -36,7 +36,7 @@ class Soundness(StrEnum):
     SOUND = "sound"
     UNSOUND = "unsound"
     UNKNOWN = "unknown"
-    """The oracle exceeded its budget."""
+    """The oracle exceeded its budget, or cannot say whether a lost path is an order of the test."""
 
 
 MOST_ADDED: Final = 16

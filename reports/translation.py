@@ -41,6 +41,8 @@ class TranslationReport:
         Why what was chosen is no litmus test at all.
     lost : tuple of str
         Orders of the test that the clustered graph does not have.
+    undecided : tuple of str
+        Paths that it does not have either, which may be orders of the test.
     """
 
     file: str
@@ -56,11 +58,13 @@ class TranslationReport:
     apart: tuple[str, ...] = ()
     problem: str = ""
     lost: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
 
     def text(self) -> str:
         """The verdict, the clusters, an added outcome, and the reason why it is forbidden."""
         lines = [f"{self.test}: {self.verdict}{self._looked_at()}"]
         lines += [f"  lost by {self.source}: {each}" for each in self.lost]
+        lines += [f"  perhaps lost by {self.source}: {each}" for each in self.undecided]
         if self.problem:
             return "\n".join((*lines, f"  {self.problem}"))
         lines.append(f"clusters, by {self.source}:" if self.clusters else "no clusters")
@@ -80,7 +84,12 @@ class TranslationReport:
         if self.apart:
             lines += ["", f"we join, and {self.source} keeps apart:"]
             lines += [f"  {each}" for each in self.apart]
-        if self.verdict == "unknown":
+        if self.verdict == "unknown" and self.undecided:
+            lines += [
+                "",
+                "unknown: the oracle cannot say whether the test orders these; see --budget",
+            ]
+        elif self.verdict == "unknown":
             lines += ["", "unknown: the search ran out of its budget; see --budget"]
         return "\n".join(lines)
 
@@ -106,6 +115,8 @@ class TranslationReport:
             plain["problem"] = self.problem
         if self.lost:
             plain["lost"] = list(self.lost)
+        if self.undecided:
+            plain["undecided"] = list(self.undecided)
         if self.witness is not None:
             plain["added"] = self.witness.outcome.plain
             plain["witness"] = list(self.witness.events)

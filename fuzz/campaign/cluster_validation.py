@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.tensors import MalformedTest
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
@@ -26,7 +25,7 @@ from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.errors import NoAllowedSet
-from litmusfuzz.oracles.ordered import NotAsked, may_end_first
+from litmusfuzz.oracles.ordered import is_ordered
 from litmusfuzz.oracles.translation import Soundness, Translation
 from litmusfuzz.oracles.translation import validate as validated
 from litmusfuzz.reports.events import ClustersChosen, FindingAdded, FindingKind, SeenAgain
@@ -75,6 +74,9 @@ class ChosenVerdict:
         With the clusters, if the semantics describes them.
     lost : tuple of (str, str)
         Orders of the test that the clustered graph does not have: these make it unsound at once.
+    undecided : tuple of (str, str)
+        Pairs of nodes of which it has lost a path, where the oracle does not know whether the test
+        orders them: these alone are no finding.
     translation : Translation or None
         What translation validation found, if the semantics describes the clusters.
     problem : str
@@ -86,6 +88,7 @@ class ChosenVerdict:
     lost: tuple[tuple[str, str], ...] = ()
     translation: Translation | None = None
     problem: str = ""
+    undecided: tuple[tuple[str, str], ...] = ()
 
     @property
     def added(self) -> Outcome | None:
@@ -113,35 +116,21 @@ def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> 
     NoAllowedSet
         If an order makes a value too large.
     """
-    ordered = {pair: _is_ordered(test, pair, budget) for pair in chosen.lost}
+    plain = replace(test, clusters=())
+    ordered = {pair: is_ordered(plain, *pair, budget) for pair in chosen.lost}
     lost = tuple(pair for pair, answer in ordered.items() if answer)
-    undecided = None in ordered.values()
+    undecided = tuple(pair for pair, answer in ordered.items() if answer is None)
     verdict: str
     try:
         clustered = with_chosen(test, chosen)
     except NotDescribed as error:
         verdict = Soundness.UNSOUND if lost else f"{NOT_VALIDATED}: {error.reason}"
-        plain = replace(test, clusters=())
-        return ChosenVerdict(verdict, plain, lost, problem=str(error))
+        return ChosenVerdict(verdict, plain, lost, problem=str(error), undecided=undecided)
     found = validated(clustered, budget, executed(test) if chosen.in_functions else None)
     verdict = Soundness.UNSOUND if lost else found.verdict
     if undecided and verdict == Soundness.SOUND:
         verdict = Soundness.UNKNOWN
-    return ChosenVerdict(verdict, clustered, lost, found)
-
-
-def _is_ordered(test: LitmusTest, pair: tuple[str, str], budget: Budget) -> bool | None:
-    """Whether a test orders two nodes between which its graph has a path; None if undecided.
-
-    Where the oracle is not asked, the path counts.
-    """
-    try:
-        free = may_end_first(replace(test, clusters=()), *pair, budget)
-    except NotAsked:
-        return True
-    except MalformedTest:  # too large with four nodes more
-        return None
-    return None if free is None else not free
+    return ChosenVerdict(verdict, clustered, lost, found, undecided=undecided)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,14 +101,18 @@ def _by_executor(
         return TranslationReport(file, test.name, source, (), "unknown", problem=str(error))
     except NoAllowedSet as error:
         fail(f"{file}: {error}")
-    lost = tuple(f"{a} before {b}" for a, b in found.lost)
+    lost, undecided = (
+        tuple(f"{a} before {b}" for a, b in pairs) for pairs in (found.lost, found.undecided)
+    )
     if found.translation is None:
         verdict = "unsound" if lost else "unknown"
         problem = f"not validated: {found.problem}"
-        return TranslationReport(file, test.name, source, (), verdict, problem=problem, lost=lost)
+        report = TranslationReport(file, test.name, source, (), verdict, problem=problem)
+        return replace(report, lost=lost, undecided=undecided)
     report = _report(file, found.test, source, found.translation)
     apart = tuple(f"{a} and {b}" for a, b in pairs_kept_apart(found.test))
-    return replace(report, verdict=str(found.verdict), lost=lost, apart=apart)
+    verdict = str(found.verdict)
+    return replace(report, verdict=verdict, lost=lost, undecided=undecided, apart=apart)
 
 
 def _by_function(

@@ -148,6 +148,30 @@ def test_what_a_branch_uses_that_is_not_taken_is_no_lost_order(taken: int, verdi
     assert (found.verdict, bool(found.lost)) == (verdict, taken == 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "given", "verdict"),
+    [
+        ("r0=Z; if r0==1 { r1=X; r2=Y; W=r2 } || Z=2", {}, "sound"),
+        ("r0=Z; if r0==1 { r1=X; r2=Y; W=r2 } || Z=1", {}, "unsound"),
+        ("r0=Q?; if r0==1 { X=1; Y=1 }", {"queues": {"Q": 1}}, "unknown"),
+        ("call { X=1; Y=1 }", {}, "unsound"),
+        ("loop 2 { X=1; Y=1 }", {}, "unsound"),
+        ("X=1; Y=1", {"client": "a:main; b:main"}, "unsound"),
+    ],
+)
+def test_a_lost_order_in_a_body_or_in_several_runs_counts_where_both_nodes_are_reached(
+    text: str, given: dict[str, Any], verdict: str
+) -> None:
+    """A campaign called clusters unsound for two reads in a branch that is never taken."""
+    test = litmus(text, **given)
+    first, second = (n.name for name in "XY" for n in test.nodes if n.resources == (name,))
+    pair = (first, second)
+    found = judge_clusters(test, chosen(lost=(pair,)), DEFAULT_BUDGET)
+    assert found.verdict == verdict
+    assert found.lost == ((pair,) if verdict == "unsound" else ())
+    assert found.undecided == ((pair,) if verdict == "unknown" else ())
+
+
 CONSTANT_BRANCH = """
 litmusfuzz: 2
 name: constant-branch

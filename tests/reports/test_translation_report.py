@@ -61,3 +61,10 @@ def test_a_result_that_is_no_litmus_test_is_explained() -> None:
 def test_an_order_without_events_is_not_an_empty_line() -> None:
     text = report(verdict="unsound", witness=Witnessed("rfc", ADDED, ())).text()
     assert "of no event at all" in text
+
+
+def test_orders_that_may_be_lost_are_named_and_are_why_nothing_is_known() -> None:
+    made = report(verdict="unknown", outcomes=1, undecided=("a before c",))
+    assert "  perhaps lost by file: a before c" in made.text().splitlines()
+    assert made.text().endswith("whether the test orders these; see --budget")
+    assert made.as_json()["undecided"] == ["a before c"]
