@@ -94,6 +94,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-reads-beside-scatter": ASYNC,
     "cluster-reads-beside-scatter-nd": ASYNC,
     "cluster-of-two-reads-beside-scatter-nd": OF_TWO,
+    "cluster-scatter-beside-scatter-nd": ASYNC,
     "cluster-spans-read-and-write": CLUSTERS,
     "cluster-in-a-call-spans-two-sections": CLUSTERS,
     "cluster-in-two-calls-spans-two-sections": MERGED,

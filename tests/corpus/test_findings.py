@@ -84,6 +84,7 @@ LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-spans-two-reads": "blocks as cluster-spans-two-sections does",
     "cluster-spans-two-writes": "blocks as cluster-spans-two-sections does",
     "cluster-spans-update-and-write": "blocks as cluster-spans-read-and-write does",
+    "cluster-scatter-beside-scatter-nd": RARE,
     "cluster-update-beside-computed-scatter-nd": RARE,
     "cluster-update-beside-scatter": RARE,
     "cluster-update-beside-scatter-nd": RARE,
