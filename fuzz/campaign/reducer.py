@@ -14,13 +14,10 @@ MacIver, Hypothesis, ``shrinker.py`` (class docstring): passes to a fixed point.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import LitmusTest, MalformedTest
+from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.campaign.reduction_passes import PASSES, Pass, wider_lanes
-
-if TYPE_CHECKING:
-    from litmusfuzz.corpus.rewriter import Rewriter
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
 """Yields candidates, receives True for each that still shows the finding, and returns the smallest
@@ -32,9 +29,18 @@ def reduce(test: LitmusTest) -> Reduction:
 
     A reduction ends: every candidate is a valid test, smaller than the last accepted one in some
     respect, and no candidate is yielded twice.
+
+    The first candidate is the test without unused nodes. If it is not accepted, no candidate loses
+    these as well, unless a pass removes them.
     """
     asked = {test}
     current = test
+    tidies = True
+    for tidied in _valid(iter([Rewriter.of(test)])):
+        if tidied != test:
+            asked.add(tidied)
+            tidies = yield tidied
+            current = tidied if tidies else test
     progress = True
     while progress:
         progress = False
@@ -42,7 +48,7 @@ def reduce(test: LitmusTest) -> Reduction:
             improved = True
             while improved:
                 improved = False
-                for candidate in _valid(pass_(current)):
+                for candidate in _valid(pass_(current), tidies=tidies):
                     if candidate in asked:
                         continue
                     asked.add(candidate)
@@ -58,14 +64,14 @@ def candidates(pass_: Pass, test: LitmusTest) -> Iterator[LitmusTest]:
     return _valid(pass_(test))
 
 
-def _valid(rewriters: Iterator[Rewriter]) -> Iterator[LitmusTest]:
-    """Build the rewritten tests, without unused nodes; skip those that are not valid.
+def _valid(rewriters: Iterator[Rewriter], *, tidies: bool = True) -> Iterator[LitmusTest]:
+    """Build the rewritten tests, without unused nodes if it `tidies`; skip those not valid.
 
     Captures stay until a pass removes them: a call waits for each, whether it uses it or not.
     """
     for rewriter in rewriters:
         try:
-            made = rewriter.tidy(interfaces=False).build()
+            made = (rewriter.tidy(interfaces=False) if tidies else rewriter).build()
         except MalformedTest:
             continue
         yield made

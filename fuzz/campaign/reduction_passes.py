@@ -282,9 +282,11 @@ def drop_members(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def drop_pure(test: LitmusTest) -> Iterator[Rewriter]:
-    """Replace a node without an effect by a constant."""
+    """Replace a node without an effect by a constant, and remove a constant that nothing uses."""
+    used = {name for node in _nodes(test) for name in node.references}
+    used.update(name for run in test.runs for name in run.wanted)
     for node in _nodes(test):
-        if _only_computes(node) and not node.definition.constant:
+        if _only_computes(node) and not (node.definition.constant and node.name in used):
             yield Rewriter.of(test).without({node.name}, test.types)
 
 

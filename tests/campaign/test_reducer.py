@@ -341,6 +341,40 @@ observe: [r0, call0.y0]
 """
 
 
+UNUSED_NODES = """
+litmusfuzz: 2
+name: unused
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+  Y: {dtype: int32, shape: [], init: 0}
+graphs:
+  main:
+    c0: {op: Const, dtype: int32, shape: [], value: 3}
+    c1: {op: Const, dtype: int32, shape: [], value: 2}
+    r0: {op: ReadVariableOp, resources: [X]}
+    t0: {op: Neg, inputs: [r0]}
+    w0: {op: AssignVariableOp, resources: [X], inputs: [c0], after: [c1]}
+    w1: {op: AssignAddVariableOp, resources: [Y], inputs: [c0]}
+"""
+
+
+def test_unused_nodes_stay_if_they_are_needed() -> None:
+    """As cluster members, or for an order in which they come first, say."""
+    test = loads(UNUSED_NODES).test
+
+    def has(op: str, test: LitmusTest) -> bool:
+        return any(node.op == op for node in test.nodes)
+
+    small, asked = run_reduction(test, lambda t: has("Neg", t) and has("AssignVariableOp", t))
+    assert sorted(node.op for node in small.nodes) == ["AssignVariableOp", "Const", "Const", "Neg"]
+    assert len(asked) == len(set(asked))
+    after = [lambda t: any(node.after for node in t.nodes), lambda t: has("AssignVariableOp", t)]
+    small, _ = run_reduction(test, after[0])
+    assert [node.op for node in small.nodes if node.after] == ["AssignVariableOp"]
+    small, _ = run_reduction(test, after[1])
+    assert len(small.nodes) == 2
+
+
 def test_what_a_call_is_given_and_does_not_use_stays_if_it_is_needed() -> None:
     """The call waits for it: function inlining has lost that order."""
     test = loads(UNUSED_CAPTURES).test
