@@ -214,28 +214,32 @@ class Rewriter:
             observe=tuple(dict.fromkeys(each for each in observe if head(each[1]) != name)),
         )
 
-    def tidy(self, *, interfaces: bool = True) -> Rewriter:
-        """Remove unused pure nodes, resources, and control edges from constants.
+    def tidy(self, *, nodes: bool = True, captures: bool = True, results: bool = True) -> Rewriter:
+        """Remove what nothing uses: graphs, resources, feeds, and what the flags name.
 
-        Keeps every control edge between effects, and at least one resource.
+        Keeps the order between effects, except where a capture gives it, and at least one resource.
 
         Parameters
         ----------
-        interfaces : bool
-            Also remove the captures and results of loops, branches and calls that nothing uses. A
-            call waits for each value that it captures, so that this may remove an order.
+        nodes : bool
+            Pure nodes, and control edges from constants.
+        captures : bool
+            Captures of loops, branches and calls. These wait for each value that they capture.
+        results : bool
+            Results of branches and calls.
         """
         observed = {key for _, key in self.observe}
         observed.update(name for run in self.client for name in run.wanted)
+        live = _Live(nodes=nodes, captures=captures, results=results)
         graphs = tuple(
-            Graph(graph.name, _live(Body(graph.nodes, ()), observed, interfaces=interfaces).nodes)
+            Graph(graph.name, live.body(Body(graph.nodes, ()), observed).nodes)
             for graph in self.graphs
             if any(run.graph == graph.name for run in self.client)
         )
-        nodes = [node for graph in graphs for node in all_nodes(graph.nodes)]
-        touched = {name for node in nodes for name in node.resources}
-        touched |= {n.attrs.variable for n in nodes if isinstance(n.attrs, HandleAttrs)}
-        names = {node.name for node in nodes}
+        left = [node for graph in graphs for node in all_nodes(graph.nodes)]
+        touched = {name for node in left for name in node.resources}
+        touched |= {n.attrs.variable for n in left if isinstance(n.attrs, HandleAttrs)}
+        names = {node.name for node in left}
         clusters = (
             replace(c, members=tuple(m for m in c.members if m in names)) for c in self.clusters
         )
@@ -318,35 +322,41 @@ class _Cut:
         return name
 
 
-def _live(body: Body, observed: set[str], *, interfaces: bool) -> Body:
-    """A graph or body without unused nodes, and so for the bodies inside it.
+@dataclass(frozen=True, slots=True)
+class _Live:
+    """Which unused parts of a graph, and of the bodies inside it, are removed."""
 
-    With `interfaces`, bodies return, capture and hold used values only.
-    """
-    sources = {n.name for n in body.nodes if n.definition.constant and not n.after}
-    used = {*body.results, *observed}
-    kept: list[Node] = []
-    for node in reversed(body.nodes):
-        needed = node.name in map(head, used)
-        works = any(n.resources for n in all_nodes([node]))
-        if not (needed or works):
-            continue
-        node = replace(node, after=tuple(name for name in node.after if name not in sources))
-        if interfaces:
-            node = _returning_used(node, used)
-        node = map_bodies(node, lambda body: _live(body, set(), interfaces=interfaces))
-        if interfaces:
-            node = _capturing_used(node)
-        used.update(node.references)
-        kept.append(node)
-    names = {node.name for node in kept}
-    nodes = []
-    for node in reversed(kept):
-        if node.members:
-            members = tuple(name for name in node.members if name in names)
-            node = replace(node, attrs=SectionAttrs(members))
-        nodes.append(node)
-    return Body(tuple(nodes), body.results)
+    nodes: bool
+    captures: bool
+    results: bool
+
+    def body(self, body: Body, observed: set[str]) -> Body:
+        """A graph or body without these."""
+        constants = {n.name for n in body.nodes if n.definition.constant and not n.after}
+        sources = constants if self.nodes else set[str]()
+        used = {*body.results, *observed}
+        kept: list[Node] = []
+        for node in reversed(body.nodes):
+            needed = node.name in map(head, used)
+            works = any(n.resources for n in all_nodes([node]))
+            if self.nodes and not (needed or works):
+                continue
+            node = replace(node, after=tuple(name for name in node.after if name not in sources))
+            if self.results:
+                node = _returning_used(node, used)
+            node = map_bodies(node, lambda body: self.body(body, set()))
+            if self.captures:
+                node = _capturing_used(node)
+            used.update(node.references)
+            kept.append(node)
+        names = {node.name for node in kept}
+        nodes = []
+        for node in reversed(kept):
+            if node.members:
+                members = tuple(name for name in node.members if name in names)
+                node = replace(node, attrs=SectionAttrs(members))
+            nodes.append(node)
+        return Body(tuple(nodes), body.results)
 
 
 def _returning_used(node: Node, used: set[str]) -> Node:

@@ -23,6 +23,7 @@ from litmusfuzz.corpus.model.graph import (
 from litmusfuzz.corpus.model.names import CONTROL, FreshNames, Naming, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import (
     Step,
+    edge_waits_for,
     enclosing,
     nested_pairs,
     nesting,
@@ -95,6 +96,7 @@ __all__ = [
     "check_clusterable",
     "check_name",
     "clusters_of",
+    "edge_waits_for",
     "enclosing",
     "handles_of",
     "head",

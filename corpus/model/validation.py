@@ -23,7 +23,7 @@ from litmusfuzz.corpus.model.graph import (
     captures_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
-from litmusfuzz.corpus.model.order import nesting, path_between, pruned, steps
+from litmusfuzz.corpus.model.order import edge_waits_for, nesting, path_between, pruned, steps
 from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, handles_of, levels
 from litmusfuzz.corpus.ops import (
@@ -920,13 +920,15 @@ def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
     semantics.md, section 3.
     """
     closes: list[tuple[Graph, Node]] = []
-    puts: dict[str, list[tuple[Graph, Node]]] = {}
-    """By queue: graphs, each with a node that puts an element, or holds one that does."""
+    puts: dict[str, list[tuple[Graph, Node, bool]]] = {}
+    """By queue: graphs, each with a node that puts an element, or holds one that does, and whether
+    an edge from the node waits for that."""
     for graph in graphs:
         for node in graph.nodes:
             for inner in all_nodes([node]):
                 if inner.definition.puts:
-                    puts.setdefault(inner.resources[0], []).append((graph, node))
+                    entry = (graph, node, edge_waits_for(node, inner))
+                    puts.setdefault(inner.resources[0], []).append(entry)
                 if not inner.definition.closes:
                     continue
                 if inner is not node:
@@ -948,8 +950,8 @@ def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
     before = _closes_after(graphs, closes)
     for number, (graph, node) in enumerate(closes):
         earlier = _runs_before(runs_of[graph.name][0], runs)
-        for other, put in puts.get(node.resources[0], ()):
-            if other is graph and before[put.name] >> number & 1:
+        for other, put, waited in puts.get(node.resources[0], ()):
+            if other is graph and waited and before[put.name] >> number & 1:
                 continue
             if any(run.name not in earlier for run in runs_of.get(other.name, ())):
                 path = ("graphs", graph.name, node.name)

@@ -30,20 +30,22 @@ def reduce(test: LitmusTest) -> Reduction:
     A reduction ends: every candidate is a valid test, smaller than the last accepted one in some
     respect, and no candidate is yielded twice.
 
-    The first candidate is the test without unused nodes. If it is not accepted, no candidate loses
-    these as well, unless a pass removes them.
+    Unused nodes are removed together, which is a candidate of its own: as long as that is not
+    accepted, no other candidate loses them, and it is tried again after each round of passes.
     """
     asked = {test}
     current = test
-    tidies = True
-    for tidied in _valid(iter([Rewriter.of(test)])):
-        if tidied != test:
-            asked.add(tidied)
-            tidies = yield tidied
-            current = tidied if tidies else test
+    tidies = False
     progress = True
     while progress:
         progress = False
+        for tidied in () if tidies else _valid(iter([Rewriter.of(current)]), tidies=True):
+            if tidied == current:
+                tidies = True
+            elif tidied not in asked:
+                asked.add(tidied)
+                if (yield tidied):
+                    current, tidies = tidied, True
         for pass_ in PASSES:
             improved = True
             while improved:
@@ -61,17 +63,18 @@ def reduce(test: LitmusTest) -> Reduction:
 
 def candidates(pass_: Pass, test: LitmusTest) -> Iterator[LitmusTest]:
     """The valid candidates of one pass."""
-    return _valid(pass_(test))
+    return _valid(pass_(test), tidies=True)
 
 
-def _valid(rewriters: Iterator[Rewriter], *, tidies: bool = True) -> Iterator[LitmusTest]:
+def _valid(rewriters: Iterator[Rewriter], *, tidies: bool) -> Iterator[LitmusTest]:
     """Build the rewritten tests, without unused nodes if it `tidies`; skip those not valid.
 
-    Captures stay until a pass removes them: a call waits for each, whether it uses it or not.
+    Captures and results stay until a pass removes them: a call waits for what it captures, whether
+    it uses it or not.
     """
     for rewriter in rewriters:
         try:
-            made = (rewriter.tidy(interfaces=False) if tidies else rewriter).build()
+            made = rewriter.tidy(nodes=tidies, captures=False, results=False).build()
         except MalformedTest:
             continue
         yield made
@@ -82,4 +85,4 @@ def widened(test: LitmusTest) -> Iterator[LitmusTest]:
 
     Widening is no reduction pass. It precedes the reduction, so that its effect can be measured.
     """
-    yield from _valid(wider_lanes(test))
+    yield from _valid(wider_lanes(test), tidies=False)

@@ -1,8 +1,8 @@
 """Passes of the test-case reducer: each yields smaller variants of a litmus test.
 
 A pass yields rewriters, some of which build no valid test. The reducer skips those, so that a pass
-need not know every rule of the format. Every pass covers all graphs, and all bodies of loops and
-conditionals. `PASSES` has them from coarse to fine.
+need not know every rule of the format. Every pass covers all graphs, and all bodies of loops,
+branches and calls. `PASSES` has them from coarse to fine.
 
 References
 ----------
@@ -102,10 +102,11 @@ def drop_effects(test: LitmusTest) -> Iterator[Rewriter]:
 def drop_interfaces(test: LitmusTest) -> Iterator[Rewriter]:
     """Remove the captures and results of loops, branches and calls that nothing uses.
 
-    First all of them; then, because a call waits for each value that it captures, each capture.
+    First all of them; then the results alone, and each capture, for which a call waits.
     """
     whole = Rewriter.of(test)
-    yield whole.tidy()
+    yield whole.tidy(nodes=False)
+    yield whole.tidy(nodes=False, captures=False)
     for node in _nodes(test):
         if isinstance(node.attrs, NestAttrs):
             for place in range(len(node.attrs.captures)):
@@ -284,6 +285,7 @@ def drop_members(test: LitmusTest) -> Iterator[Rewriter]:
 def drop_pure(test: LitmusTest) -> Iterator[Rewriter]:
     """Replace a node without an effect by a constant, and remove a constant that nothing uses."""
     used = {name for node in _nodes(test) for name in node.references}
+    used.update(name for n in _nodes(test) for _, body in bodies(n) for name in body.results)
     used.update(name for run in test.runs for name in run.wanted)
     for node in _nodes(test):
         if _only_computes(node) and not (node.definition.constant and node.name in used):

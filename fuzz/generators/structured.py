@@ -27,6 +27,7 @@ from litmusfuzz.corpus.model import (
     Variable,
     all_nodes,
     bodies,
+    edge_waits_for,
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -434,7 +435,7 @@ class StructuredGenerator(BodyGenerator):
                 before = do(queue, 0, after)
 
     def close(self, *, more: bool) -> None:
-        """Generate an op that closes a queue, after all puts into it.
+        """Generate an op that closes a queue, after all puts into it, if an edge waits for these.
 
         Parameters
         ----------
@@ -444,14 +445,16 @@ class StructuredGenerator(BodyGenerator):
         if not self.context.support.takes_op("QueueCloseV2"):
             return
         queue = self.context.queues[0]
-        puts = tuple(
-            n.name
-            for n in self.nodes
-            if any(m.definition.puts and queue.name in m.resources for m in all_nodes([n]))
-        )
+        puts: dict[str, None] = {}
+        for node in self.nodes:
+            for inner in all_nodes([node]):
+                if inner.definition.puts and queue.name in inner.resources:
+                    if not edge_waits_for(node, inner):
+                        return
+                    puts[node.name] = None
         self.shared.spend(1)
         name = self.add(
-            self.context.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts
+            self.context.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=tuple(puts)
         )
         self.waits.append(name)
         if more:

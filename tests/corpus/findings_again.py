@@ -135,7 +135,6 @@ is busy, racing ops seldom meet for seconds.
 """
 WITHOUT_OUTCOME: Final = {
     "async-compilation-close": "a crash, which the executor avoids: it waits for the compiler",
-    "cancelled-enqueue-waits-for-itself": "no outcome is forbidden: its script shows it",
     "failed-step-never-ends": "what follows a failure is not specified: its script shows it",
     "gather-nd-without-value": "a crash, which has no outcome to reduce",
     "identity-conjugate-transpose": "an error, which has no outcome to reduce",

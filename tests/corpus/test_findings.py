@@ -38,7 +38,6 @@ CRASHES = {
 CLOSING = {"async-compilation-close"}
 """Ends the processes of scripts alone: the executor avoids it."""
 WITHOUT_OUTCOME = {
-    "cancelled-enqueue-waits-for-itself",
     "failed-step-never-ends",
     "identity-conjugate-transpose",
     "lowered-while-exchanges-handles",
@@ -99,7 +98,6 @@ LEFT_TO_THE_NIGHTLY_RUN = {
 }
 SHOWN_BY_ITS_SCRIPT = {
     "async-compilation-close": "the executor waits for the compiler before it closes a session",
-    "cancelled-enqueue-waits-for-itself": "the executor closes the queue before it cancels",
     "failed-step-never-ends": "what follows a failure is not specified",
     "gather-nd-without-value": "a crash, which has no outcome to replay",
     "identity-conjugate-transpose": "an error, which has no outcome to replay",

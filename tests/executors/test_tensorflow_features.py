@@ -161,20 +161,6 @@ def test_an_op_that_fails_ends_its_own_copy_only(name: str) -> None:
     assert {outcome.status for outcome in seen} == {Status.FAILED}
 
 
-def test_blocked_enqueues_on_both_sides_of_a_close_are_cancelled() -> None:
-    """Cancelled, a run with them never ends (docs/tensorflow-findings.md, "A cancelled op ...").
-
-    Without the close beforehand, one execution in ten had no end, on busy cores: 64 ended with
-    probability (1 - 1/10)**64 < 0.002.
-    """
-    path = FINDINGS / "cancelled-enqueue-waits-for-itself.yaml"
-    test = loads(path.read_text(encoding="utf-8"), str(path)).test
-    seen = execute(test, 64, Noise(copies=1, steps=16))
-    judged = judge(Explorer(test, EXECUTOR), seen)
-    assert judged.verdicts.keys() <= {Verdict.ALLOWED, Verdict.UNSPECIFIED}, seen
-    assert Status.BLOCKED in {outcome.status for outcome in seen}
-
-
 def test_a_run_that_waits_after_a_failure_is_not_blocked() -> None:
     """TensorFlow may never end it (docs/tensorflow-findings.md, "A step that fails may never end").
 

@@ -38,14 +38,6 @@ If an op fails whose run waits for a lock, the run may never end: where a run wi
 with an error of its own once it is cancelled, copies that are not done are dropped
 (`_Race.doubtful`).
 
-Cancelled enqueues
-------------------
-A close waits behind a blocked enqueue. If the run of the enqueue is cancelled, the close goes on,
-and so do the enqueues behind it, which end with an error. If they are of the same run, TensorFlow
-waits for itself and the run never ends (docs/tensorflow-findings.md). So the queues of a test that
-closes what it fills are closed by `HOLD` before its runs are cancelled: that ends all of their
-enqueues, and no run is being cancelled meanwhile.
-
 Cancelled takes
 ---------------
 A cancelled take leaves the gradients where they are, and TensorFlow then looks whether there are
@@ -187,8 +179,6 @@ class LiveSession:
         self._uneven = template.uneven
         nodes = list(self._test.nodes)
         self._put = {n.resources[0] for n in nodes if n.definition.puts}
-        closed = {n.resources[0] for n in nodes if n.definition.closes}
-        self._closes_what_it_fills = not closed.isdisjoint(self._put)
         self._steady = steady(self._test)
         self.usable = True
         self.hindered = False
@@ -424,11 +414,6 @@ class LiveSession:
         (docs/tensorflow-findings.md, "A step that fails may never end"). It ends with that op's
         error; but so does a run in which an op fails because another one was cancelled.
         """
-        if self._closes_what_it_fills:
-            # `HOLD` closes full queues: what went on when they were read must have filled them.
-            while not stays_quiescent():
-                time.sleep(_PATIENCE_S)
-            callable_of(self.session, (), HOLD)()
         if self._abort is None:
             self._abort = callable_of(self.session, (), ABORT)
         self._abort()
