@@ -3,17 +3,28 @@
 Hangs
 -----
 A job that has no answer in `JOB_TIMEOUT_S` hangs, or is slow: it may ask for thousands of
-executions with large tensors, on busy cores. So a fresh process is asked for a few executions of
-the test, and has far longer (`HANG_TIMEOUT_S`). If it does not answer either, the test hangs. If
-it answers, and the job takes longer than its limit at that pace, the job is slow: it counts as
-refused for lack of time. If it answers too fast for that, an earlier test may have hindered the
-process, or the test may hang rarely: the whole job is asked for once more, and has far longer too.
-Only what has no answer then is reported as timed out. All others count as `SLOW`.
+executions with large tensors, on busy cores. So a fresh process tries a few executions of the test
+within `HANG_TIMEOUT_S`. If it does not answer either, the test hangs. If it answers, the time of
+the whole job is estimated. A job of more than `HANG_TIMEOUT_S` is slow, and counts as refused for
+lack of time. Any other job may hang rarely, or an earlier test may have hindered the process: a
+fresh process tries the whole job within `HANG_TIMEOUT_S`, and if it does not answer, the test
+hangs. A job that records or replays an execution is tried as a whole at once, and so is the choice
+of clusters. Each job that does not hang counts as `SLOW`.
+
+The tests of a pack without an answer run one by one. If together they take `JOB_TIMEOUT_S`, the
+pack is slow. Otherwise a fresh process tries the pack within `HANG_TIMEOUT_S`.
+
+A campaign that ends during a further try reports the first one as timed out, and says so.
+
+What the few executions show does not count. They have another noise than the job, and callers take
+their number for that of the job: for the pace, for rates, and to reproduce a finding.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -30,7 +41,7 @@ from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import DOES_NOT_START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -41,15 +52,18 @@ if TYPE_CHECKING:
 
 JOB_TIMEOUT_S: Final = 60.0
 HANG_TIMEOUT_S: Final = 300.0
-"""Seconds after which what had no answer in `JOB_TIMEOUT_S` hangs: for some 16 executions, of which
-even a test with a million lanes has hundreds in a minute."""
+"""Limit of each further try, in a fresh process; see the module, "Hangs". Even a test with a
+million lanes is executed hundreds of times in a minute."""
 SLOW: Final = "slow jobs"
 """Counter of an executor's jobs that had no answer in `JOB_TIMEOUT_S`, and do not hang."""
+CUT_SHORT: Final = "the campaign ended before a longer try"
 NO_TIME: Final = "time"
 """Refusal of a job that is slow. Reports list it with the features that a configuration lacks."""
 MAX_SHOWN: Final = 256
 """Tests with a forbidden outcome that a process runs before another one takes its place: until then
 all of these are kept in memory, and a crash throws doubt on them."""
+RUNNING_S: Final = "running_s"
+"""Counter of an executor's seconds without building; not every executor has it."""
 OTHER_COUNTERS: Final = "other counters"
 """All counters of an executor together that have a name after the first `messages.MAX_NAMED`: a
 report has a figure for each name, and an executor may make one for each test."""
@@ -82,10 +96,24 @@ class Job:
 
     @property
     def few(self) -> Job:
-        """As many executions as a campaign begins with, in one copy; the job itself if it is so."""
+        """As many executions as a campaign begins with, in one copy.
+
+        The job itself if it is so, or if it records or replays an execution.
+        """
+        if self.wanted or self.choices is not None:
+            return self
         count, noise = shallow(self.noise)
-        count = min(count, max(self.count, 1))
-        return replace(self, count=count, noise=noise, wanted=(), choices=None)
+        return replace(self, count=min(count, max(self.count, 1)), noise=noise)
+
+    def expected_s(self, few: Job, reply: messages.Reply) -> float:
+        """Seconds that the job takes, estimated from the reply to a few of its executions.
+
+        The worker must be new. Building, which may include compiling, takes longer with more
+        copies; only running takes longer with more executions.
+        """
+        running_s = min(reply.seconds, reply.counters.get(RUNNING_S, reply.seconds))
+        copies = max(1.0, self.noise.copies / few.noise.copies)
+        return (reply.seconds - running_s) * copies + running_s * self.count / few.count
 
     def request(self, config: Config) -> messages.Request:
         """The message to the worker."""
@@ -180,6 +208,8 @@ class Slot:
     reducing: str = ""
     busy: bool = False
     _damaged: bool = False
+    _deaths: int = 0
+    """Deaths reported so far."""
     _last: Job | None = None
     """The last job of the present process."""
     _queued: _Queued | None = None
@@ -234,7 +264,7 @@ class Slot:
         if isinstance(reply, Died) and not reply.timed_out:
             # The configuration need not be the reason: another process may start.
             if self._last is not None:
-                self.on_death(self, self._last, reply)
+                self._report(self._last, reply)
             self._begin()
             reply = await self._ask(Job(None))
         if isinstance(reply, Died):
@@ -266,33 +296,61 @@ class Slot:
         self._answered_at = time.monotonic()
         return reply
 
+    async def _renew_for(self, *jobs: Job) -> None:
+        """Start a fresh process for a job or a pack."""
+        self.renew()
+        self._last = jobs[0]
+        self.jobs_run = len(jobs)
+        await self._ask(Job(None))  # the start of the process does not count
+
     async def _ask_again(self, *jobs: Job) -> messages.Reply | Died:
         """Let a fresh process have far longer for a job or a pack; see the module, "Hangs"."""
         begun_at = self._begun_at
-        self.renew()
-        await self._ask(Job(None))  # the start of the process does not count
-        self._last = jobs[0]
-        self.jobs_run = len(jobs)
+        await self._renew_for(*jobs)
         reply = await self._ask(*jobs, timeout_s=HANG_TIMEOUT_S)
         self._begun_at = begun_at
         return reply
 
     async def _without_answer(self, job: Job, died: Died) -> messages.Reply | Died:
         """What a job comes to that had no answer in time: a late one, a refusal, or a hang."""
-        few = job.few
-        reply = await self._ask_again(few)
-        if isinstance(reply, messages.Reply) and few != job:
-            if reply.seconds * job.count / few.count < JOB_TIMEOUT_S:  # it is not slow
-                self._note(reply)
-                reply = await self._ask_again(job)
-            else:
-                why = f"{NO_TIME} ({job.count} executions take more than {JOB_TIMEOUT_S:g} s)"
-                reply = structs.replace(reply, rows=[], choices=[], refused=why)
+        with self._reports(job, died):
+            few = job.few
+            reply = await self._ask_again(few)
+            if isinstance(reply, messages.Reply) and few != job:
+                if job.expected_s(few, reply) > HANG_TIMEOUT_S:
+                    why = f"{NO_TIME} ({job.count} executions take more than {HANG_TIMEOUT_S:g} s)"
+                    reply = structs.replace(reply, rows=[], refused=why)
+                else:
+                    self._note(reply)
+                    reply = await self._ask_again(job)
+        return self._late(died, reply)
+
+    def _late(self, died: Died, reply: messages.Reply | Died) -> messages.Reply | Died:
+        """The last reply to a job that had no answer in time: it counts as slow, or hangs."""
         if isinstance(reply, messages.Reply):
             self._count_slow()
         elif reply.timed_out:
-            reply = replace(reply, message=f"{died.message}, {reply.message} in a fresh process")
+            return replace(reply, message=f"{died.message}, {reply.message} in a fresh process")
         return reply
+
+    @contextmanager
+    def _reports(self, job: Job, died: Died) -> Iterator[None]:
+        """Report a job without an answer if the campaign ends before the further tries do.
+
+        It is not reported if one of these tries has reported a death by then.
+        """
+        jobs_run, deaths = self.jobs_run, self._deaths
+        try:
+            yield
+        except asyncio.CancelledError:
+            if died.timed_out and self._deaths == deaths:
+                self.jobs_run = jobs_run
+                self._report(job, replace(died, message=f"{died.message}; {CUT_SHORT}"))
+            raise
+
+    def _report(self, job: Job, died: Died) -> None:
+        self._deaths += 1
+        self.on_death(self, job, died)
 
     def _count_slow(self) -> None:
         self._counters[SLOW] = self._counters.get(SLOW, 0) + 1
@@ -317,7 +375,7 @@ class Slot:
             reply = await self._without_answer(job, reply)
             self._damaged = damaging
         if isinstance(reply, Died):
-            self.on_death(self, job, reply)
+            self._report(job, reply)
             self._begin()
             return reply
         self._note(reply)
@@ -342,13 +400,12 @@ class Slot:
         self._last = job
         reply = await self.worker.run(request, JOB_TIMEOUT_S, test)
         if isinstance(reply, Died) and reply.timed_out:
-            self.renew()
-            self._last = job
-            reply = await self.worker.run(request, HANG_TIMEOUT_S, test)
-            if isinstance(reply, messages.Reply):
-                self._count_slow()
+            with self._reports(job, reply):
+                await self._renew_for(job)
+                late = await self.worker.run(request, HANG_TIMEOUT_S, test)
+            reply = self._late(reply, late)
         if isinstance(reply, Died):
-            self.on_death(self, job, reply)
+            self._report(job, reply)
             self._begin()
             return ()
         self._note(reply)
@@ -369,8 +426,8 @@ class Slot:
         """Run jobs together; the result of each, or None for all if they cannot run together.
 
         If the process dies, the jobs are run one by one, in another: the death counts for the
-        job that causes it alone, and for the pack only if none does. A pack that had no answer in
-        time is asked for once more then, and has far longer.
+        job that causes it alone, and for the pack only if none does. For a pack that had no answer
+        in time, see the module, "Hangs".
         """
         if self._damaged or len(self.shown) >= MAX_SHOWN:
             self.renew()
@@ -380,7 +437,9 @@ class Slot:
         reply = await self._ask(*jobs)
         if isinstance(reply, Died):
             begun_at = self._begun_at
-            results = await self._run_alone(jobs, reply)
+            why = f"in a pack of {len(jobs)} tests: {reply.message}"
+            with self._reports(jobs[0], replace(reply, message=why)):
+                results = await self._run_alone(jobs, reply)
             self._begun_at = begun_at
             return results
         self._note(reply)
@@ -398,19 +457,26 @@ class Slot:
         shown = self.shown
         self._begin()
         self.shown = shown  # in doubt if one of the jobs ends a process again
-        results: list[Result | None] = [await self.run(job) for job in jobs]
+        await self._ask(Job(None))  # the start of the process does not count
+        results: list[Result | None] = []
+        seconds = 0.0
+        for job in jobs:
+            results.append(await self.run(job))
+            seconds += self.seconds
         if any(isinstance(each, Died) for each in results):
             return results
         late = died.timed_out
+        if late and seconds >= JOB_TIMEOUT_S:
+            self._count_slow()
+            return results
         if late:
-            again = await self._ask_again(*jobs)
+            again = self._late(died, await self._ask_again(*jobs))
             if isinstance(again, messages.Reply):
                 self._note(again)
-                self._count_slow()
                 return results
             died = again
         why = f"in a pack of {len(jobs)} tests, none of which does so alone: {died.message}"
-        self.on_death(self, jobs[0], replace(died, message=why))
+        self._report(jobs[0], replace(died, message=why))
         self.shown = []
         if late:  # the process has ended
             self._begin()

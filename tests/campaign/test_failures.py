@@ -218,16 +218,21 @@ def test_a_worker_that_hangs_loses_its_test(
     """What its process has shown is not doubted: it was killed by LitmusFuzz."""
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.slots.JOB_TIMEOUT_S", 2.0)
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.slots.HANG_TIMEOUT_S", 3.0)
-    honest, jobs = Slot._ask, 0
+    honest, jobs, hung = Slot._ask, 0, []
 
     async def stopped(self: Slot, *asked: Job, **limits: float):
         nonlocal jobs
-        if not self.canary and asked[0].test is not None:
-            jobs += 1
-            if jobs == 8 or limits:  # and in the fresh process that has longer
-                assert self.worker.pid is not None
-                os.kill(self.worker.pid, signal.SIGSTOP)
-        return await honest(self, *asked, **limits)
+        if self.canary or asked[0].test is None:
+            return await honest(self, *asked, **limits)
+        jobs += not limits
+        retried = bool(limits) and hung == [asked[0].test]  # in a fresh process that has longer
+        if retried or (jobs == 8 and not limits):
+            assert self.worker.pid is not None
+            os.kill(self.worker.pid, signal.SIGSTOP)
+        reply = await honest(self, *asked, **limits)
+        if jobs >= 8 and not hung and isinstance(reply, Died):
+            hung.append(asked[0].test)
+        return reply
 
     monkeypatch.setattr(Slot, "_ask", stopped)
     ended = Run(settings(tmp_path)).run()
@@ -235,12 +240,41 @@ def test_a_worker_that_hangs_loses_its_test(
     assert died.message == "no answer in 2 s, no answer in 3 s in a fresh process"
     assert died.file == "timed-out/timed-out-1-1.yaml"
     assert not died.suspects
-    hung = [each for each in ended.of(Executed) if each.end == "timed out"]
+    lost = [each for each in ended.of(Executed) if each.end == "timed out"]
     # The eighth job may have been answered already: a worker gets its next job ahead.
-    assert hung in ([each] for each in ended.of(Executed)[7:9])
+    assert lost in ([each] for each in ended.of(Executed)[7:9])
     assert [each for each in ended.of(Executed)[:7] if "forbidden" in each.verdicts]
     check_nothing_is_lost(ended)
     assert not ended.report.pending
+
+
+def test_a_campaign_that_is_stopped_while_a_job_is_tried_again_reports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: it does not wait for the longer try."""
+    honest, retried = Slot._ask, []
+
+    async def late(self: Slot, *asked: Job, timeout_s: float | None = None):
+        if self.canary or asked[0].test is None or len(run.of(Executed)) < 8:
+            return await honest(self, *asked, timeout_s=timeout_s)
+        if timeout_s is None:
+            self.worker.close()
+            return Died("no answer in 60 s", "", timed_out=True)
+        retried.append(asked[0].test)
+        assert self.worker.pid is not None
+        os.kill(self.worker.pid, signal.SIGSTOP)
+        run.campaign.stop()
+        return await honest(self, *asked, timeout_s=timeout_s)
+
+    monkeypatch.setattr(Slot, "_ask", late)
+    run = Run(settings(tmp_path))
+    asyncio.run(asyncio.wait_for(run.campaign.run(), 60))
+    assert len(retried) == 1
+    (died,) = run.of(WorkerDied)
+    assert died.kind is FindingKind.TIMED_OUT
+    assert died.message == "no answer in 60 s; the campaign ended before a longer try"
+    assert load(tmp_path / died.file).test.nodes == retried[0].nodes
+    assert all(slot.worker.pid is None for slot in run.campaign.slots)
 
 
 @pytest.mark.parametrize("phase", ["first executions", "reduction"])
