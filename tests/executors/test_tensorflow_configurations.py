@@ -290,6 +290,29 @@ observe: [loop.v]
 """
 
 
+RETURNED = """
+litmusfuzz: 2
+name: returned
+variables: {X: {dtype: int32, initialized: false}}
+graphs:
+  main:
+    never: {op: Const, dtype: bool, value: 0}
+    branch:
+      op: If
+      inputs: [never]
+      results: [y]
+      then:
+        nodes:
+          one: {op: Const, dtype: int32, value: 1}
+        results: [one]
+      else:
+        nodes:
+          r: {op: ReadVariableOp, resources: [X]}
+        results: [r]
+observe: []
+"""
+
+
 def test_an_optimizer_leaves_out_a_failing_read_that_nothing_takes() -> None:
     """It has no effect for Grappler: such a test has other outcomes there. Any other read fails."""
     import tensorflow as tf
@@ -301,8 +324,14 @@ def test_an_optimizer_leaves_out_a_failing_read_that_nothing_takes() -> None:
         refused = rf"value nothing takes \(r\) in configuration {name}$"
         with pytest.raises(Refused, match=refused):
             TensorFlowExecutor().prepare(test, configuration("tf", name))
+        returned = loads(RETURNED, "returned").test  # what nothing takes from the branch
+        with pytest.raises(Refused, match=refused):
+            TensorFlowExecutor().prepare(returned, configuration("tf", name))
+    observed = loads(RETURNED.replace("observe: []", "observe: [branch.y]"), "observed").test
     taken = loads(UNREAD.replace("RESULT", "r"), "unread").test
     for each, name in (
+        (observed, "grappler"),
+        (observed, "function_grappler"),
         (test, "plain"),
         (test, "grappler_arithmetic"),
         (taken, "grappler_dependency"),

@@ -62,6 +62,7 @@ from tensorflow.core.framework import graph_pb2, types_pb2
 
 from litmusfuzz.corpus.model import (
     BranchAttrs,
+    CallAttrs,
     LoopAttrs,
     NestAttrs,
     Queue,
@@ -295,22 +296,37 @@ def refuse_unread(test: LitmusTest) -> None:
     if not reads:
         return
     keys = test.nodes_by_key()
-    taken = {head(keys[key]) for key in test.observe}
-    taken.update(head(name) for run in test.runs for name in run.fetches)
-    taken.update(head(name) for n in test.nodes for _, body in bodies(n) for name in body.results)
+    taken = {keys[key] for key in test.observe}
+    taken.update(name for run in test.runs for name in run.fetches)
     while True:
-        more = {
-            head(name)
-            for node in test.nodes
-            if node.name in taken or node.definition.kind not in _VALUES
-            for name in (*node.inputs, node.handle, *(outer for _, outer in captures_of(node)))
-        }
+        more = set(_taken(test, taken))
         if more <= taken:
             break
         taken |= more
     for node in reads:
         if node.name not in taken:
             raise Refused(f"a read that may fail, whose value nothing takes ({node.name})")
+
+
+def _taken(test: LitmusTest, taken: set[str]) -> Iterator[str]:
+    """Values that a node takes which has an effect, or a value that is `taken`.
+
+    A branch or call takes what it returns as a taken value; a loop, all that its bodies return.
+    """
+    needed = set(map(head, taken))
+    for node in test.nodes:
+        attrs = node.attrs
+        if node.name in needed or node.definition.kind not in _VALUES:
+            yield from node.inputs
+            yield node.handle
+            yield from (outer for _, outer in captures_of(node))
+        for _, body in bodies(node):
+            if isinstance(attrs, BranchAttrs | CallAttrs):
+                for name, result in zip(attrs.results, body.results, strict=True):
+                    if f"{node.name}.{name}" in taken:
+                        yield result
+            else:
+                yield from body.results
 
 
 def _refuse_handles(test: LitmusTest) -> None:
