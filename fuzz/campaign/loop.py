@@ -950,6 +950,8 @@ class Campaign:
         if as_run is None:
             return
         described = all(not self.validator.problem(best.test, each) for each in slot.clusterings)
+        if await self._is_unsound_as_run(slot, unreduced, as_run):
+            return
         if (known := self._looks_like(unreduced)) is not None:
             self._set_aside(unreduced, known)
             return
@@ -997,6 +999,26 @@ class Campaign:
         stored = self.findings.store(unreduced, found, minimized=complete, confirmed=True)
         explainer.log_comparisons(unreduced, stored.key if stored else "", compared)
         return stored
+
+    async def _is_unsound_as_run(
+        self, slot: Slot, unreduced: UnreducedFinding, shown: Best
+    ) -> bool:
+        """True if unsound clusters allow what a test has shown again, which then counts as these.
+
+        They did when it was first run, unless they were not read; but then its process crashed, so
+        that a fresh one had to show it.
+        """
+        if self.settings.keeps_partial:
+            return False
+        unsound = self.validator.unsound(shown.test, slot.clusterings)
+        explaining = self.unsound_clusters.explaining(shown.sampled.model, shown.judgement, unsound)
+        if explaining is None:
+            return False
+        job = Job(shown.test, noise=shown.noise, seed=shown.run_seed or unreduced.seed)
+        unreduced.clusters = await self.unsound_clusters.follow_up(
+            slot, unreduced.generated.index, job, [explaining], explaining
+        )
+        return True
 
     async def _is_unsound_clusters(
         self, slot: Slot, unreduced: UnreducedFinding, found: Best

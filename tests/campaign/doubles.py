@@ -317,6 +317,23 @@ class Crashing(StaleReads):
         return super().prepare(test, config)
 
 
+class CrashingCompiler(UnsafeCompiler):
+    """It puts unsafe pairs into one cluster, and its process crashes on every twelfth test."""
+
+    name: ClassVar[str] = "double/crashing-compiler"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tests: set[LitmusTest] = set()
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Crashes, or compiles."""
+        self.tests.add(test)
+        if len(self.tests) == Crashing.tests_until_crash:
+            os.abort()
+        return super().prepare(test, config)
+
+
 class Damaged(Crashing):
     """Sound, but its third test damages the process: from then on it shows stale reads.
 
@@ -639,7 +656,7 @@ class _Torn:
 DOUBLES = (
     *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
-    *(TornCompiler, UnreadCompiler, WrongAnyway),
+    *(TornCompiler, UnreadCompiler, WrongAnyway, CrashingCompiler),
     *(Counting, TakesClusters),
     *(AloneStale, Crashing, Damaged, Damaging, DeepStale, Raising),
     *(

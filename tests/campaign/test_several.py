@@ -19,6 +19,7 @@ from litmusfuzz.oracles.translation import Soundness, validate
 from litmusfuzz.reports.events import (
     ClustersChosen,
     Compared,
+    Confirmed,
     Executed,
     FindingAdded,
     FindingKind,
@@ -212,6 +213,17 @@ def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_des
     assert {each.key for each in reduced} <= {each.key for each in ended.report.findings}
     shown = {(each.index, each.configuration) for each in ended.of(SeenAgain)}
     assert {(each.index, "split") for each in reduced} <= shown
+    assert {each.kind for each in ended.report.findings} == {FindingKind.UNSOUND}
+    assert not ended.report.pending
+
+
+def test_clusters_still_explain_what_a_fresh_process_has_to_show_again(tmp_path: Path) -> None:
+    """The process that had shown it has crashed since."""
+    double = ("double/crashing-compiler", "split")
+    ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
+    again = {each.index for each in ended.of(Confirmed)}
+    assert again
+    assert again <= {each.index for each in ended.of(SeenAgain)}
     assert {each.kind for each in ended.report.findings} == {FindingKind.UNSOUND}
     assert not ended.report.pending
 
