@@ -20,29 +20,32 @@ from litmusfuzz.corpus.model import (
     TensorType,
     Variable,
     all_nodes,
+    captures_of,
     levels,
     map_levels,
+    map_nodes,
 )
-from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.ops import ConstAttrs, Kind
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, allowed_outcomes
 from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from litmusfuzz.corpus.model import LitmusTest, Run
+    from litmusfuzz.corpus.model import Graph, LitmusTest, Run
     from litmusfuzz.oracles.explorer import Budget
 
 _BASE: Final = 256
-"""The counters of nested loops are the digits of one number."""
+"""The counters of nested loops are the digits of one number; the outermost may be larger."""
 _MAX_DIGITS: Final = 3
 """With more, twice the number may reach 2**24."""
 
 
 class _NotAsked(Exception):
-    """Iterations of a loop around both nodes cannot be distinguished."""
+    """Iterations cannot be distinguished, or what blocks is no op on a queue."""
 
 
 def is_ordered(
@@ -51,7 +54,9 @@ def is_ordered(
     """True if `later` is never done before `earlier` begins; None if it is not known.
 
     Both are instances of one run and of one iteration of each loop around both nodes. One run that
-    orders them is enough. False if no execution reaches the bodies of both nodes.
+    orders them is enough. False if no execution does both nodes. None if that is so and one blocks,
+    or if one fails, unless an execution does `later` first. A queue op `earlier` that blocks in all
+    executions counts as done.
 
     Parameters
     ----------
@@ -60,12 +65,7 @@ def is_ordered(
     earlier, later : str
         Two nodes of one graph; they may lie in bodies.
     budget : Budget, optional
-        Limit of all questions of one kind, of which there are two; each run has its share.
-
-    Raises
-    ------
-    NoAllowedSet
-        If an order makes a value too large.
+        Limit of each question, of which there are at most five; each run has its share.
     """
     ordered: bool | None = False
     runs = [
@@ -77,7 +77,7 @@ def is_ordered(
         share = replace(budget, states=budget.states // len(runs))
         try:
             answer = _orders(test, run, earlier, later, share)
-        except (_NotAsked, MalformedTest):  # malformed: too large with some nodes more
+        except (_NotAsked, MalformedTest, NoAllowedSet):  # too large with some nodes more
             answer = None
         if answer:
             return True
@@ -87,38 +87,73 @@ def is_ordered(
 
 def _orders(test: LitmusTest, run: Run, earlier: str, later: str, budget: Budget) -> bool | None:
     """Whether one run orders two nodes; None if it is not known."""
-    free, _ = _may_see(_asked(test, run, later, earlier, tied=True), budget)
+    free, blocks = _may_see(_asked(test, run, later, earlier, before=True), budget)
     if free is not False:
         return None if free is None else False
     outside = {node.name for node in test.graph_of(run).nodes}
-    if not run.after and outside.issuperset((earlier, later)):
+    if not blocks and outside.issuperset((earlier, later)):
         return True
-    reached, blocks = _may_see(_asked(test, run, earlier, later, tied=False), budget)
-    # An execution that blocks might reach both nodes if `later` did not wait for `earlier`.
-    return None if blocks and not reached else reached
+    reached, blocks = _may_do_both(test, run, earlier, later, budget)
+    if not blocks:
+        return reached
+    # `later` may wait for `earlier` alone, which blocks.
+    reached, _ = _may_do_both(_unblocked(test, earlier), run, earlier, later, budget)
+    return reached or None
+
+
+def _may_do_both(
+    test: LitmusTest, run: Run, earlier: str, later: str, budget: Budget
+) -> tuple[bool | None, bool]:
+    """Whether an execution does both nodes; None if it is not known.
+
+    The second answer is true if none does and one blocks.
+    """
+    seen, blocks = _may_see(_asked(test, run, earlier, later, before=False), budget)
+    if seen:
+        return True, False
+    # `later` may lie inside `earlier`, which is then done after it.
+    swapped, _ = _may_see(_asked(test, run, later, earlier, before=False), budget)
+    if swapped:
+        return True, False
+    return None if seen is None else swapped, blocks
 
 
 def _may_see(asked: LitmusTest, budget: Budget) -> tuple[bool | None, bool]:
     """Whether the added read may see the added write; None if it is not known.
 
-    The second answer is true if an execution blocks.
+    The second answer is true if it is not seen and an execution blocks.
     """
     found = allowed_outcomes(asked, RFC, budget)
     kept = asked.variables[-1].name
-    statuses = {outcome.status for outcome in found.witnesses}
-    blocks = Status.BLOCKED in statuses
     if any(dict(outcome.values).get(kept) == (0,) for outcome in found.witnesses):
-        return True, blocks
-    # Of an execution that fails nothing is specified: the others decide.
-    return (False if found.complete and statuses - {Status.FAILED} else None), blocks
+        return True, False
+    statuses = {outcome.status for outcome in found.witnesses}
+    # An execution that fails does not show what its read has seen.
+    decided = found.complete and Status.FAILED not in statuses
+    return False if decided else None, Status.BLOCKED in statuses
 
 
-def _asked(test: LitmusTest, run: Run, written: str, read: str, *, tied: bool) -> LitmusTest:
-    """The test with a write in the body of one node, and a read in that of the other.
+def _unblocked(test: LitmusTest, name: str) -> LitmusTest:
+    """The test where an op on a queue reads or writes a variable instead."""
+    node = next(each for each in test.nodes if each.name == name)
+    if not {*node.resources} & {each.name for each in test.queues} or len(node.inputs) > 1:
+        raise _NotAsked
+    kind = test.types[node.inputs[0] if node.inputs else name]
+    if kind is None or (node.inputs and test.types.get(name)):
+        raise _NotAsked
+    names = FreshNames((*test.types, *(each.name for each in test.resources)))
+    variable = Variable(names.like("element"), kind.dtype, kind.shape)
+    op = "AssignVariableOp" if node.inputs else "ReadVariableOp"
+    instead = replace(node, op=op, resources=(variable.name,), attrs=None)
+    graphs = map_nodes(test.graphs, lambda each: instead if each == node else each)
+    return replace(test, variables=(*test.variables, variable), graphs=graphs)
 
-    If they are tied, the write comes after the first node, and the read before the second. The
-    write writes a number of its iteration. The last variable is 0 if the read has seen the number
-    of its own iteration: a run that is blocked returns nothing.
+
+def _asked(test: LitmusTest, run: Run, written: str, read: str, *, before: bool) -> LitmusTest:
+    """The test with a write after one node, and a read before or after the other.
+
+    The write writes a number of its iteration. The last variable is 0 if the read has seen the
+    number of its own iteration: a run that is blocked returns nothing.
     """
     names = FreshNames((*test.types, *(each.name for each in test.resources)))
     test, run, (written, read) = _alone(test, run, (written, read), names)
@@ -136,6 +171,8 @@ def _asked(test: LitmusTest, run: Run, written: str, read: str, *, tied: bool) -
     kind = types.pop() if types else TensorType("int32", ())
     if types or kind is None or kind.shape or len(loops) > _MAX_DIGITS:
         raise _NotAsked
+    if not all(_is_digit(loop, graph, test.bounds[loop.name]) for loop in loops[1:]):
+        raise _NotAsked
     to_write, to_read = (
         _Number.of(around[name], loops, kind.dtype, names) for name in (written, read)
     )
@@ -148,21 +185,21 @@ def _asked(test: LitmusTest, run: Run, written: str, read: str, *, tied: bool) -
             assert isinstance(node.attrs, NestAttrs)
             attrs = replace(node.attrs, captures=(*node.attrs.captures, *more))
             node = replace(node, attrs=attrs)
-        return replace(node, after=(*node.after, seen)) if tied and node.name == read else node
+        return replace(node, after=(*node.after, seen)) if before and node.name == read else node
 
     def larger(body: Body) -> Body:
         nodes = list(map(changed, body.nodes))
         if any(node.name == read for node in nodes):
-            nodes[:0] = [
-                Node(seen, "ReadVariableOp", (), (flag,)),
+            reading = [
+                Node(seen, "ReadVariableOp", (), (flag,), () if before else (read,)),
                 *to_read.nodes,
                 Node(difference, "Sub", (seen, to_read.value)),
                 Node(keep, "AssignVariableOp", (difference,), (kept,)),
             ]
+            nodes = [*reading, *nodes] if before else [*nodes, *reading]
         if any(node.name == written for node in nodes):
-            after = (written,) if tied else ()
             nodes += to_write.nodes
-            nodes.append(Node(write, "AssignVariableOp", (to_write.value,), (flag,), after))
+            nodes.append(Node(write, "AssignVariableOp", (to_write.value,), (flag,), (written,)))
         return replace(body, nodes=tuple(nodes))
 
     (changed_graph,) = map_levels((graph,), larger)
@@ -176,6 +213,28 @@ def _asked(test: LitmusTest, run: Run, written: str, read: str, *, tied: bool) -
         client=tuple(run if each.name == run.name else each for each in test.client),
         observe=(),
     )
+
+
+def _is_digit(loop: Node, graph: Graph, iterations: int) -> bool:
+    """True if each value of a loop's counter, the last one included, is a digit."""
+    assert isinstance(loop.attrs, LoopAttrs)
+    nodes = {node.name: node for node in all_nodes(graph.nodes)}
+    outside = dict(pair for node in nodes.values() for pair in captures_of(node))
+
+    def origin(name: str) -> Node:
+        """The node that makes a value, through captures and transfers between devices."""
+        while name in outside or nodes[name].definition.kind is Kind.TRANSFER:
+            name = outside[name] if name in outside else nodes[name].inputs[0]
+        return nodes[name]
+
+    added = origin(loop.attrs.body.results[0])
+    start, step = (origin(name).attrs for name in (loop.inputs[0], added.inputs[1]))
+    # Otherwise they would not bound the loop (`corpus.model.loop_bound`).
+    assert isinstance(start, ConstAttrs)
+    assert isinstance(start.value, int)
+    assert isinstance(step, ConstAttrs)
+    assert isinstance(step.value, int)
+    return start.value >= 0 and start.value + step.value * iterations < _BASE
 
 
 def _alone(

@@ -109,7 +109,8 @@ def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> 
     """Judge the clusters that an executor chose for a test.
 
     The edges that a front end adds restrict the clustered test alone: clusters are unsound only if
-    they add an outcome that the test forbids without those edges.
+    they add an outcome that the test forbids without those edges. The pairs that may be lost share
+    the budget.
 
     Raises
     ------
@@ -117,7 +118,8 @@ def judge_clusters(test: LitmusTest, chosen: ChosenClusters, budget: Budget) -> 
         If an order makes a value too large.
     """
     plain = replace(test, clusters=())
-    ordered = {pair: is_ordered(plain, *pair, budget) for pair in chosen.lost}
+    share = replace(budget, states=budget.states // max(1, len(chosen.lost)))
+    ordered = {pair: is_ordered(plain, *pair, share) for pair in chosen.lost}
     lost = tuple(pair for pair, answer in ordered.items() if answer)
     undecided = tuple(pair for pair, answer in ordered.items() if answer is None)
     verdict: str

@@ -11,6 +11,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.fuzz.campaign import cluster_validation
 from litmusfuzz.fuzz.campaign.chosen_clusters import (
     NO_CLUSTER,
     SEVERAL_BODIES,
@@ -20,7 +21,7 @@ from litmusfuzz.fuzz.campaign.chosen_clusters import (
 from litmusfuzz.fuzz.campaign.cluster_validation import NOT_VALIDATED, judge_clusters
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 from litmusfuzz.oracles.axiomatic import Axiomatic
-from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
+from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Budget, Explorer
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
@@ -154,6 +155,7 @@ def test_what_a_branch_uses_that_is_not_taken_is_no_lost_order(taken: int, verdi
         ("r0=Z; if r0==1 { r1=X; r2=Y; W=r2 } || Z=2", {}, "sound"),
         ("r0=Z; if r0==1 { r1=X; r2=Y; W=r2 } || Z=1", {}, "unsound"),
         ("r0=Q?; if r0==1 { X=1; Y=1 }", {"queues": {"Q": 1}}, "unknown"),
+        ("r0=Q?; X=1; Y=1", {"queues": {"Q": 1}}, "unknown"),
         ("call { X=1; Y=1 }", {}, "unsound"),
         ("loop 2 { X=1; Y=1 }", {}, "unsound"),
         ("X=1; Y=1", {"client": "a:main; b:main"}, "unsound"),
@@ -170,6 +172,20 @@ def test_a_lost_order_in_a_body_or_in_several_runs_counts_where_both_nodes_are_r
     assert found.verdict == verdict
     assert found.lost == ((pair,) if verdict == "unsound" else ())
     assert found.undecided == ((pair,) if verdict == "unknown" else ())
+
+
+def test_the_pairs_that_may_be_lost_share_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = []
+
+    def asked(test: LitmusTest, earlier: str, later: str, budget: Budget) -> bool:
+        states.append(budget.states)
+        return True
+
+    monkeypatch.setattr(cluster_validation, "is_ordered", asked)
+    test = litmus("X=1; Y=1 || r0=Y; r1=X")
+    pairs = (("w0", "w1"), ("r0", "r1"))
+    assert judge_clusters(test, chosen(lost=pairs), Budget(states=1000)).lost == pairs
+    assert states == [500, 500]
 
 
 CONSTANT_BRANCH = """
