@@ -944,13 +944,13 @@ class Campaign:
             self._drop_configuration(slot, why)  # the finding stays in ``unreduced/``
             return
         # As it was run, before a name or an edge of it is changed: these may be what it needs.
-        before = slot.executions
+        before, was_suspect = slot.executions, unreduced.suspect
         as_run = await self.minimizer.confirm_as_run(slot, unreduced, rng)
         self._settle(unreduced, slot.executions - before, shown=as_run is not None)
         if as_run is None:
             return
         described = all(not self.validator.problem(best.test, each) for each in slot.clusterings)
-        if await self._is_unsound_as_run(slot, unreduced, as_run):
+        if was_suspect and await self._is_unsound_as_run(slot, unreduced, as_run):
             return
         if (known := self._looks_like(unreduced)) is not None:
             self._set_aside(unreduced, known)
@@ -1003,13 +1003,10 @@ class Campaign:
     async def _is_unsound_as_run(
         self, slot: Slot, unreduced: UnreducedFinding, shown: Best
     ) -> bool:
-        """True if unsound clusters allow what a test has shown again, which then counts as these.
+        """True if unsound clusters allow what a suspect has shown again; it counts as these then.
 
-        They did when it was first run, unless they were not read; but then its process crashed, so
-        that a fresh one had to show it.
+        They explained what its process had shown as well, until that crashed.
         """
-        if self.settings.keeps_partial:
-            return False
         unsound = self.validator.unsound(shown.test, slot.clusterings)
         explaining = self.unsound_clusters.explaining(shown.sampled.model, shown.judgement, unsound)
         if explaining is None:

@@ -80,6 +80,11 @@ ASYNC: Final = MappingProxyType({**CLUSTERS, "lazy": True, "in_background": True
 
 NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "first-assignment-writes-twice": {},
+    "call-overtakes-a-read-through-a-branch": MappingProxyType({"front_end": "eager_functions"}),
+    "eager-call-overtakes-a-read-through-a-branch": MappingProxyType({"front_end": "eager"}),
+    "call-overtakes-a-value-that-it-returns": MappingProxyType(
+        {"front_end": "python_v1", "rewrites": "all"}
+    ),
     "call-overtakes-an-unused-argument": MappingProxyType(
         {"front_end": "function", "rewrites": "all"}
     ),

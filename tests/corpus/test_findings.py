@@ -48,6 +48,8 @@ WITHOUT_OUTCOME = {
 # that ran four other processes, each test showed in at least 1 of 4,096 executions, of which some
 # 100,000 fit into two minutes: a test misses with (1 - 1/4096)**100_000 < 1e-10.
 SHOWS_QUICKLY = {
+    "call-overtakes-a-read-through-a-branch",
+    "call-overtakes-a-value-that-it-returns",
     "call-overtakes-an-unused-argument",
     "call-overtakes-its-argument",
     "call-overtakes-one-of-two-reads",
@@ -56,6 +58,7 @@ SHOWS_QUICKLY = {
     "cluster-spans-two-sections",
     "cluster-waits-for-a-blocked-enqueue",
     "cluster-writes-late",
+    "eager-call-overtakes-a-read-through-a-branch",
     "max-pool-grad-grad-clears-a-constant",
     "max-pool-grad-grad-clears-its-input",
     "scatter-beside-read",
