@@ -192,6 +192,80 @@ def test_every_enqueue_comes_before_the_close(old: str, new: str, message: str) 
         assert loads(text)
 
 
+ENQUEUE_INSIDE = """\
+litmusfuzz: 2
+name: inside
+queues:
+  Q: {dtype: int32, shape: [], capacity: 2, init: []}
+graphs:
+  main:
+    c: {op: Const, dtype: int32, shape: [], value: 1}
+    yes: {op: Const, dtype: bool, shape: [], value: 1}
+    node:
+HEAD
+BODY
+    shut: {op: QueueCloseV2, resources: [Q], after: [node]}
+"""
+IF = """\
+      op: If
+      inputs: [yes]
+      captures: {a: c}
+      results: [y]
+      else: {results: [a]}
+      then:
+"""
+WHILE = """\
+      op: While
+      inputs: [c]
+      carried: [i]
+      captures: {a: c}
+      condition:
+        nodes:
+          limit: {op: Const, dtype: int32, shape: [], value: 3}
+          more: {op: Less, inputs: [i, limit]}
+        results: [more]
+      body:
+"""
+CALL = """\
+      op: Call
+      captures: {a: c}
+      results: [y]
+      body:
+"""
+PUT = """\
+        nodes:
+          put: {op: QueueEnqueueV2, resources: [Q], inputs: [a]}
+          next: {op: AddV2, inputs: [a, a]EDGE}
+        results: [next]"""
+IN_A_CALL = """\
+        nodes:
+          inner:
+            op: Call
+            captures: {b: a}
+            body:
+              nodes:
+                put: {op: QueueEnqueueV2, resources: [Q], inputs: [b]}
+              results: []
+          next: {op: AddV2, inputs: [a, a]EDGE}
+        results: [next]"""
+
+
+@pytest.mark.parametrize("body", [PUT, IN_A_CALL], ids=["enqueue", "enqueue in a call"])
+@pytest.mark.parametrize("holder", [IF, WHILE, CALL], ids=["If", "While", "Call"])
+def test_an_edge_from_a_loop_or_branch_waits_for_its_results_alone(holder: str, body: str) -> None:
+    """An enqueue of which they do not wait may follow the close; a call is done when all is."""
+    loop = holder is WHILE
+    text = ENQUEUE_INSIDE.replace("HEAD\n", holder).replace("BODY", body)
+    text = text.replace("inputs: [a, a]", "inputs: [i, a]") if loop else text
+    name = "inner" if body is IN_A_CALL else "put"
+    assert loads(text.replace("EDGE", f", after: [{name}]"))
+    if holder is CALL:
+        assert loads(text.replace("EDGE", ""))
+    else:
+        with pytest.raises(FileError, match="'node' is not ordered before it"):
+            loads(text.replace("EDGE", ""))
+
+
 def test_outcomes_of_queues_and_of_blocked_runs() -> None:
     small = BASE[: BASE.index("observe:")] + "observe: [b.r1]\nallowed:\n  rfc:\n"
     good = small + "  - {b.r1: 1, X: 1, Q: [1, 2]}\n  - {_status: blocked, X: 0, Q: []}\n"
