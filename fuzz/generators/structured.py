@@ -435,7 +435,7 @@ class StructuredGenerator(BodyGenerator):
                 before = do(queue, 0, after)
 
     def close(self, *, more: bool) -> None:
-        """Generate an op that closes a queue, after all puts into it, if an edge waits for these.
+        """Generate an op that closes a queue, after all puts into it.
 
         Parameters
         ----------
@@ -445,16 +445,14 @@ class StructuredGenerator(BodyGenerator):
         if not self.context.support.takes_op("QueueCloseV2"):
             return
         queue = self.context.queues[0]
-        puts: dict[str, None] = {}
-        for node in self.nodes:
-            for inner in all_nodes([node]):
-                if inner.definition.puts and queue.name in inner.resources:
-                    if not edge_waits_for(node, inner):
-                        return
-                    puts[node.name] = None
+        puts = tuple(
+            n.name
+            for n in self.nodes
+            if any(m.definition.puts and queue.name in m.resources for m in all_nodes([n]))
+        )
         self.shared.spend(1)
         name = self.add(
-            self.context.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=tuple(puts)
+            self.context.fresh("q"), "QueueCloseV2", resources=(queue.name,), after=puts
         )
         self.waits.append(name)
         if more:
@@ -762,13 +760,25 @@ def small(
             if shorter is None:
                 continue
             made = shorter
-        if (test := _if_small_values(made)) is not None:
+        if not _closes_early(made) and (test := _if_small_values(made)) is not None:
             return test
     # The last attempts are so small that one of them qualifies.
     for made in reversed(large):
-        if (test := _if_small_values(made)) is not None:
+        if not _closes_early(made) and (test := _if_small_values(made)) is not None:
             return test
     raise AssertionError("no value of the smallest attempts is small enough")
+
+
+def _closes_early(made: UnbuiltTest) -> bool:
+    """True if a queue is closed after a loop or branch that need not wait for its enqueues."""
+    for graph in made.graphs:
+        closed = {node.resources[0] for node in graph.nodes if node.definition.closes}
+        for node in graph.nodes if closed else ():
+            for inner in all_nodes([node]):
+                puts = inner.definition.puts and inner.resources[0] in closed
+                if puts and not edge_waits_for(node, inner):
+                    return True
+    return False
 
 
 def _shorter(made: UnbuiltTest, limit: int, races: int, path: Path) -> UnbuiltTest | None:
