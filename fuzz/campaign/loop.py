@@ -950,7 +950,10 @@ class Campaign:
         if as_run is None:
             return
         described = all(not self.validator.problem(best.test, each) for each in slot.clusterings)
-        if was_suspect and await self._is_unsound_as_run(slot, unreduced, as_run):
+        # Clusters had explained what a suspect had shown, until its process crashed.
+        if was_suspect and await self._counts_as_clusters(
+            slot, unreduced, as_run, slot.clusterings
+        ):
             return
         if (known := self._looks_like(unreduced)) is not None:
             self._set_aside(unreduced, known)
@@ -1000,23 +1003,6 @@ class Campaign:
         explainer.log_comparisons(unreduced, stored.key if stored else "", compared)
         return stored
 
-    async def _is_unsound_as_run(
-        self, slot: Slot, unreduced: UnreducedFinding, shown: Best
-    ) -> bool:
-        """True if unsound clusters allow what a suspect has shown again; it counts as these then.
-
-        They explained what its process had shown as well, until that crashed.
-        """
-        unsound = self.validator.unsound(shown.test, slot.clusterings)
-        explaining = self.unsound_clusters.explaining(shown.sampled.model, shown.judgement, unsound)
-        if explaining is None:
-            return False
-        job = Job(shown.test, noise=shown.noise, seed=shown.run_seed or unreduced.seed)
-        unreduced.clusters = await self.unsound_clusters.follow_up(
-            slot, unreduced.generated.index, job, [explaining], explaining
-        )
-        return True
-
     async def _is_unsound_clusters(
         self, slot: Slot, unreduced: UnreducedFinding, found: Best
     ) -> bool:
@@ -1032,19 +1018,29 @@ class Campaign:
         chosen = await slot.clusters_of(as_run)
         if not any(self.validator.problem(as_run, each) for each in chosen):
             return False
-        unsound = self.validator.unsound(found.test, await slot.clusters_of(found.test))
-        model = found.sampled.model
-        explaining = self.unsound_clusters.explaining(model, found.judgement, unsound)
+        chosen = await slot.clusters_of(found.test)
+        shown_in = unreduced.sampled.config.name
+        return await self._counts_as_clusters(slot, unreduced, found, chosen, shown_in)
+
+    async def _counts_as_clusters(
+        self,
+        slot: Slot,
+        unreduced: UnreducedFinding,
+        shown: Best,
+        chosen: Iterable[ChosenClusters],
+        shown_in: str = "",
+    ) -> bool:
+        """True if some of these clusters are unsound, and allow what was shown: they count then.
+
+        `shown_in` names the configuration that showed it, if that is not the present one.
+        """
+        unsound = self.validator.unsound(shown.test, chosen)
+        explaining = self.unsound_clusters.explaining(shown.sampled.model, shown.judgement, unsound)
         if explaining is None:
             return False
-        job = Job(found.test, noise=found.noise, seed=found.run_seed or unreduced.seed)
+        job = Job(shown.test, noise=shown.noise, seed=shown.run_seed or unreduced.seed)
         unreduced.clusters = await self.unsound_clusters.follow_up(
-            slot,
-            unreduced.generated.index,
-            job,
-            [explaining],
-            explaining,
-            shown_in=unreduced.sampled.config.name,
+            slot, unreduced.generated.index, job, [explaining], explaining, shown_in
         )
         return True
 
