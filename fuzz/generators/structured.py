@@ -760,16 +760,16 @@ def small(
             if shorter is None:
                 continue
             made = shorter
-        if not _closes_early(made) and (test := _if_small_values(made)) is not None:
+        if not closes_early(made) and (test := _if_small_values(made)) is not None:
             return test
     # The last attempts are so small that one of them qualifies.
     for made in reversed(large):
-        if not _closes_early(made) and (test := _if_small_values(made)) is not None:
+        if not closes_early(made) and (test := _if_small_values(made)) is not None:
             return test
     raise AssertionError("no value of the smallest attempts is small enough")
 
 
-def _closes_early(made: UnbuiltTest) -> bool:
+def closes_early(made: UnbuiltTest) -> bool:
     """True if a queue is closed after a loop or branch that need not wait for its enqueues."""
     for graph in made.graphs:
         closed = {node.resources[0] for node in graph.nodes if node.definition.closes}

@@ -10,6 +10,7 @@ import pytest
 from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators import structured as structured_module
@@ -114,7 +115,7 @@ def test_a_path_is_that_of_the_unfolding(path: FilePath) -> None:
 def test_a_path_of_an_attempt_is_that_of_the_test_once_it_is_built(
     family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are thrown away included: large ones."""
+    """Those that are thrown away included: large ones. An ill-formed one cannot be built."""
     made: list[Countable] = []
 
     class Kept(LongPaths):
@@ -126,8 +127,14 @@ def test_a_path_of_an_attempt_is_that_of_the_test_once_it_is_built(
     for index in range(40):
         test = generate(family, 21, index)
         check(test, test)
-    for each in made[:120]:
-        if isinstance(each, UnbuiltTest):
+    unbuilt = [each for each in made[:120] if isinstance(each, UnbuiltTest)]
+    early = [each for each in unbuilt if structured_module.closes_early(each)]
+    assert len(early) <= 2
+    for each in unbuilt:
+        if each in early:
+            with pytest.raises(MalformedTest, match="is not ordered before it"):
+                each.build()
+        else:
             check(each, each.build())
 
 
