@@ -17,7 +17,7 @@ from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
+from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
 from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
@@ -225,6 +225,50 @@ def test_a_cluster_around_a_message_blocks(checked) -> None:
     assert found.added.status is Status.BLOCKED
     (outcome,) = runs_without_noise(checked.worker, MESSAGE)
     assert outcome == found.added
+
+
+WAITING_BRANCH = """\
+litmusfuzz: 2
+name: branch
+variables:
+  X: {dtype: float64, shape: [1], init: 1}
+queues:
+  Q: {dtype: float64, shape: [1], capacity: 1, init: []}
+graphs:
+  main:
+    zero: {op: Const, dtype: float64, shape: [], value: 0}
+    one: {op: Const, dtype: float64, shape: [1], value: 1}
+    less: {op: Less, inputs: [one, zero]}
+    branch:
+      op: If
+      inputs: [less]
+      captures: {k: one}
+      results: [y]
+      then:
+        nodes: {}
+        results: [k]
+      else:
+        nodes:
+          q: {op: QueueDequeueV2, resources: [Q]}
+          w: {op: ResourceScatterNdAdd, resources: [X], inputs: [k], indices: [0]}
+        results: [q]
+observe: [branch.y]
+"""
+
+
+@pytest.mark.parametrize("front_end", ["graph", "functional"])
+def test_what_waits_for_a_branch_to_end_is_in_no_cluster(front_end: str) -> None:
+    """Grappler replaces such an Identity of ours by a constant, which XLA may cluster.
+
+    The update would then wait for the dequeue beside it, which waits for ever.
+    """
+    test = loads(WAITING_BRANCH).test
+    config = f"constant_folding_optimizer=true;compiled=clusters;front_end={front_end}"
+    with closing(Worker("tf")) as worker:
+        reply = read_in(worker, test, config, 16)
+    assert any("w" in each for each in messages.chosen_clusters(reply)[0].clusters)
+    (outcome,) = messages.histogram(test, reply)
+    assert Explorer(test, RFC).judge(outcome) is Verdict.ALLOWED, outcome
 
 
 def test_a_run_has_the_clusters_of_its_copies(checked) -> None:

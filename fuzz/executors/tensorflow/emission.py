@@ -291,10 +291,10 @@ class Copy:
         first = self.emit.helper(f"{name}/token", const(np.array(0, bool)), [level.pivot])
         enter = self._enter(f"{name}/token", name, attrs, BOOL, first)
         merge = self._merge(f"{name}/token", BOOL, (enter, f"{name}/token/next"))
-        merge = self._copied(f"{name}/token/waits", BOOL, merge, ends)
+        merge = self._waiting(f"{name}/token/waits", merge, ends)
         switch = self._switch(f"{name}/token", BOOL, merge, goes_on)
         self._structure(f"{name}/ended", "Exit", BOOL, [switch])
-        again = self._copied(f"{name}/token/again", BOOL, f"{switch}:1", body_ends)
+        again = self._waiting(f"{name}/token/again", f"{switch}:1", body_ends)
         self._structure(f"{name}/token/next", "NextIteration", BOOL, [again])
 
     def _branch(self, level: Level, node: Node, attrs: BranchAttrs) -> None:
@@ -325,7 +325,7 @@ class Copy:
             kind = self._type(f"{node.name}.{result}")
             self._result(node, result, kind.dtype, self._join, values)
         done = [
-            self._copied(f"{pivot}/ended", BOOL, pivot, waiting)
+            self._waiting(f"{pivot}/ended", pivot, waiting)
             for pivot, waiting in zip(pivots, ends, strict=True)
         ]
         self._join(f"{name}/ended", BOOL, done)
@@ -440,6 +440,16 @@ class Copy:
 
     def _copied(self, name: str, dtype: str, value: str, waits: Iterable[str]) -> str:
         return self._structure(name, "Identity", dtype, [value, *waits])
+
+    def _waiting(self, name: str, token: str, waits: Iterable[str]) -> str:
+        """Emit a copy of a token that waits for a whole body, and takes no part in what is tested.
+
+        Grappler would replace it by a constant, and XLA put that into a cluster with ops of the
+        body, which would then wait for all others.
+        """
+        self._copied(name, BOOL, token, waits)
+        self.emit.keep_last()
+        return name
 
     def _enter(
         self,
