@@ -543,6 +543,19 @@ def narrower(test: LitmusTest) -> Iterator[Rewriter]:
         low = max(low + 1, (low + high) // 2)
 
 
+def give_values(test: LitmusTest) -> Iterator[Rewriter]:
+    """Give variables without a value one: all of them, then groups, then single ones.
+
+    A zero would hide that something is multiplied, a one that one is written.
+    """
+    rewriter = Rewriter.of(test)
+    without = [v.name for v in rewriter.variables if v.init is None]
+    for names in (frozenset(without), *_groups(without)) if without else ():
+        for value in (0, 1):
+            given = (replace(v, init=value) if v.name in names else v for v in rewriter.variables)
+            yield replace(rewriter, variables=tuple(given))
+
+
 def fewer_lanes(test: LitmusTest) -> Iterator[Rewriter]:
     """Reduce the lanes to one, or else set them to `LANES`."""
     if test.whole or not any(len(t.shape) > 1 for t in contents(test).values()):
@@ -595,7 +608,7 @@ def smaller_values(test: LitmusTest) -> Iterator[Rewriter]:
         queues=tuple(replace(q, init=(1,) * len(q.init)) for q in rewriter.queues),
     )
     for place, variable in enumerate(rewriter.variables):
-        if variable.init != 0:
+        if variable.init not in (None, 0):
             small_variable = replace(variable, init=0)
             yield replace(rewriter, variables=_spliced(rewriter.variables, place, small_variable))
     for place, queue in enumerate(rewriter.queues):
@@ -656,6 +669,7 @@ def _valued(node: Node, value: int) -> Node:
 
 PASSES: Final[tuple[Pass, ...]] = (
     narrower,  # first: an execution of a large test takes long
+    give_values,  # early: so does one that fails, and of such a test no cluster is validated
     drop_runs,
     drop_interfaces,  # early: what they bring in stays otherwise
     drop_effects,

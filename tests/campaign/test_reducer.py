@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 from helpers import differentiated
 
@@ -20,15 +26,20 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best
+from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best, Minimizer
 from litmusfuzz.fuzz.campaign.reducer import candidates, reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
 from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.campaign.dispatcher import UnreducedFinding
+    from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
 
 PLAIN = SampledConfiguration(Config("plain", "rfc"), RFC, "native", "native/rfc")
 
@@ -320,6 +331,28 @@ def test_a_probe_of_few_executions_has_few_copies() -> None:
     assert copies(blocked, Noise(), 0.5) == 32
 
 
+@pytest.mark.parametrize(("rate", "runs"), [(0.95, 1), (0.5, 2)])
+def test_a_candidate_that_has_lost_a_certain_finding_is_run_once(rate: float, runs: int) -> None:
+    """Two runs of three that do not show a finding reject a candidate otherwise."""
+    test = litmus("X=1; r0=X")
+    fresh, stale = (Outcome.of(test, {"r0": (read,), "X": (1,)}) for read in (1, 0))
+    best = Best(test, judge(Explorer(test, RFC), {stale: 400}), PLAIN)
+    best.rate = rate
+    jobs: list[Job] = []
+
+    async def run(job: Job) -> Result:
+        jobs.append(job)
+        return {fresh: job.count}
+
+    slot = cast("Slot", SimpleNamespace(run=run, sampled=PLAIN))
+    minimizer = Minimizer(Settings(seed=1, out=Path(), executors=()))
+    shown = asyncio.run(
+        minimizer.probe(slot, test, best, cast("UnreducedFinding", None), random.Random(1))
+    )
+    assert shown is None
+    assert len(jobs) == runs
+
+
 UNUSED_CAPTURES = """
 litmusfuzz: 2
 name: unused
@@ -373,6 +406,19 @@ def test_unused_nodes_stay_if_they_are_needed() -> None:
     assert [node.op for node in small.nodes if node.after] == ["AssignVariableOp"]
     small, _ = run_reduction(test, lambda t: has("AssignVariableOp", t))
     assert len(small.nodes) == 2
+
+
+def test_a_variable_gets_a_value_unless_it_has_to_lack_one() -> None:
+    """A zero would hide a product, say; what fails takes long, and is tried without first."""
+    without = UNUSED_NODES.replace("init: 0", "initialized: false")
+    test = loads(without).test
+
+    def shows(*allowed: int | None):
+        return lambda t: all(v.init in allowed for v in t.variables) and len(t.variables) == 2
+
+    for allowed, value in ((None, 0, 1), 0), ((None, 1), 1), ((None,), None):
+        small, _ = run_reduction(test, shows(*allowed))
+        assert [each.init for each in small.variables] == [value, value]
 
 
 def test_unused_nodes_that_stay_by_chance_are_removed_later() -> None:

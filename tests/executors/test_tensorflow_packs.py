@@ -31,7 +31,7 @@ def packable(family: str, count: int) -> list[LitmusTest]:
 
 
 def without_prefix(graph_def: Any, prefix: str) -> dict[str, object]:
-    """The nodes of one test: op, inputs and attributes, without the prefix and words to XLA."""
+    """The nodes of one test: op, inputs and attributes, without prefix, and words for XLA alone."""
     found = {}
     for node in graph_def.node:
         if node.name.startswith(prefix):
@@ -44,7 +44,7 @@ def without_prefix(graph_def: Any, prefix: str) -> dict[str, object]:
                     node.attr[name].s = node.attr[name].s.removeprefix(prefix.encode())
                 else:
                     del node.attr[name]
-            for name in ("_XlaCompile", "_XlaAlreadyClustered"):
+            for name in ("_XlaCompile", "_XlaAlreadyClustered", "_tpu_none"):
                 if name in node.attr:
                     del node.attr[name]
             found[node.name] = node.SerializeToString(deterministic=True)
