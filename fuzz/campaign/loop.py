@@ -56,6 +56,7 @@ from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expec
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
 from litmusfuzz.fuzz.campaign.scripts import crash_script, script_of
+from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
@@ -116,6 +117,9 @@ LEAST_ATTEMPTS: Final = 2
 """Fresh processes that are given such a test before a campaign of so many tests ends."""
 CRASH_S: Final = 10.0
 """Rough estimate of the seconds that the reduction of a crash takes."""
+CLUSTERINGS: Final = 8
+"""Graphs of a minimized test that are built to see which clusters it has: TensorFlow clusters ops
+by their order in the graph, in which they are shuffled."""
 MAX_BEHIND: Final = 3
 """Defects of one test that are uncovered one behind another."""
 Known = TypeVar("Known")
@@ -1018,9 +1022,13 @@ class Campaign:
         chosen = await slot.clusters_of(as_run)
         if not any(self.validator.problem(as_run, each) for each in chosen):
             return False
-        chosen = await slot.clusters_of(found.test)
         shown_in = unreduced.sampled.config.name
-        return await self._counts_as_clusters(slot, unreduced, found, chosen, shown_in)
+        for seed in range(CLUSTERINGS):
+            await slot.run(Job(found.test, *shallow(found.noise), seed))
+            chosen = slot.clusterings
+            if await self._counts_as_clusters(slot, unreduced, found, chosen, shown_in):
+                return True
+        return False
 
     async def _counts_as_clusters(
         self,
