@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch, HistogramBuilder, one_lane
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from litmusfuzz.fuzz.executors.protocol import Histogram
 
@@ -590,6 +591,28 @@ def test_failing_op_is_an_exception() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="7"):
         live.step()
     live.close()
+
+
+def test_a_step_that_grpc_has_sent_twice_is_refused() -> None:
+    """TensorFlow's message, seen once in some hours of `two_workers`; no test can provoke it."""
+    import tensorflow as tf
+
+    from litmusfuzz.fuzz.executors.tensorflow.session import callable_of
+
+    sent = "From /job:worker: The same RunGraph (Worker) request was received twice. graph_handle"
+
+    def aborts(message: str, target: bytes) -> Callable[[], Any]:
+        def run() -> None:
+            raise tf.errors.AbortedError(None, None, message)
+
+        session = SimpleNamespace(sess_str=target, _make_callable_from_options=lambda _: run)
+        return callable_of(session, ())
+
+    with pytest.raises(Refused, match="sent twice"):
+        aborts(sent, b"grpc://localhost:1")()
+    for message, target in ((sent, b""), ("another reason", b"grpc://localhost:1")):
+        with pytest.raises(tf.errors.AbortedError, match=message.split()[0]):
+            aborts(message, target)()
 
 
 def test_versions() -> None:

@@ -85,6 +85,7 @@ from tensorflow.python.client import pywrap_tf_session
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.takes import steady
+from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, STATUSES, Batch
 from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     ABORT,
@@ -115,6 +116,7 @@ _PATIENCE_S: Final = 0.001
 _INVALID_NODE: Final = "is not in the list of allowed values"
 """In the message about a node that no graph may have. No op of a test has failed then: an optimizer
 made the node, when a run began or a function was called."""
+_SENT_AGAIN: Final = "request was received twice"
 _BUSY_S: Final = 0.0001
 """Processor time of other threads between two checks that shows that some can go on."""
 _HELD_S: Final = 10.0
@@ -139,7 +141,26 @@ def callable_of(
     wanted = config_pb2.CallableOptions(
         feed=feeds, fetch=fetches, target=targets, run_options=options
     )
-    return session._make_callable_from_options(wanted)  # type: ignore[no-any-return]
+    run = session._make_callable_from_options(wanted)
+    return _over_grpc(run) if session.sess_str else run
+
+
+def _over_grpc(run: Callable[..., Any]) -> Callable[..., Any]:
+    """A callable of a session on a server, which refuses a step that gRPC has sent again.
+
+    On a busy machine that happens once in some hours. The server ends the step with an error, which
+    says nothing about the ops of the test.
+    """
+
+    def asked(*feeds: Any, **named: Any) -> Any:
+        try:
+            return run(*feeds, **named)
+        except tf.errors.AbortedError as error:
+            if _SENT_AGAIN in error.message:
+                raise Refused("a step that gRPC has sent twice") from None
+            raise
+
+    return asked
 
 
 class LiveSession:
