@@ -139,6 +139,7 @@ An experiment has at most 32,768 executions, of which three must show it, and wh
 is busy, racing ops seldom meet for seconds.
 """
 WITHOUT_OUTCOME: Final = {
+    "arithmetic-optimizer-loses-a-branch": "an error, which has no outcome to reduce",
     "async-compilation-close": "a crash, which the executor avoids: it waits for the compiler",
     "failed-step-never-ends": "what follows a failure is not specified: its script shows it",
     "gather-nd-without-value": "a crash, which has no outcome to reduce",

@@ -403,6 +403,37 @@ def test_a_node_that_an_optimizer_made_wrong_is_no_op_that_fails() -> None:
         prepared.run(4, NOISE, 1)
 
 
+LOST = """
+litmusfuzz: 2
+name: lost
+variables: {X: {dtype: float32, shape: [], init: 1}}
+graphs:
+  main:
+    r: {op: ReadVariableOp, resources: [X]}
+    zero: {op: Const, dtype: float32, shape: [], value: 0}
+    less: {op: Less, inputs: [zero, r]}
+    which:
+      op: If
+      inputs: [less]
+      captures: {a: r}
+      results: [y]
+      then:
+        nodes:
+          sum: {op: AddV2, inputs: [a, a]}
+        results: [sum]
+      else: {results: [a]}
+observe: [which.y]
+"""
+
+
+def test_a_run_without_the_values_that_it_fetches_says_which_is_missing() -> None:
+    """`arithmetic-optimizer-loses-a-branch`: a callable returns empty arrays."""
+    config = configuration("tf", "arithmetic_optimizer=true;front_end=python_v1")
+    prepared = TensorFlowExecutor().prepare(loads(LOST, "lost").test, config)
+    with closing(prepared), pytest.raises(session.NoValue, match=r"no value for which\.y"):
+        prepared.run(4, NOISE, 1)
+
+
 CHOSEN = """
 litmusfuzz: 2
 name: chosen

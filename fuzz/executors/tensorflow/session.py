@@ -125,6 +125,13 @@ _ABORT_S: Final = 1.0
 """Seconds that blocked runs have to end after one of their ops has failed."""
 
 
+class NoValue(RuntimeError):
+    """A run has succeeded and returned nothing for a node, which has not been executed.
+
+    `Session.run` reports that as an error. A callable returns what it had before the run.
+    """
+
+
 def callable_of(
     session: Any,
     fetches: Iterable[str],
@@ -411,6 +418,8 @@ class LiveSession:
         run: str = "",
     ) -> None:
         for each, array in zip(shown, arrays, strict=True):
+            if not array.size:
+                raise NoValue(f"a run that did not fail has no value for {each.names[0]}")
             for position, name in enumerate(each.names):
                 key = observed_key(self._test, run, name) if run else name
                 values[key] = array[position * self._copies : (position + 1) * self._copies]
