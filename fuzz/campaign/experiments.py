@@ -558,6 +558,9 @@ MIN_RUNS: Final = 4
 """Runs, each built anew, over which the executions of a trial are spread: those of one build share
 its order and padding."""
 MIN_STEP: Final = 64
+FIRST_STEP: Final = 256
+"""Executions of a first run, which tells how slow they are: 3,072 have taken two minutes where each
+graph is compiled."""
 MAX_STEP: Final = 3072
 STEP_S: Final = 5.0
 """Seconds of a step, about: between two steps a trial can end."""
@@ -608,8 +611,9 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     blocks = str(Status.BLOCKED) in trial.symptoms
     most = BLOCKED_STEP if blocks else MAX_STEP
     measures = math.isinf(trial.needed)  # how often the symptom shows, in runs of one length
-    slow = width(trial.test) > LANES  # how slow, the first run tells
-    step = trial.length or (MIN_STEP if measures or slow else math.ceil(wanted / MIN_RUNS))
+    slow = width(trial.test) > LANES
+    first = MIN_STEP if measures or slow else min(FIRST_STEP, math.ceil(wanted / MIN_RUNS))
+    step = trial.length or first
     step = min(most, max(1 if blocks else MIN_STEP, step))
     runs = executions = seen = showing = length = deaths = 0
 
@@ -638,7 +642,7 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
         pace = judged.executions / max(time.monotonic() - start, 1e-3)
         if not (trial.length or (measures and showing)):
             each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
-            step = min(most, 2 * step, each)
+            step = min(most, 2 * step if measures or slow else most, each)
         step = max(1 if blocks else MIN_STEP, min(step, int(pace * STEP_S)))
     return tally()
 
