@@ -79,6 +79,7 @@ ASYNC: Final = MappingProxyType({**CLUSTERS, "lazy": True, "in_background": True
 
 
 NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
+    "first-assignment-overwrites-another": {},
     "first-assignment-writes-twice": {},
     "call-overtakes-a-read-through-a-branch": MappingProxyType({"front_end": "eager_functions"}),
     "eager-call-overtakes-a-read-through-a-branch": MappingProxyType({"front_end": "eager"}),

@@ -94,6 +94,7 @@ LEFT_TO_THE_NIGHTLY_RUN = {
     "cluster-waits-for-a-section": "blocks as cluster-spans-two-sections does",
     "cluster-waits-for-a-writing-section": "blocks as cluster-spans-two-sections does",
     "cluster-waits-for-an-earlier-iteration": "blocks as cluster-spans-two-sections does",
+    "first-assignment-overwrites-another": RARE,
     "first-assignment-writes-twice": RARE,
     "slice-assign-beside-assign": HEAP,
     "slice-assign-beside-scatter": RARE,
