@@ -3,8 +3,8 @@
 Its kernel makes the variable, with the value in it, and only then locks it and assigns the value
 again (AssignVariableOp::Compute, tensorflow/core/kernels/resource_variable_ops.cc). What another
 op writes in between is lost, even if that comes after a read of the first value. Here, one thread
-assigns 1, and another one tries to read the variable, and to assign minus what it has read, until
-the variable is there, once. The read comes after the first assignment, so that it has to be -1.
+assigns 1. Another one tries to read the variable, and to assign minus what it has read, until that
+succeeds once. The read comes after the first assignment, so that it has to be -1.
 
 Needs TensorFlow only. Ends when it is 1 (exit code 1), or after a minute, or as many seconds as the
 first argument says (exit code 0): the two have to meet, so that chance has a part.

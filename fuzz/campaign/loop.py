@@ -1023,12 +1023,22 @@ class Campaign:
         if not any(self.validator.problem(as_run, each) for each in chosen):
             return False
         shown_in = unreduced.sampled.config.name
+        explaining: tuple[ChosenClusters, ...] = ()
         for seed in range(CLUSTERINGS):
-            await slot.run(Job(found.test, *shallow(found.noise), seed))
+            result = await slot.run(Job(found.test, *shallow(found.noise), seed))
+            if not isinstance(result, dict):
+                return False
             chosen = slot.clusterings
-            if await self._counts_as_clusters(slot, unreduced, found, chosen, shown_in):
-                return True
-        return False
+            if self._explain(chosen, found) is not None:
+                explaining = chosen
+            elif found.with_same_cause(judge(found.judgement.oracle, result)).forbidden:
+                return False  # it shows without unsound clusters too
+        return await self._counts_as_clusters(slot, unreduced, found, explaining, shown_in)
+
+    def _explain(self, chosen: Iterable[ChosenClusters], shown: Best) -> ChosenVerdict | None:
+        """Unsound ones among these clusters that allow what was shown; None if none do."""
+        unsound = self.validator.unsound(shown.test, chosen)
+        return self.unsound_clusters.explaining(shown.sampled.model, shown.judgement, unsound)
 
     async def _counts_as_clusters(
         self,
@@ -1042,8 +1052,7 @@ class Campaign:
 
         `shown_in` names the configuration that showed it, if that is not the present one.
         """
-        unsound = self.validator.unsound(shown.test, chosen)
-        explaining = self.unsound_clusters.explaining(shown.sampled.model, shown.judgement, unsound)
+        explaining = self._explain(chosen, shown)
         if explaining is None:
             return False
         job = Job(shown.test, noise=shown.noise, seed=shown.run_seed or unreduced.seed)

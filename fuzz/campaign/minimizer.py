@@ -534,7 +534,7 @@ class Minimizer:
                 ran += round(executed * stands_for)
                 forbidden = best.with_same_cause(judge(oracle, result)).forbidden_count
                 hits += round(forbidden * stands_for)
-            if not hits and best.rate >= CERTAIN:
+            if not (done or hits) and best.rate >= CERTAIN:
                 return None
             passed += hits >= best.needed
             if passed == needed:

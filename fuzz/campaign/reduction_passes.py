@@ -544,9 +544,9 @@ def narrower(test: LitmusTest) -> Iterator[Rewriter]:
 
 
 def give_values(test: LitmusTest) -> Iterator[Rewriter]:
-    """Give variables without a value one: all of them, then groups, then single ones.
+    """Give variables without a value 0, else 1: all of them, then groups, then single ones.
 
-    A zero would hide that something is multiplied, a one that one is written.
+    With 0, a product would not show; with 1, an assignment of 1.
     """
     rewriter = Rewriter.of(test)
     without = [v.name for v in rewriter.variables if v.init is None]
@@ -669,10 +669,10 @@ def _valued(node: Node, value: int) -> Node:
 
 PASSES: Final[tuple[Pass, ...]] = (
     narrower,  # first: an execution of a large test takes long
-    give_values,  # early: so does one that fails, and of such a test no cluster is validated
     drop_runs,
     drop_interfaces,  # early: what they bring in stays otherwise
     drop_effects,
+    give_values,  # early: one that fails takes long too, and no cluster of it is validated
     inline,
     fewer_lanes,  # early: at `LANES` lanes a finding is frequent, and later passes are fast
     fewer_iterations,

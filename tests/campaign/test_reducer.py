@@ -409,7 +409,7 @@ def test_unused_nodes_stay_if_they_are_needed() -> None:
 
 
 def test_a_variable_gets_a_value_unless_it_has_to_lack_one() -> None:
-    """A zero would hide a product, say; what fails takes long, and is tried without first."""
+    """It gets 1 if the finding does not show with 0: a product would not, say."""
     without = UNUSED_NODES.replace("init: 0", "initialized: false")
     test = loads(without).test
 

@@ -256,13 +256,79 @@ observe: [branch.y]
 """
 
 
+WAITING_LOOP = """\
+litmusfuzz: 2
+name: loop
+variables:
+  X: {dtype: float64, shape: [1], init: 1}
+queues:
+  Q: {dtype: float64, shape: [1], capacity: 1, init: []}
+graphs:
+  main:
+    zero: {op: Const, dtype: int32, shape: [], value: 0}
+    one: {op: Const, dtype: float64, shape: [1], value: 1}
+    q: {op: QueueDequeueV2, resources: [Q]}
+    w: {op: ResourceScatterNdAdd, resources: [X], inputs: [one], indices: [0]}
+    loop:
+      op: While
+      inputs: [zero]
+      carried: [i]
+      after: [q, w]
+      parallel_iterations: 1
+      condition:
+        nodes:
+          end: {op: Const, dtype: int32, shape: [], value: 1}
+          less: {op: Less, inputs: [i, end]}
+        results: [less]
+      body:
+        nodes:
+          step: {op: Const, dtype: int32, shape: [], value: 1}
+          next: {op: AddV2, inputs: [i, step]}
+        results: [next]
+observe: [loop.i]
+"""
+
+WAITING_PREDICATE = """\
+litmusfuzz: 2
+name: predicate
+variables:
+  X: {dtype: float64, shape: [1], init: 1}
+queues:
+  Q: {dtype: float64, shape: [1], capacity: 1, init: []}
+graphs:
+  main:
+    zero: {op: Const, dtype: float64, shape: [], value: 0}
+    one: {op: Const, dtype: float64, shape: [1], value: 1}
+    less: {op: Less, inputs: [one, zero]}
+    q: {op: QueueDequeueV2, resources: [Q]}
+    w: {op: ResourceScatterNdAdd, resources: [X], inputs: [one], indices: [0]}
+    branch:
+      op: If
+      inputs: [less]
+      captures: {k: one}
+      results: [y]
+      after: [q, w]
+      then:
+        nodes: {}
+        results: [k]
+      else:
+        nodes: {}
+        results: [k]
+observe: [branch.y]
+"""
+
+
 @pytest.mark.parametrize("front_end", ["graph", "functional"])
-def test_what_waits_for_a_branch_to_end_is_in_no_cluster(front_end: str) -> None:
+@pytest.mark.parametrize(
+    "text", [WAITING_BRANCH, WAITING_LOOP, WAITING_PREDICATE], ids=["end", "start", "predicate"]
+)
+def test_what_waits_for_several_ops_is_in_no_cluster(text: str, front_end: str) -> None:
     """Grappler replaces such an Identity of ours by a constant, which XLA may cluster.
 
-    The update would then wait for the dequeue beside it, which waits for ever.
+    It waits for a branch to end, or is what a loop starts with, or the predicate of a branch. The
+    update would then wait for the dequeue beside it, which waits for ever.
     """
-    test = loads(WAITING_BRANCH).test
+    test = loads(text).test
     config = f"constant_folding_optimizer=true;compiled=clusters;front_end={front_end}"
     with closing(Worker("tf")) as worker:
         reply = read_in(worker, test, config, 16)

@@ -31,7 +31,7 @@ def packable(family: str, count: int) -> list[LitmusTest]:
 
 
 def without_prefix(graph_def: Any, prefix: str) -> dict[str, object]:
-    """The nodes of one test: op, inputs and attributes, without prefix, and words for XLA alone."""
+    """The nodes of one test: op, inputs and attributes, without the prefix and compilers' words."""
     found = {}
     for node in graph_def.node:
         if node.name.startswith(prefix):

@@ -291,10 +291,10 @@ class Copy:
         first = self.emit.helper(f"{name}/token", const(np.array(0, bool)), [level.pivot])
         enter = self._enter(f"{name}/token", name, attrs, BOOL, first)
         merge = self._merge(f"{name}/token", BOOL, (enter, f"{name}/token/next"))
-        merge = self._waiting(f"{name}/token/waits", merge, ends)
+        merge = self._copied(f"{name}/token/waits", BOOL, merge, ends)
         switch = self._switch(f"{name}/token", BOOL, merge, goes_on)
         self._structure(f"{name}/ended", "Exit", BOOL, [switch])
-        again = self._waiting(f"{name}/token/again", f"{switch}:1", body_ends)
+        again = self._copied(f"{name}/token/again", BOOL, f"{switch}:1", body_ends)
         self._structure(f"{name}/token/next", "NextIteration", BOOL, [again])
 
     def _branch(self, level: Level, node: Node, attrs: BranchAttrs) -> None:
@@ -325,7 +325,7 @@ class Copy:
             kind = self._type(f"{node.name}.{result}")
             self._result(node, result, kind.dtype, self._join, values)
         done = [
-            self._waiting(f"{pivot}/ended", pivot, waiting)
+            self._copied(f"{pivot}/ended", BOOL, pivot, waiting)
             for pivot, waiting in zip(pivots, ends, strict=True)
         ]
         self._join(f"{name}/ended", BOOL, done)
@@ -421,10 +421,10 @@ class Copy:
         """Emit a scalar predicate: lane 0 of the value (semantics.md, section 1)."""
         value = self._value(level, source)
         kind = self._type(source)
-        if level.is_body and self._may_run_early(level, (source,)):
-            waits = [*waits, level.pivot]
+        early = [level.pivot] if level.is_body and self._may_run_early(level, (source,)) else []
         if kind.shape:
-            here = [f"^{value}", *waits]
+            # With `waits`, so would the constant that Grappler makes of `lane0`.
+            here = [f"^{value}", *early]
             rank = len(kind.shape)
             begin = self.emit.helper(f"{name}/begin", const(np.zeros(rank, np.int32)), here)
             size = self.emit.helper(f"{name}/size", const(np.ones(rank, np.int32)), here)
@@ -433,22 +433,20 @@ class Copy:
             first.attr["Index"].type = DATA_TYPES["int32"]
             lane = self.emit.helper(f"{name}/lane", first, [value, begin, size])
             value = self.emit.helper(f"{name}/lane0", typed("Reshape", BOOL), [lane, scalar])
-        return self._copied(name, BOOL, value, waits)
+        return self._copied(name, BOOL, value, [*waits, *early])
 
     def _structure(self, name: str, op: str, dtype: str, values: Iterable[str]) -> str:
         return self.emit.helper(name, typed(op, dtype), values)
 
-    def _copied(self, name: str, dtype: str, value: str, waits: Iterable[str]) -> str:
-        return self._structure(name, "Identity", dtype, [value, *waits])
+    def _copied(self, name: str, dtype: str, value: str, waits: Sequence[str]) -> str:
+        """Emit a copy of a value that waits for other ops; if for several, it stays as it is.
 
-    def _waiting(self, name: str, token: str, waits: Iterable[str]) -> str:
-        """Emit a copy of a token that waits for a whole body, and takes no part in what is tested.
-
-        Grappler would replace it by a constant, and XLA put that into a cluster with ops of the
-        body, which would then wait for all others.
+        Grappler would replace that of a constant by a constant, and XLA put this into a cluster
+        with one of these ops, which would then wait for all others.
         """
-        self._copied(name, BOOL, token, waits)
-        self.emit.keep_last()
+        self._structure(name, "Identity", dtype, [value, *waits])
+        if len(waits) > 1:
+            self.emit.keep_last()
         return name
 
     def _enter(

@@ -66,7 +66,7 @@ class FunctionalCopy(Copy):
 
         def iterate() -> list[str]:
             body = Level({n.name: n for n in attrs.body.nodes}, pivot("body"), names)
-            after = self._waiting(f"{name}/token/next", token, self._level(body))
+            after = self._copied(f"{name}/token/next", BOOL, token, self._level(body))
             carried = [self._value(body, each) for each in attrs.body.results]
             return [*carried, *(names[inside] for inside, _ in attrs.captures), after]
 
@@ -109,7 +109,7 @@ class FunctionalCopy(Copy):
             def run(
                 inside: Level = inside, branch: str = branch, shown: Sequence[str] = inner.results
             ) -> list[str]:
-                after = self._waiting(f"{name}/{branch}/ended", "arg0", self._level(inside))
+                after = self._copied(f"{name}/{branch}/ended", BOOL, "arg0", self._level(inside))
                 return [*(self._value(inside, each) for each in shown), after]
 
             function = self._function(f"{name}/{branch}", types, [*results, BOOL], run)

@@ -166,8 +166,8 @@ class Emitter:
     def keep_last(self) -> None:
         """Keep Grappler from replacing the last helper by a constant, which XLA may cluster.
 
-        Constant folding leaves out a node with an attribute of TPUs, whatever its name
-        (`HasTPUAttributes` in TensorFlow's constant_folding.cc).
+        Constant folding leaves out a node with an attribute of TPUs, that is with "_tpu_" in its
+        name (`HasTPUAttributes` in TensorFlow's constant_folding.cc).
         """
         if self._clustered:
             self.last.attr["_tpu_none"].b = True

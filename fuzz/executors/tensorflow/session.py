@@ -128,7 +128,7 @@ _ABORT_S: Final = 1.0
 class NoValue(RuntimeError):
     """A run has succeeded and returned nothing for a node, which has not been executed.
 
-    `Session.run` reports that as an error. A callable returns what it had before the run.
+    `Session.run` reports that as an error, a callable returns an empty array.
     """
 
 
@@ -246,7 +246,9 @@ class LiveSession:
         Raises
         ------
         Refused
-            If XLA cannot compile a cluster or function.
+            If XLA cannot compile a cluster or function, or gRPC has sent the step twice.
+        NoValue
+            If a run has returned nothing for an observed node.
         tensorflow.errors.OpError
             If an op fails in a test that cannot block, and has no op that may fail; or if an
             optimizer has made a node that no graph may have.
