@@ -16,6 +16,7 @@ from litmusfuzz.corpus.model import BranchAttrs, LitmusTest
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config, Refused, Unavailable
@@ -155,6 +156,15 @@ class _Unread(Compiled):
         return (self._found if self._joined else self._none,)
 
 
+class _ShownAnyway(_Unread):
+    """Shows what its clusters allow in orders in which it has none, too: those of short runs."""
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Draws outcomes."""
+        self._joined = count > SHALLOW_COUNT or seed % 3 > 0
+        return Compiled.run(self, count, noise, seed)
+
+
 class UnreadCompiler(UnsafeCompiler):
     """It puts unsafe pairs into one cluster, and says so of a few tests.
 
@@ -166,6 +176,17 @@ class UnreadCompiler(UnsafeCompiler):
     def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
         """Compiles."""
         of = _Unread if config.guarantees == "rfc" else PreparedTest
+        return of(test, config)
+
+
+class AnyOrder(UnreadCompiler):
+    """As unread-compiler, and what its clusters allow shows in graphs without clusters."""
+
+    name: ClassVar[str] = "double/any-order"
+
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest:
+        """Compiles."""
+        of = _ShownAnyway if config.guarantees == "rfc" else PreparedTest
         return of(test, config)
 
 
@@ -679,7 +700,7 @@ class _Torn:
 DOUBLES = (
     *(Packs, PacksOfOne, PacksThatCrash, CrashesInPacks),
     *(Profiled, OtherBranch, RunsOnly, Clusterer, UnsafeClusterer, UnsafeCompiler),
-    *(TornCompiler, UnreadCompiler, WrongAnyway, CrashingCompiler),
+    *(TornCompiler, UnreadCompiler, AnyOrder, WrongAnyway, CrashingCompiler),
     *(Counting, TakesClusters),
     *(AloneStale, Crashing, Damaged, Damaging, DeepStale, Raising),
     *(

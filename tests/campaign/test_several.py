@@ -217,6 +217,18 @@ def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_des
     assert not ended.report.pending
 
 
+def test_clusters_explain_nothing_that_a_graph_without_them_shows_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unsound_clusters, "REDUCE_S", 600.0)
+    double = ("double/any-order", "split")
+    ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
+    reduced = ended.of(ReductionEnded)
+    assert reduced
+    wrong = {each.key for each in ended.report.findings if each.kind is FindingKind.FORBIDDEN}
+    assert {each.key for each in reduced} <= wrong
+
+
 def test_clusters_still_explain_what_a_fresh_process_has_to_show_again(tmp_path: Path) -> None:
     """The process that had shown it has crashed since."""
     double = ("double/crashing-compiler", "split")

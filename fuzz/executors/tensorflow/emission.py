@@ -423,7 +423,7 @@ class Copy:
         kind = self._type(source)
         early = [level.pivot] if level.is_body and self._may_run_early(level, (source,)) else []
         if kind.shape:
-            # With `waits`, so would the constant that Grappler makes of `lane0`.
+            # Not after `waits`: what Grappler makes of `lane0` would wait for the same ops.
             here = [f"^{value}", *early]
             rank = len(kind.shape)
             begin = self.emit.helper(f"{name}/begin", const(np.zeros(rank, np.int32)), here)

@@ -212,6 +212,7 @@ class LiveSession:
         self.hindered = False
         self._began = False
         self._in_background = settings.in_background
+        self._front_end = settings.front_end
         config, options = session_config(settings, template.devices), run_options(settings)
         self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
         self.initialize = callable_of(self.session, (), INIT)
@@ -421,7 +422,9 @@ class LiveSession:
     ) -> None:
         for each, array in zip(shown, arrays, strict=True):
             if not array.size:
-                raise NoValue(f"a run that did not fail has no value for {each.names[0]}")
+                raise NoValue(
+                    f"a run of {self._front_end} that did not fail has no value for {each.names[0]}"
+                )
             for position, name in enumerate(each.names):
                 key = observed_key(self._test, run, name) if run else name
                 values[key] = array[position * self._copies : (position + 1) * self._copies]
