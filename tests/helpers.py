@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     from litmusfuzz.oracles.model import Model
 
+PATIENCE_S = 120.0
+"""Seconds that tests wait for what comes at once where a core is free. Beside a dozen busy
+processes it takes ten times as long; nothing that passes needs all of it."""
 SMALL_ORDERS = 2_000
 """Total orders that the reference oracle looks at in a fraction of a second."""
 BY_FEATURE = ("dag", "sections", "queues", "conditionals", "loops", "runs", "mixed")

@@ -11,13 +11,13 @@ that it runs, and they are judged after the run (`fuzz.campaign.unsound_clusters
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, executed, with_chosen
@@ -197,7 +197,7 @@ class Validator:
 
         Each clustering with a cluster in it is counted.
         """
-        start = time.monotonic()
+        start = clock.now()
         found = [
             self.judge(test, each)
             for each in clusterings
@@ -211,7 +211,7 @@ class Validator:
                     configuration=sampled.config.name,
                     verdicts=Counter(str(each.verdict) for each in found),
                     racing=sum(races(each.test) for each in found),
-                    seconds=round(time.monotonic() - start, 6),
+                    seconds=round(clock.now() - start, 6),
                 )
             )
         return [each for each in found if each.verdict == Soundness.UNSOUND]
@@ -227,7 +227,7 @@ class Validator:
         self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
     ) -> None:
         """Judge the clusters that an executor chooses for a test without clusters."""
-        start = time.monotonic()
+        start = clock.now()
         clustered = made.clustered(test, sampled.config)
         if not clustered.clusters:
             return
@@ -242,7 +242,7 @@ class Validator:
                 configuration=sampled.config.name,
                 verdicts={str(verdict): 1},
                 racing=int(races(clustered)),
-                seconds=round(time.monotonic() - start, 6),
+                seconds=round(clock.now() - start, 6),
             )
         )
 
@@ -313,12 +313,12 @@ class Validator:
 
     def _reduced(self, test: LitmusTest, made: type[Clusters], config: Config) -> LitmusTest:
         """The smallest test found that the executor clusters unsoundly, with those clusters."""
-        end = time.monotonic() + REDUCTION_S
+        end = clock.now() + REDUCTION_S
         smallest = made.clustered(test, config)
         reduction = reduce(test)
         try:
             candidate = next(reduction)
-            while time.monotonic() < end:
+            while clock.now() < end:
                 clustered = made.clustered(candidate, config)
                 unsound = validate(clustered, self.settings.budget).verdict is Soundness.UNSOUND
                 if unsound:

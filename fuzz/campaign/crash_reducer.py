@@ -8,12 +8,12 @@ and in a campaign; a fresh process then has to end on the smallest.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from litmusfuzz.corpus.textfile import Entry
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.configuration_reducer import simpler_configurations
 from litmusfuzz.fuzz.campaign.reducer import reduce
@@ -90,7 +90,7 @@ def smaller_crashes(
         Is changed.
     put_back : PutBack
     settings_end : float
-        Time, on the monotonic clock, after which no setting of the whole test is put back.
+        Time, on the clock of campaigns, after which no setting of the whole test is put back.
     """
 
     def configurations(end: float) -> Generator[Crash, bool, bool]:
@@ -118,7 +118,7 @@ def _tried(
     """Yield candidates until there is none, or the time is up; False then."""
     try:
         candidate = next(candidates)
-        while time.monotonic() < end:
+        while clock.now() < end:
             made = crash_of(candidate)
             if accepted := (yield made):
                 smallest.crash = made

@@ -8,7 +8,6 @@ misses are counted. See ``docs/decisions/0008-same-graphs.md``.
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
@@ -175,7 +175,7 @@ class CampaignExecutor:
     drivers: dict[str, Mapping[str, str]] = field(default_factory=dict)
     waiting: deque[GeneratedTest] = field(default_factory=deque)
     last_taken_at: float = 0.0
-    """Time of the last `take`, on the monotonic clock."""
+    """Time of the last `take`, on the clock of campaigns."""
 
     def versions_of(self, configuration: str) -> dict[str, str]:
         """Versions of its frameworks, and devices and drivers of a configuration."""
@@ -193,7 +193,7 @@ class CampaignExecutor:
         """Remove and return the next waiting test; None if none waits."""
         if not self.waiting:
             return None
-        self.last_taken_at = time.monotonic()
+        self.last_taken_at = clock.now()
         return self.waiting.popleft()
 
     def take_pack(self, first: GeneratedTest, noise: Noise) -> list[GeneratedTest]:
@@ -388,10 +388,10 @@ class Dispatcher:
         self.dispatched += 1
         chooser = self.fuzzed[place]
         family = self.weights.choose(place, self._families(chooser))
-        start = time.monotonic()
+        start = clock.now()
         if not self._share(family, chooser):
             self._generate(family, chooser)
-        self.weights.add_time(family, time.monotonic() - start)
+        self.weights.add_time(family, clock.now() - start)
         return True
 
     def _families(self, executor: CampaignExecutor) -> tuple[str, ...]:
@@ -408,7 +408,7 @@ class Dispatcher:
     def _blocks(self, executor: CampaignExecutor) -> bool:
         """True if no test may be generated because this executor's queue is full."""
         patient = self.settings.tests is not None
-        return executor.full and (patient or time.monotonic() - executor.last_taken_at < PATIENCE_S)
+        return executor.full and (patient or clock.now() - executor.last_taken_at < PATIENCE_S)
 
     def _share(self, family: str, executor: CampaignExecutor) -> bool:
         """Queue a test of a family for the executor's next configuration, if another has run it."""
@@ -435,7 +435,7 @@ class Dispatcher:
 
     def _generate(self, family: str, chooser: CampaignExecutor) -> None:
         """Generate a test within an executor's support, and queue it for all that support it."""
-        start = time.monotonic()
+        start = clock.now()
         number = self.settings.first_index + self.numbers[family]
         # Indices are unique, and equal in all campaigns with this seed. A new family is the last
         # in the table, and so changes no index of the others.
@@ -464,14 +464,14 @@ class Dispatcher:
                     running[executor] = sampled
                 else:
                     executor.sampler.add_run(sampled, 0.0)
-        generated_at = time.monotonic()
+        generated_at = clock.now()
         oracles, allowed = self._oracles(test, index, running.values())
         for executor, sampled in tuple(running.items()):
             if sampled.model.name not in oracles:
                 lacking[sampled.title] = ("program order",)
                 executor.sampler.add_run(sampled, 0.0, family, refused=True)
                 del running[executor]
-        judged_at = time.monotonic()
+        judged_at = clock.now()
         if left is None:
             given = self.validator.given(test) if test.clusters and running else None
             self.log(
@@ -487,7 +487,7 @@ class Dispatcher:
                     racing=bool(given and given.racing),
                     generating_s=round(generated_at - start, 6),
                     judging_s=round(judged_at - generated_at, 6),
-                    validating_s=round(time.monotonic() - judged_at, 6),
+                    validating_s=round(clock.now() - judged_at, 6),
                 )
             )
             for executor, sampled in running.items():

@@ -33,7 +33,6 @@ Biometrika 1936: the bound on a rate.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -42,6 +41,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.causes import symptom, symptoms_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain, has_space
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
@@ -590,7 +590,7 @@ async def carry_out(
     budget : TrialBudget
         Of each trial.
     end : float
-        On the monotonic clock: after it, trials are not begun and count as undecided.
+        On the clock of campaigns: after it, trials are not begun and count as undecided.
     """
     tally: Tally | None = None
     while True:
@@ -606,7 +606,7 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     oracle = explorer_or_none(trial.test, trial.case.model, budget.oracle)
     if oracle is None:
         return Tally(0, 0, NO_JUDGE)
-    end = min(end, time.monotonic() + budget.seconds)
+    end = min(end, clock.now() + budget.seconds)
     wanted = min(trial.needed, budget.executions)
     blocks = str(Status.BLOCKED) in trial.symptoms
     most = BLOCKED_STEP if blocks else MAX_STEP
@@ -621,7 +621,7 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
         return Tally(executions, seen, problem, showing, length)
 
     while showing < trial.enough and (runs < MIN_RUNS or executions < wanted):
-        if (start := time.monotonic()) >= end:
+        if (start := clock.now()) >= end:
             return tally("" if seen else TIME_IS_UP)
         shown = await run(trial.case, trial.test, step)
         if shown == DIED and deaths < MAX_DEATHS:
@@ -639,7 +639,7 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
         executions += judged.executions if blocks else ended
         if not (executions or runs < MIN_RUNS):
             return Tally(0, 0, "no execution ends")
-        pace = judged.executions / max(time.monotonic() - start, 1e-3)
+        pace = judged.executions / max(clock.now() - start, 1e-3)
         if not (trial.length or (measures and showing)):
             each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
             step = min(most, 2 * step if measures or slow else most, each)

@@ -6,12 +6,12 @@ whichever configuration a cause needs, and what they showed is logged.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
 from litmusfuzz.fuzz.campaign.experiments import (
@@ -236,7 +236,7 @@ class Explainer:
         rng: random.Random,
     ) -> UnreducedFinding | None:
         """What a look-alike shows beside known causes, to be reduced; None for nothing."""
-        start = time.monotonic()
+        start = clock.now()
         judgement, name = unreduced.judgement, unreduced.sampled.config.name
         test, sampled = unreduced.generated.test, unreduced.sampled
         case = self._case(test, judgement, sampled, unreduced.noise)
@@ -251,7 +251,7 @@ class Explainer:
             compared = await carry_out(checking, run, self._budget(thorough=False), end)
         finally:
             slot.switch_to(unreduced.sampled)
-        self._log(unreduced, "", known, compared, time.monotonic() - start)
+        self._log(unreduced, "", known, compared, clock.now() - start)
         if compared.verdict is not Verdict.NEW:
             return None
         if compared.why != BEHIND:
@@ -287,7 +287,7 @@ class Explainer:
         run = _OnSlot(slot, rng)
         control = self._control(case, best.judgement)
         budget = self._budget(thorough=True)
-        end = time.monotonic() + self.settings.max_reduction_s
+        end = clock.now() + self.settings.max_reduction_s
         done: list[tuple[MinimizedFinding, Comparison]] = []
         behind: tuple[LitmusTest, Judgement] | None = None
         try:
@@ -346,7 +346,7 @@ class Explainer:
         case = self.case_of(slot.executor, known)
         if case is None:
             return
-        start = time.monotonic()
+        start = clock.now()
         shown = await self._shows(slot, known, case, rng)
         shows, executions = shown.shows, shown.executions
         if not shown.seen and shown.problem in ("", TIME_IS_UP):
@@ -361,7 +361,7 @@ class Explainer:
                 executions=executions,
                 seen=shown.seen,
                 shows=shows,
-                seconds=round(time.monotonic() - start, 3),
+                seconds=round(clock.now() - start, 3),
             )
         )
         if shows is not None:

@@ -15,7 +15,6 @@ import math
 import os
 import random
 import re
-import time
 from contextlib import suppress
 from copy import copy
 from functools import partial
@@ -27,6 +26,7 @@ from msgspec import structs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Script, dumps, save, write_text
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.causes import may_share_cause
@@ -229,7 +229,7 @@ class Campaign:
         """New findings whose standalone scripts are to be written and run; the first one is run."""
         self.script_runner = ScriptRunner(settings.python)
         self.minimizing: dict[Slot, UnreducedFinding] = {}
-        self.started = time.monotonic()
+        self.started = clock.now()
         self.stopping = False
         self.problem = ""
         self._change = asyncio.Event()
@@ -344,7 +344,7 @@ class Campaign:
         OSError
             If a file or event cannot be written: the disk is full.
         """
-        begun = time.monotonic()
+        begun = clock.now()
         thresholds = gc.get_threshold()
         gc.set_threshold(COLLECTED_EVERY)
         try:
@@ -368,7 +368,7 @@ class Campaign:
             self.dispatcher.finish()
         self.log(
             ShardEnded(
-                seconds=round(time.monotonic() - begun, 3),
+                seconds=round(clock.now() - begun, 3),
                 problem=self.problem,
                 drivers={e.name: found for e in self.dispatcher.fuzzed if (found := e.devices())},
             )
@@ -381,7 +381,7 @@ class Campaign:
         starts = [asyncio.create_task(self._start_worker(slot)) for slot in self.slots]
         await self._run_until(lambda: self.stopping or all(each.done() for each in starts), starts)
         # Starting the frameworks does not count as fuzzing time.
-        self.started = time.monotonic()
+        self.started = clock.now()
         for slot in self.slots:
             slot.executor.last_taken_at = self.started
         self.log(
@@ -417,7 +417,7 @@ class Campaign:
     @property
     def time_left_s(self) -> float:
         """Seconds until no more tests are generated."""
-        return self.settings.time_s - (time.monotonic() - self.started)
+        return self.settings.time_s - (clock.now() - self.started)
 
     @property
     def _over(self) -> bool:
@@ -715,9 +715,9 @@ class Campaign:
     ) -> UnreducedFinding | None:
         """Judge what a test showed, and keep it, as it was run, if it is forbidden."""
         generated, run, made = unfinished.generated, unfinished.run, unfinished.made
-        start = time.monotonic()
+        start = clock.now()
         judgement = run.add(made.as_generated(result), event.seconds)
-        seconds = time.monotonic() - start
+        seconds = clock.now() - start
         self.dispatcher.weights.add_time(generated.family, seconds)
         event = structs.replace(
             event,
@@ -769,9 +769,9 @@ class Campaign:
             run_seed = random.Random(place).getrandbits(31)
             count, noise = run.next_round(self.settings.noise)
             job = Job(made.test, made.count(count), noise, run_seed)
-            asked = time.monotonic()
+            asked = clock.now()
             result = await slot.run(job)
-            seconds = time.monotonic() - asked
+            seconds = clock.now() - asked
             waiting.add_time(sampled.title, seconds)
             self.dispatcher.weights.add_time(generated.family, seconds)
             event = Continued(
@@ -851,14 +851,14 @@ class Campaign:
         assert test is not None
         slot.minimizing, slot.reducing = True, crash.raised
         slot.executor.minimizing_s += CRASH_S  # until it ends: another worker may ask
-        start = time.monotonic()
+        start = clock.now()
         smallest = SmallestCrash(Crash(test, crash.sampled.config))
         try:
             died = await self.minimizer.reduce_crash(slot, crash, smallest)
             if died is not None:
                 await self._store_crash(slot, crash, smallest, died, start)
         finally:
-            slot.executor.minimizing_s += time.monotonic() - start - CRASH_S
+            slot.executor.minimizing_s += clock.now() - start - CRASH_S
             slot.minimizing, slot.reducing = False, ""
 
     async def _store_crash(
@@ -889,7 +889,7 @@ class Campaign:
                     needs=needs_in_words(executor.name, config, reduced=smallest.settings_tried),
                     complete=smallest.complete,
                     script_shows_it=shows,
-                    seconds=round(time.monotonic() - start, 3),
+                    seconds=round(clock.now() - start, 3),
                 )
             )
 
@@ -901,7 +901,7 @@ class Campaign:
         slot.minimizing = True
         self.minimizing[slot] = unreduced
         self.log(ReductionStarted(**unreduced.event_fields))
-        start, executions = time.monotonic(), slot.executions
+        start, executions = clock.now(), slot.executions
         again = unreduced.attempts > 0
         unreduced.known = None
         # Until it ends, what it is expected to take counts as spent: another worker may ask.
@@ -917,7 +917,7 @@ class Campaign:
                 self.findings.store(unreduced, best, minimized=False, confirmed=False)
             raise
         finally:
-            seconds = time.monotonic() - start
+            seconds = clock.now() - start
             slot.executor.minimizing_s -= reserved_s
             if again:
                 slot.executor.trying_again_s += seconds
@@ -1103,7 +1103,7 @@ class Campaign:
         slot.switch_to(unreduced.sampled)
         slot.minimizing = True
         self.minimizing[slot] = unreduced
-        start = time.monotonic()
+        start = clock.now()
         rng = random.Random(f"{self.settings.seed}/check/{unreduced.generated.index}")
         try:
             if why := await slot.why_unavailable():
@@ -1123,18 +1123,18 @@ class Campaign:
         finally:
             slot.minimizing = False
             del self.minimizing[slot]
-            slot.executor.known_s += time.monotonic() - start
+            slot.executor.known_s += clock.now() - start
 
     async def _look_for(self, slot: Slot, known: MinimizedFinding) -> None:
         """Look whether a known cause still shows."""
-        start = time.monotonic()
+        start = clock.now()
         rng = random.Random(f"{self.settings.seed}/known/{known.key}")
         slot.minimizing = True
         try:
             await self.explainer.still_shows(slot, known, rng)
         finally:
             slot.minimizing = False
-            slot.executor.known_s += time.monotonic() - start
+            slot.executor.known_s += clock.now() - start
 
     def _next_known(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
         """A task about what is known, if its share of the time suffices; None if there is none.

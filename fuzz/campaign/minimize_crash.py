@@ -9,13 +9,13 @@ if it ends one process in that way, or raises the exception that does.
 from __future__ import annotations
 
 import shlex
-import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.textfile import save, write_text
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.configuration_reducer import PutBack, needs_in_words
 from litmusfuzz.fuzz.campaign.crash_reducer import (
     Crash,
@@ -114,9 +114,9 @@ def minimize_crash(
     MinimizedCrash or str
         Why there is none, in one line.
     """
-    crash, start = _Crash(executor), time.monotonic()
+    crash, start = _Crash(executor), clock.now()
     messages = [crash.message(test, config) for _ in range(PROCESSES)]
-    left_s = time_s - 3 * (time.monotonic() - start)  # to confirm takes as long, or less
+    left_s = time_s - 3 * (clock.now() - start)  # to confirm takes as long, or less
     crash.pattern = next(filter(None, messages), "")
     ended = sum(each == crash.pattern for each in messages) if crash.pattern else 0
     if ended < PROCESSES:
@@ -206,6 +206,6 @@ class _Crash:
         with suppress(StopIteration):
             candidate = next(candidates)
             with closing(Worker(self.executor)) as worker:
-                while time.monotonic() < self.end:
+                while clock.now() < self.end:
                     shown = self.fails(worker, *candidate) if exception else self.ends(*candidate)
                     candidate = candidates.send(shown)

@@ -7,7 +7,6 @@ deterministic, so one run of a test says little.
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from contextlib import suppress
 from copy import copy
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import (
     PutBack,
@@ -226,7 +226,7 @@ class Minimizer:
         seconds, and minutes where each test is compiled. Afterwards it is enough that it shows at
         all (`lenient`): a setting that only makes it more frequent is none that it needs.
         """
-        end = time.monotonic() + self.settings.max_reduction_s / 2
+        end = clock.now() + self.settings.max_reduction_s / 2
         if not (lenient or has_space(slot.executor.name, slot.config)):
             await self.record(slot, unreduced, best, rng)
         if best.schedule is not None:
@@ -236,7 +236,7 @@ class Minimizer:
             slot.executor.name, best.sampled.config, self.put_back
         )
         config = next(configurations, None)
-        while config is not None and time.monotonic() < end:
+        while config is not None and clock.now() < end:
             sampled = unreduced.executor.sample(config)
             shown = await self._probe_in(slot, sampled, best, unreduced, rng, end, lenient=lenient)
             if shown is not None:
@@ -246,7 +246,7 @@ class Minimizer:
             except StopIteration:
                 break
         slot.switch_to(best.sampled)
-        return time.monotonic() < end
+        return clock.now() < end
 
     async def _probe_in(
         self,
@@ -271,7 +271,7 @@ class Minimizer:
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> bool:
         """Make `best` as small as possible; False if the time did not suffice."""
-        end = time.monotonic() + self.settings.max_reduction_s
+        end = clock.now() + self.settings.max_reduction_s
         if best.rate < 0.05:
             for wider in widened(best.test):
                 shown = await self.probe(slot, wider, best, unreduced, rng, end)
@@ -281,7 +281,7 @@ class Minimizer:
         reduction = reduce(best.test)
         answer: bool | None = None
         last = slot.executions + MAX_REDUCTION_EXECUTIONS
-        while time.monotonic() < end and slot.executions < last:
+        while clock.now() < end and slot.executions < last:
             try:
                 candidate = next(reduction) if answer is None else reduction.send(answer)
             except StopIteration:
@@ -305,7 +305,7 @@ class Minimizer:
         What makes it only more frequent stays in the test, and is none that it needs. False if the
         time did not suffice: what it needs is not known then.
         """
-        end = time.monotonic() + self.settings.max_reduction_s / 2
+        end = clock.now() + self.settings.max_reduction_s / 2
         made = normalize(best.test, best.sampled.model)
         answer: bool | None = None
         while True:
@@ -315,7 +315,7 @@ class Minimizer:
                 names, order = ended.value.names, ended.value.order
                 break
             shown = await self.probe(slot, candidate, best, unreduced, rng, end)
-            if time.monotonic() >= end:
+            if clock.now() >= end:
                 return False
             answer = shown is not None
             if shown is not None:
@@ -326,7 +326,7 @@ class Minimizer:
             rarely.lenient = True
             if await self.probe(slot, whole, rarely, unreduced, rng, end) is not None:
                 return True
-            if time.monotonic() >= end:
+            if clock.now() >= end:
                 return False
         best.needs_names, best.needs_order = names, order
         return True
@@ -346,12 +346,12 @@ class Minimizer:
             unreduced.seed,
             fresh=True,
         )
-        start = time.monotonic()
+        start = clock.now()
         first = await _run(slot, job)
         if not (isinstance(first, dict) or _crashed(first)):
             return None
         if best.is_large:  # with nothing to go by, the next step would take minutes
-            best.ran(job.count, time.monotonic() - start)
+            best.ran(job.count, clock.now() - start)
         ended = first if isinstance(first, dict) else {}
         shown = best.with_same_cause(judge(best.judgement.oracle, ended))
         if shown.forbidden:
@@ -433,11 +433,11 @@ class Minimizer:
 
         if await ends(smallest.crash, unreduced.job) is None:
             return None
-        end = time.monotonic() + CRASH_SHARE * self.settings.max_reduction_s
+        end = clock.now() + CRASH_SHARE * self.settings.max_reduction_s
         candidates = smaller_crashes(unreduced.executor.name, smallest, self.put_back)
         with suppress(StopIteration):
             candidate = next(candidates)
-            while time.monotonic() < end:
+            while clock.now() < end:
                 candidate = candidates.send(await fails(candidate))
         first = replace(unreduced.job, count=1, seed=0)
         if (died := await ends(smallest.crash, first)) is not None:
@@ -464,7 +464,7 @@ class Minimizer:
         step, deaths = best.step(wanted), 0
         first_run_ended: float | None = None
         while True:
-            seed, start = rng.getrandbits(31), time.monotonic()
+            seed, start = rng.getrandbits(31), clock.now()
             result = await _run(slot, Job(best.test, step, best.noise, seed, fresh=fresh))
             if _crashed(result) and deaths < CONFIRM_DEATHS:
                 step, deaths = max(MIN_STEP, step // 4), deaths + 1
@@ -475,7 +475,7 @@ class Minimizer:
             if best.with_same_cause(judge(best.judgement.oracle, result)).forbidden:
                 best.run_seed = seed
                 return best.with_same_cause(judge(best.judgement.oracle, total))
-            now = time.monotonic()
+            now = clock.now()
             if first_run_ended is None:
                 first_run_ended = now  # the start of the process does not count
             elif now - first_run_ended > self.settings.max_reduction_s / 4 or (
@@ -502,7 +502,7 @@ class Minimizer:
         A finding that has not shown by `end`, or in a quarter of a reduction's time, counts as not
         shown.
         """
-        end = end or time.monotonic() + self.settings.max_reduction_s / 4
+        end = end or clock.now() + self.settings.max_reduction_s / 4
         oracle = explorer_or_none(test, slot.sampled.model, self.settings.budget)
         if oracle is None:
             return None
@@ -515,11 +515,11 @@ class Minimizer:
                 return None
             ran = hits = 0
             while ran < best.count and hits < best.needed:
-                start, count = time.monotonic(), best.step(min(best.count - ran, PROBE_STEP))
+                start, count = clock.now(), best.step(min(best.count - ran, PROBE_STEP))
                 if start > end:
                     return None
                 result = await slot.run(Job(test, count, best.probe_noise, rng.getrandbits(31)))
-                best.ran(count, time.monotonic() - start)
+                best.ran(count, clock.now() - start)
                 if _crashed(result) and deaths < PROBE_DEATHS:
                     deaths += 1
                     continue

@@ -20,7 +20,6 @@ for Java", ISSTA 2016, section 3: tests that do not execute a mutant are not run
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import closing
@@ -28,6 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.portfolio import RUN_SETUPS, Portfolio, RunSetup
@@ -160,7 +160,7 @@ class _SelftestRun:
         self.died: Counter[str] = Counter()
         self.interrupted = False
         self.candidates = [self._candidate(name) for name in names]
-        self.started = time.monotonic()
+        self.started = clock.now()
 
     def _candidate(self, name: str) -> _Candidate:
         made = executor_class(name)
@@ -202,7 +202,7 @@ class _SelftestRun:
         """Run until all mutants are killed, or the time is over."""
         async with asyncio.TaskGroup() as group:
             pending = {group.create_task(self._turns()) for _ in range(workers)}
-            while pending and (left_s := self.started + self.time_s - time.monotonic()) > 0:
+            while pending and (left_s := self.started + self.time_s - clock.now()) > 0:
                 _, pending = await asyncio.wait(pending, timeout=min(PROGRESS_S, left_s))
                 show(self.result())
             for task in pending:
@@ -231,13 +231,13 @@ class _SelftestRun:
         if not (isinstance(made, Mutant) and issubclass(made, Checkable) and candidate.setups):
             return
         setup, config = candidate.setups[0]
-        start = time.monotonic()
+        start = clock.now()
         found = []
         for executor in (candidate.name, CONTROL + candidate.name.partition("/")[2]):
             request = messages.Request(executor=executor, config=config.name)
             reply = await worker.run(request, JOB_TIMEOUT_S)
             found.append("" if isinstance(reply, Died) else reply.unavailable)
-        candidate.seconds += time.monotonic() - start
+        candidate.seconds += clock.now() - start
         if all(found):
             candidate.left_out = found[0]
         elif found[0]:
@@ -270,9 +270,9 @@ class _SelftestRun:
         made = executor_class(candidate.name)
         if not isinstance(made, KnowsReach):
             return True
-        start = time.monotonic()
+        start = clock.now()
         reached = made.reaches(test, config)
-        candidate.seconds += time.monotonic() - start
+        candidate.seconds += clock.now() - start
         await asyncio.sleep(0)  # where nothing is reached, the other task and the display go on
         return reached
 
@@ -300,9 +300,9 @@ class _SelftestRun:
         self, candidate: _Candidate, worker: Worker, trial: _Trial, request: messages.Request
     ) -> bool:
         """Run a test and return True if an outcome is forbidden. Undecided ones do not count."""
-        start = time.monotonic()
+        start = clock.now()
         reply = await worker.run(request, JOB_TIMEOUT_S, trial.test)
-        seconds = time.monotonic() - start
+        seconds = clock.now() - start
         if isinstance(reply, Died):
             self.died[candidate.name] += 1
         else:
@@ -332,7 +332,7 @@ class _SelftestRun:
             kills=tuple(each.kill() for each in self.candidates if not each.left_out),
             setups=dict(self.setups),
             families=dict(self.families),
-            seconds=time.monotonic() - self.started,
+            seconds=clock.now() - self.started,
             asked_s=self.time_s,
             seed=self.seed,
             died=dict(self.died),

@@ -23,7 +23,6 @@ their number for that of the job: for the pace, for rates, and to reproduce a fi
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -32,6 +31,7 @@ from msgspec import structs
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule, plain_of
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
@@ -291,9 +291,9 @@ class Slot:
             self._begun_at = max(queued.at, self._answered_at)
         else:
             request = _request(jobs, self.config)
-            self._begun_at = time.monotonic()
+            self._begun_at = clock.now()
         reply = await self.worker.run(request, timeout_s or JOB_TIMEOUT_S, _tests(jobs))
-        self._answered_at = time.monotonic()
+        self._answered_at = clock.now()
         return reply
 
     async def _renew_for(self, *jobs: Job) -> None:
@@ -419,7 +419,7 @@ class Slot:
         checked = sampled.config.name in self._checked
         if checked and not self._damaged and len(self.shown) < MAX_SHOWN:
             request = _request(jobs, sampled.config)
-            self._queued = _Queued(jobs, request, time.monotonic())
+            self._queued = _Queued(jobs, request, clock.now())
             self.worker.queue(request, _tests(jobs))
 
     async def run_pack(self, jobs: Sequence[Job]) -> list[Result | None]:

@@ -20,13 +20,13 @@ once it is minimized to one whose clusters it does.
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.causes import explains
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none
 from litmusfuzz.fuzz.campaign.reducer import reduce
@@ -175,7 +175,7 @@ class UnsoundClusters:
                 )
                 key = known
                 continue
-            start = time.monotonic()
+            start = clock.now()
             best, shown = _Best(verdict, replace(test, clusters=())), _Shown()
             slot.minimizing = True
             try:
@@ -185,7 +185,7 @@ class UnsoundClusters:
             finally:  # also if the campaign ends meanwhile
                 slot.minimizing = within
                 if not within:
-                    slot.executor.minimizing_s += time.monotonic() - start
+                    slot.executor.minimizing_s += clock.now() - start
                 key = self._store(index, sampled, best, shown)
                 if seen is not None:
                     self.validator.log(
@@ -210,11 +210,11 @@ class UnsoundClusters:
 
         A framework's clusters may depend on names.
         """
-        end = time.monotonic() + REDUCE_S
+        end = clock.now() + REDUCE_S
         reduction = reduce(best.test)
         try:
             candidate = next(reduction)
-            while time.monotonic() < end:
+            while clock.now() < end:
                 candidate = reduction.send(await self._improved(slot, best, candidate))
         except StopIteration:
             pass
@@ -240,8 +240,8 @@ class UnsoundClusters:
         clustered = explorer_or_none(best.verdict.test, RFC, self.settings.budget)
         if oracle is None or clustered is None:
             return
-        end = time.monotonic() + SHOW_S
-        while not shown.by_clusters and time.monotonic() < end:
+        end = clock.now() + SHOW_S
+        while not shown.by_clusters and clock.now() < end:
             count = max(job.count, SHOW_COUNT)
             again = Job(best.test, count, job.noise, rng.getrandbits(31))
             result = await slot.run(again)

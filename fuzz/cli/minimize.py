@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     FORBIDDEN,
@@ -112,13 +112,13 @@ def minimize(
     model = model_of(model_name or there)
     with progress_line() as progress:
         progress("minimizing")
-        end = time.monotonic() + time_s
+        end = clock.now() + time_s
         done = minimize(entry, name, config, model, folder, time_s=time_s)
         crash: MinimizedCrash | None = None
         problem = done.problem
         if done.died:
             progress("minimizing what ends the process")
-            left_s = end - time.monotonic()
+            left_s = end - clock.now()
             made = minimize_crash(entry.test, name, config, folder, time_s=left_s)
             crash = None if isinstance(made, str) else made
             problem = f"{problem}; {made}" if isinstance(made, str) else ""

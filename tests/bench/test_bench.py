@@ -133,7 +133,6 @@ def test_the_large_part_runs_in_a_process_of_its_own() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
     )
     result = json.loads(done.stdout)
     assert result["answers"][0][:1] == ["of a run"]

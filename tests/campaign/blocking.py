@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import psutil
+from helpers import PATIENCE_S
 
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors.protocol import Config, ForkAfter
@@ -30,8 +31,6 @@ FOLDER = "BLOCKING_FOLDER"
 """Environment variable with the folder of a `Barrier`; a mark of all processes of a campaign."""
 COUNT = 8
 """Executions of each generated test. Those of smaller tests are more."""
-TIMEOUT_S = 55.0
-"""Less than a worker's limit for a reply."""
 
 
 class Barrier:
@@ -88,7 +87,7 @@ class Barrier:
 
     def wait_for_report(self, running: psutil.Popen) -> None:
         """In the test: wait until a report is held up."""
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + PATIENCE_S
         while not (self.folder / "held").exists():
             assert running.poll() is None, running.communicate()
             assert time.monotonic() < end
@@ -103,7 +102,7 @@ class Barrier:
 
     def wait(self, seen: set[Path], running: psutil.Popen) -> psutil.Process:
         """In the test: wait until a worker has stopped; add its mark to `seen`."""
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + PATIENCE_S
         while not (new := set(self.folder.glob("*.mark")) - seen):
             assert running.poll() is None, running.communicate()
             assert time.monotonic() < end, self.phase

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from campaign.counted import counted_clock
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.corpus.textfile import dumps
@@ -121,8 +122,9 @@ class Run:
         return bool(self.events) and type(self.events[-1]).__name__ == "ShardEnded"
 
     def run(self) -> Run:
-        """Run it to its end."""
-        asyncio.run(self.campaign.run())
+        """Run it to its end, on a clock that its executions turn."""
+        with counted_clock():
+            asyncio.run(self.campaign.run())
         assert self.ended
         assert all(slot.worker.pid is None for slot in self.campaign.slots)
         return self

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from campaign.counted import counted_clock
 
 from litmusfuzz.fuzz.campaign import shard as module
 from litmusfuzz.fuzz.campaign.planner import TESTS_PER_FAMILY
@@ -79,7 +80,7 @@ def shard(folder: Path, number: int = 1, *, log: bool = True, **changes: Any) ->
 
 
 def run_until(asked: Shard, enough: Callable[[Sequence[Event]], bool]) -> Mapping[str, str]:
-    """Run a shard until its events are enough."""
+    """Run a shard until its events are enough, on a clock that its executions turn."""
 
     class Until(ShardLog):
         @property
@@ -87,7 +88,7 @@ def run_until(asked: Shard, enough: Callable[[Sequence[Event]], bool]) -> Mappin
             """Whether they are."""
             return enough(events_of(self.folder))
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, counted_clock():
         patch.setattr(module, "ShardLog", Until)
         return run_shard(asked)
 

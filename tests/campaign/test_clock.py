@@ -34,7 +34,7 @@ def run(start: tuple[str, ...], *more: str) -> float:
     """Run a campaign; the seconds that it took."""
     began = time.monotonic()
     command = [sys.executable, "-P", *start, "run", *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr  # it finds the mutant
     return time.monotonic() - began
 
@@ -46,6 +46,7 @@ def reported(folder: Path) -> Report:
 
 def test_a_clock_that_jumps_changes_no_figure(tmp_path: Path) -> None:
     given = ("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7")
+    given = (*given, "--time", "10m")
     folder, other = str(tmp_path / "jumping"), str(tmp_path / "steady")
     took_s = run(("-c", JUMPING), *given, "--out", folder, "--tests", "4")
     took_s += run(("-c", JUMPING), "--resume", folder, "--tests", "2")

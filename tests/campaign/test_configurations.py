@@ -6,7 +6,6 @@ import asyncio
 import html
 import random
 import statistics
-import time
 from collections import Counter
 from copy import copy
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.canonical import ordered
 from litmusfuzz.fuzz.campaign.causes import symptom
 from litmusfuzz.fuzz.campaign.judge import judge
@@ -306,7 +306,7 @@ def test_half_of_the_workers_run_new_tests_while_others_minimize(
     assert len(slots) == workers
     (taken,) = made.unreduced
     for left_s, limit in ((300.0, at_once), (-1.0, workers)):
-        made.started = time.monotonic() - 600.0 + left_s
+        made.started = clock.now() - 600.0 + left_s
         for number, slot in enumerate(slots):
             made.unreduced = [taken]
             assert (made._next_to_minimize(slot) is taken) == (number < limit)
@@ -316,7 +316,7 @@ def test_half_of_the_workers_run_new_tests_while_others_minimize(
 
 
 class Clock:
-    """Replaces `time` in `fuzz.campaign.minimizer`, and a slot: `pace` executions take a second.
+    """The clock of campaigns, and a slot that turns it: `pace` executions take a second.
 
     It is in the configuration `sampled`.
 
@@ -331,7 +331,7 @@ class Clock:
         self.jobs = 0
         self.executions = 0
 
-    def monotonic(self) -> float:
+    def time(self) -> float:
         """The time."""
         return self.now
 
@@ -386,7 +386,7 @@ def test_a_slow_minimization_is_stopped_in_time(
     (taken,) = made.unreduced
     allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
     clock = Clock(pace, taken.sampled, allowed)
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
     best = Best(unreduced.test, taken.judgement, taken.sampled)
     best.rate = 0.5  # it does not show in every run, so that one run decides nothing
     rng = random.Random(1)
@@ -434,7 +434,7 @@ def test_an_order_is_needed_only_if_experiments_say_so(
             return {allowed: job.count - shown} | ({forbidden: shown} if shown else {})
 
     clock = Rare(pace, taken.sampled)
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
     judgement = judge(Explorer(test, EXECUTOR), {allowed: 95, forbidden: 5})
     best = Best(test, judgement, taken.sampled)
     rng = random.Random(1)
@@ -457,7 +457,7 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
     jobs = []
     for shown in ((blocked,), (blocked, allowed)):
         clock = Clock(1e6, taken.sampled, *shown)
-        monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+        monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
         probe = made.minimizer.probe(clock, unreduced.test, best, taken, random.Random(1))
         assert asyncio.run(probe) is None
         jobs.append(clock.jobs)
@@ -484,7 +484,7 @@ def test_two_executions_decide_where_a_test_has_a_single_outcome(
     for shown, jobs in ((allowed, 2), (forbidden, 2)):
         clock = Twice(1e6, copy(taken.sampled), shown)
         clock.sampled.model = SEQUENTIAL
-        monkeypatch.setattr("litmusfuzz.fuzz.campaign.minimizer.time", clock)
+        monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
         probe = asyncio.run(made.minimizer.probe(clock, test, best, taken, random.Random(1)))
         assert clock.jobs == jobs
         assert (probe is None) is (shown == allowed)

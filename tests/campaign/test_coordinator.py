@@ -10,16 +10,14 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
+from campaign.running import Running
 from campaign.shards import STALE, begun
 from helpers import LITMUS, share_of
 from helpers_figures import Figures
@@ -30,7 +28,7 @@ from litmusfuzz.fuzz.campaign.coordinator import SingleShard
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.planner import TESTS_PER_FAMILY
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.fuzz.campaign.store import Store
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignResumed,
@@ -47,11 +45,11 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from conftest import Command
 
 COMMON = ("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7")
+LONG = ("--time", "20m")
+"""Far longer than a campaign of a few tests needs beside other work."""
 
 
 def check(folder: Path) -> None:
@@ -97,64 +95,6 @@ def shard_in(file: str) -> int:
     """The shard that a file's name tells."""
     found = re.search(r"-shard(\d+)$", Path(file).stem)
     return int(found[1]) if found else 1
-
-
-UNBORN = re.compile(
-    r'^Traceback \(most recent call last\):\n  File "<string>", line 1, in <module>\n'
-    r"(?:  .*spawn\.py.*\n(?: {4}.*\n)+)+EOFError: Ran out of input\n",
-    re.MULTILINE,
-)
-"""What Python says in a new process whose parent was killed before it could send what to run.
-Nothing of ours runs in it yet that could keep it quiet."""
-
-
-class Running:
-    """A campaign in a process of its own."""
-
-    def __init__(self, folder: Path, command: str, *arguments: str) -> None:
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "litmusfuzz", command, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.seen: set[psutil.Process] = set()
-
-    def wait(self, until: Callable[[Store], Any]) -> Any:
-        """Until the store says so; what it says."""
-        end = time.monotonic() + 200
-        while time.monotonic() < end:
-            assert self.process.poll() is None, self.process.communicate()
-            self.look()
-            try:
-                with Store(self.folder, write=False) as store:
-                    found = until(store)
-            except (StoreError, sqlite3.OperationalError):
-                found = None  # another process is creating it
-            if found:
-                return found
-            time.sleep(0.05)
-        self.process.kill()
-        raise AssertionError(self.process.communicate())
-
-    def look(self) -> None:
-        """Remember all processes that belong to it."""
-        self.seen |= {psutil.Process(self.process.pid)}
-        self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
-
-    def end(self, *sent: signal.Signals) -> tuple[int, str, str]:
-        """Send that; no process is left when it has ended."""
-        self.look()
-        for each in sent:
-            self.process.send_signal(each)
-        out, err = self.process.communicate(timeout=120)
-        _, alive = psutil.wait_procs(self.seen, timeout=20)
-        assert not alive
-        if signal.SIGKILL in sent:
-            err = UNBORN.sub("", err)
-        assert "Traceback" not in err
-        return self.process.returncode, out, err
 
 
 def busy(store: Store) -> int | None:
@@ -306,6 +246,7 @@ def test_a_run_with_fewer_graphs_than_configurations_is_not_clean(
     litmusfuzz_here: Command, tmp_path: Path
 ) -> None:
     asked = ("run", "--executors", "native:p*", "--families", "dag", "--count", "64", "--seed", "7")
+    asked = (*asked, *LONG)
     done = litmusfuzz_here(*asked, "--tests", "1", "--out", "few")
     assert done.returncode == 3, done.stderr
     verdict = "nothing new, but 4 of 5 configurations were not reached"
@@ -424,7 +365,7 @@ def test_a_run_continues_for_longer_or_only_minimizes(
     litmusfuzz_here: Command, tmp_path: Path
 ) -> None:
     folder = tmp_path / "out"
-    asked = (*COMMON, "--tests", "12", "--time", "60s", "--out", "out")
+    asked = (*COMMON, *LONG, "--tests", "12", "--out", "out")
     assert litmusfuzz_here("run", *asked).returncode == 1
     own = folder / "findings" / "notes.txt"
     own.write_text("keep this")
@@ -432,7 +373,7 @@ def test_a_run_continues_for_longer_or_only_minimizes(
     again = litmusfuzz_here("run", "--resume", "out")  # for the time that is left
     assert again.returncode == 1, again.stderr
     assert own.exists()
-    more = litmusfuzz_here("run", "--resume", "out", "--time", "30s", "--tests", "6", "--json")
+    more = litmusfuzz_here("run", "--resume", "out", *LONG, "--tests", "6", "--json")
     assert more.returncode == 1, more.stderr
     report = json.loads(more.stdout)
     assert report == json.loads((folder / "report.json").read_text())
@@ -449,11 +390,11 @@ def test_a_campaign_continues_with_its_known_findings(
     litmusfuzz_here: Command, tmp_path: Path
 ) -> None:
     known = tmp_path / "known.yaml"
-    assert litmusfuzz_here("run", *COMMON, "--tests", "12", "--out", "first").returncode == 1
+    assert litmusfuzz_here("run", *COMMON, *LONG, "--tests", "12", "--out", "first").returncode == 1
     added = litmusfuzz_here("known", "add", known.name, "--why", "a mutant", "first")
     assert added.returncode == 0, added.stderr
     # Only the tests after the first one show it.
-    asked = (*COMMON, "--tests", "1", "--known", known.name, "--out", "out")
+    asked = (*COMMON, *LONG, "--tests", "1", "--known", known.name, "--out", "out")
     done = litmusfuzz_here("run", *asked, "--json")
     assert json.loads(done.stdout)["findings"] == []
     done = litmusfuzz_here("run", "--resume", "out", "--tests", "11", "--json")
@@ -530,7 +471,6 @@ def test_a_full_disk_is_reported_in_one_line_with_all_that_was_stored(
         [sys.executable, "-c", limited, "-P", "-m", "litmusfuzz", *asked],
         capture_output=True,
         text=True,
-        timeout=300,
         check=False,
     )
     assert done.returncode == 2

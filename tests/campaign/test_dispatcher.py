@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import FEATURES
-from litmusfuzz.fuzz.campaign import dispatcher
+from litmusfuzz.fuzz.campaign import clock, dispatcher
 from litmusfuzz.fuzz.campaign import judge as campaign_judge
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
@@ -253,7 +252,7 @@ def test_families_are_chosen_by_weight_and_by_their_findings(
 ) -> None:
     """A graph costs a second here. In a campaign of so many graphs only weights count."""
     now = itertools.count(0.0, 1.0)
-    monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr(clock, "now", lambda: next(now))
     for tests in (None, 10_000):
         one = executor("one", ALL)
         table = Table(one, tests=tests)
@@ -269,7 +268,7 @@ def test_families_are_chosen_by_weight_and_by_their_findings(
 
 def test_faster_executors_wait_for_slower_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock stands still, so that the slow executor is not taken for a stuck one."""
-    monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr(clock, "now", lambda: 0.0)
     fast, slow = executor("fast", frozenset()), executor("slow", frozenset())
     table = Table(fast, slow)
     for _ in range(MAX_WAITING):
@@ -284,7 +283,7 @@ def test_faster_executors_wait_for_slower_ones(monkeypatch: pytest.MonkeyPatch) 
 def test_a_stuck_executor_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The graphs that it does not run are counted."""
     now = itertools.count(0.0, PATIENCE_S / 1000)
-    monkeypatch.setattr(dispatcher, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    monkeypatch.setattr(clock, "now", lambda: next(now))
     fast, still = executor("fast", frozenset()), executor("still", frozenset())
     table = Table(fast, still)
     waited = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +11,7 @@ from campaign.campaigns import Run
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, loads
-from litmusfuzz.fuzz.campaign import explainer
+from litmusfuzz.fuzz.campaign import clock, explainer
 from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.dispatcher import (
     DEADLY_EVERY,
@@ -206,7 +205,7 @@ def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:
     campaign.findings.known = [tear("mutant/torn-scatter", op) for op in TEARS]
     slot = campaign.slots[0]
     elapsed = 400.0
-    campaign.started = time.monotonic() - elapsed
+    campaign.started = clock.now() - elapsed
     assert BEGUN_SHARE < KNOWN_SHARE  # findings that look new may turn out to be known
     share = BEGUN_SHARE * elapsed * campaign.settings.workers
 
@@ -229,7 +228,7 @@ def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:
     asyncio.run(campaign._within_share(slot.executor, 6.0, task, slot, "x"))
     assert during == [("x", 8.0)]
     assert slot.executor.known_s == 3.5
-    campaign.started = time.monotonic() - campaign.settings.time_s  # the time is up
+    campaign.started = clock.now() - campaign.settings.time_s  # the time is up
     assert not begins(0.0)
 
 

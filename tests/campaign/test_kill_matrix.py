@@ -2,8 +2,8 @@
 
 And nothing else is touched: beside each campaign runs a process of the same session and group.
 
-A double stops in the phase that a test asks for, and marks the place (`campaign.blocking`); no
-clock decides what is killed where. Only that nothing is left has a time limit.
+A double stops in the phase that a test asks for, and marks the place (`campaign.blocking`): no
+clock decides what is killed where.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Self
 
 import psutil
 import pytest
-from campaign.blocking import COUNT, FOLDER, TIMEOUT_S, Barrier, Blocking
+from campaign.blocking import COUNT, FOLDER, Barrier, Blocking
 from campaign.doubles import installed
+from helpers import PATIENCE_S
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
@@ -54,8 +55,6 @@ ASKED = (
 )
 COUNTED = ("--tests", str(TESTS), "--time", "30m")
 NIGHTLY = ("--time", "59m", "--shard-time", "10m", "--workers", "1")
-GONE_S = 2.0
-"""Seconds after which no process of a killed campaign may run."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -123,7 +122,7 @@ class Victims:
 
     def wait(self, until: Callable[[Store], object]) -> None:
         """Wait until the store says so."""
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + PATIENCE_S
         while True:
             assert self.writer.poll() is None, self.writer.communicate()
             assert time.monotonic() < end
@@ -142,7 +141,7 @@ class Victims:
         killed = time.monotonic()
         self.writer.communicate()
         while left := self.processes():
-            assert time.monotonic() - killed < GONE_S, left
+            assert time.monotonic() - killed < PATIENCE_S, left
             time.sleep(0.01)
 
     def blame(self, pid: int) -> None:
@@ -163,12 +162,12 @@ class Victims:
 
     def end(self) -> str:
         """Wait for the end of the campaign, which has new findings; nothing is left then."""
-        out, err = self.writer.communicate(timeout=TIMEOUT_S)
+        out, err = self.writer.communicate()
         assert self.writer.returncode == 1, err
         assert "Traceback" not in err
         ended = time.monotonic()
         while left := self.processes():
-            assert time.monotonic() - ended < GONE_S, left
+            assert time.monotonic() - ended < PATIENCE_S, left
             time.sleep(0.01)
         return str(out)
 

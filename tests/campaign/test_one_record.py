@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from campaign.running import Running
 from campaign.shards import STALE
 
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
@@ -26,25 +26,30 @@ if TYPE_CHECKING:
 
 COMMON = (
     *("--executors", f"native:plain,{STALE}", "--families", "dag,sections"),
-    *("--seed", "3", "--count", "64", "--out", "first"),
+    *("--seed", "3", "--count", "64", "--time", "20m"),
 )
-LIMITS = {"run": ("--tests", "24", "--time", "5m"), "nightly": ("--time", "9s")}
 FOLDERS = ("findings", "unreduced", "unconfirmed", "crashed", "timed-out")
 
 
 @pytest.fixture(scope="module", params=["run", "nightly"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small campaign of either command."""
-    folder = tmp_path_factory.mktemp(request.param)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "litmusfuzz", request.param, *COMMON, *LIMITS[request.param]],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
-    return folder / "first"
+    """A small campaign of either command: of so many tests, or ended when it has found enough."""
+    folder = tmp_path_factory.mktemp(request.param) / "first"
+    counted = ("--tests", "24") if request.param == "run" else ()
+    running = Running(folder, request.param, *COMMON, *counted, "--out", "first", cwd=folder.parent)
+    if not counted:
+        running.wait(is_enough)
+    code, _, errors = running.end(*([] if counted else [signal.SIGTERM]))
+    assert code == 1, errors
+    return folder
+
+
+def is_enough(store: Store) -> bool:
+    """True if it has a finding with a cycle, and events to spare."""
+    if len(list(store.events())) < 100:
+        return False
+    found = ReportBuilder(store, KnownFindings()).build().findings
+    return any(each.is_cycle for each in found)
 
 
 def report(folder: Path) -> str:

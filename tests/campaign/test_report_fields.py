@@ -43,7 +43,7 @@ EXECUTORS = (
 )
 COMMON = (
     *("--executors", ",".join(EXECUTORS), "--families", "dag=3,clusterable,runs"),
-    *("--seed", "3", "--count", "64", "--time", "60s"),
+    *("--seed", "3", "--count", "64", "--time", "10m"),
 )
 KNOWN_CAUSE = (
     *("name", "needs", "graphs", "configurations", "checked", "undecided", "seconds", "shows"),

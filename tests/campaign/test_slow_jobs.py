@@ -14,7 +14,7 @@ from msgspec import structs
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.fuzz.campaign import slots
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import (
@@ -41,23 +41,13 @@ DAMAGING = "AssignVariableOp"
 CUT_SHORT = "no answer in 60 s; the campaign ended before a longer try"
 
 
-@dataclass
-class Clock:
-    """In place of the module `time`."""
-
-    now: float = 0.0
-
-    def monotonic(self) -> float:  # noqa: D102
-        return self.now
-
-
-CLOCK = Clock()
+CLOCK = SimpleNamespace(now=0.0)
 
 
 @pytest.fixture(autouse=True)
 def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Except in a `TimedWorker`."""
-    monkeypatch.setattr(slots, "time", CLOCK)
+    monkeypatch.setattr(clock, "now", lambda: CLOCK.now)
 
 
 @dataclass

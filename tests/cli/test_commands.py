@@ -263,6 +263,7 @@ def test_a_value_too_large_is_an_ill_formed_test(litmusfuzz_here, tmp_path: Path
 
 def test_run_replay_and_promote_on_a_deterministic_mutant(litmusfuzz_here, tmp_path: Path) -> None:
     common = ("--executors", "mutant/stale-reads", "--tests", "40", "--count", "64")
+    common = (*common, "--time", "10m")
     result = litmusfuzz_here("run", *common, "--seed", "1", "--out", "found", "--json")
     assert result.returncode == 1, result.stderr
     data = json.loads(result.stdout)

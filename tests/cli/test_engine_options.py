@@ -58,6 +58,7 @@ def test_a_finding_records_its_noise(litmusfuzz_here, tmp_path: Path) -> None:
     """The mutant has no chance in it: this seed shows several."""
     done = litmusfuzz_here(
         *("run", "--executors", "mutant/stale-reads", "--tests", "40", "--seed", "1"),
+        *("--time", "10m"),
         *("--noise", "copies=8,yield_percent=10,shuffle=false", "--out", str(tmp_path)),
     )
     assert done.returncode == 1, done.stderr

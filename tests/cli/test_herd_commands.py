@@ -304,7 +304,6 @@ def test_compare_finds_no_difference_to_herd7(litmusfuzz_here, sb: str, tmp_path
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
         check=True,
     )
     (tmp_path / "herd.log").write_text(theirs.stdout, encoding="utf-8")
@@ -327,7 +326,6 @@ def test_mcompare7_reads_our_logs(litmusfuzz_here, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
         check=True,
     )
     assert all(name in done.stdout for name in ("MP", "backpressure-blocked", "swap"))

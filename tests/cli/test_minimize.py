@@ -21,6 +21,7 @@ CORPUS = LITMUS[0].parent
 def test_a_test_is_minimized_and_still_shows_its_outcome(litmusfuzz_here, tmp_path: Path) -> None:
     """The controlled engine is deterministic by seed."""
     arguments = ("--executors", "mutant/early-sink:controlled", "--out", "found", "--json")
+    arguments = (*arguments, "--time", "10m")
     done = litmusfuzz_here("minimize", str(CORPUS / "runs-diamond.yaml"), *arguments)
     assert done.returncode == 1, done.stdout + done.stderr
     found = json.loads(done.stdout)["finding"]
@@ -40,10 +41,10 @@ def test_a_finding_is_minimized_with_the_settings_of_its_file(
 ) -> None:
     arguments = ("--executors", "mutant/two-holders:controlled", "--families", "sections")
     litmusfuzz_here(
-        "run", *arguments, "--tests", "6", "--seed", "1", "--time", "60s", "--out", "out"
+        "run", *arguments, "--tests", "6", "--seed", "1", "--time", "10m", "--out", "out"
     )
     unreduced = sorted((tmp_path / "out" / "unreduced").iterdir())[0]
-    done = litmusfuzz_here("minimize", str(unreduced), "--out", "small", "--json")
+    done = litmusfuzz_here("minimize", str(unreduced), "--out", "small", "--time", "10m", "--json")
     assert done.returncode == 1, done.stdout + done.stderr
     before, after = load(unreduced), load(tmp_path / json.loads(done.stdout)["finding"]["file"])
     assert before.finding is not None

@@ -181,7 +181,6 @@ def test_a_broken_pipe_is_no_error(tmp_path: Path) -> None:
             stdout=writing,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
             check=False,
         )
         assert (done.returncode, done.stderr) == (code, "")
@@ -206,7 +205,7 @@ def on_terminal(tmp_path: Path, environment: dict[str, str]) -> str:
                 printed += part
         except OSError:  # Linux reports the end of a terminal so
             pass
-        assert process.wait(timeout=60) == 1
+        assert process.wait() == 1
     os.close(ours)
     return printed.decode()
 

@@ -72,7 +72,6 @@ def run(project: Path, environment: dict[str, str]) -> Callable[..., tuple[int, 
             env=environment,
             capture_output=True,
             text=True,
-            timeout=250,
             check=False,
         )
         return done.returncode, done.stdout + done.stderr
@@ -92,7 +91,7 @@ def test_importing_it_imports_nothing_of_ours() -> None:
         "new = {name for name in set(sys.modules) - before if name.startswith('litmusfuzz')}\n"
         "assert new == {'litmusfuzz', 'litmusfuzz.fuzz', 'litmusfuzz.fuzz.pytest_plugin'}"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_project_that_does_not_ask_gets_nothing(run) -> None:
@@ -333,7 +332,6 @@ def test_mistakes_are_reported_in_one_line(run, project: Path, environment: dict
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=250,
         check=True,
     )
     *outputs, rest = done.stdout.split("code 4\n")

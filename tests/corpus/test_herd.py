@@ -600,7 +600,6 @@ def test_herd7_finds_the_sets_of_the_reference_oracle(tmp_path: Path) -> None:
         [HERD7, "-model", "sc.cat", *map(str, files)],
         capture_output=True,
         text=True,
-        timeout=250,
         check=True,
     )
     theirs = {each.name: each.states for each in read_log(done.stdout)}

@@ -82,7 +82,6 @@ class Runner:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
             check=False,
         )
         self.log += done.stdout

@@ -35,7 +35,6 @@ def litmusfuzz(environment, *arguments: str) -> subprocess.CompletedProcess[str]
         env=environment,
         capture_output=True,
         text=True,
-        timeout=250,
         check=False,
     )
 
@@ -54,7 +53,6 @@ def test_the_guides_commands_do_what_they_say(guide, tmp_path: Path) -> None:
             env=guide,
             capture_output=True,
             text=True,
-            timeout=250,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from helpers import PATIENCE_S
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import plain_of
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ENDING_S = 2.0
-"""Seconds until a killed process is gone, at most; without other load it takes 0.2."""
 PROBE = """
     import base64, json, os, signal, sys
     from resource import RLIMIT_CORE, RLIMIT_DATA, getrlimit
@@ -155,7 +154,7 @@ def server_of(worker: Worker) -> psutil.Process:
 
 def gone(processes: list[psutil.Process]) -> bool:
     """True as soon as all have ended; the machine's first process may reap them later."""
-    end = time.monotonic() + ENDING_S
+    end = time.monotonic() + PATIENCE_S
     while not all(_ended(process) for process in processes):
         if time.monotonic() > end:
             return False
@@ -252,10 +251,10 @@ def test_no_descriptor_is_left_of_many_workers(probe: Worker) -> None:
         with closing(Worker("probe")) as other:
             assert isinstance(other.ask(ask(), 60), messages.Reply)
             ended = psutil.Process(other.pid)
-        ended.wait(ENDING_S)  # until the server has reaped it
+        ended.wait(PATIENCE_S)  # until the server has reaped it
     assert isinstance(probe.ask(ask(), 60), messages.Reply)
     # It closes those of a process after it has reaped it. What is left stays for ever.
-    end = time.monotonic() + ENDING_S
+    end = time.monotonic() + PATIENCE_S
     while descriptors() != before and time.monotonic() < end:
         time.sleep(0.01)
     assert descriptors() == before
@@ -395,7 +394,7 @@ def test_a_process_that_ends_leaves_no_servers_and_no_workers(how: str) -> None:
             owner.kill()
         else:
             owner.stdin.close()
-        assert owner.wait(ENDING_S) == (-signal.SIGKILL if how == "kill" else 0)
+        assert owner.wait(PATIENCE_S) == (-signal.SIGKILL if how == "kill" else 0)
     assert gone(found)
 
 

@@ -17,6 +17,7 @@ import pytest
 from campaign.campaigns import Run
 from campaign.doubles import installed
 from executors.hostile import LOGGED_BYTES, SEVENTH, Countless, Garbled, Hostile, HostileServer
+from helpers import PATIENCE_S
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.struct import replace
@@ -34,8 +35,6 @@ from litmusfuzz.reports.events import Executed, WorkerDied
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ENDING_S = 5.0
-"""Seconds until the processes that a worker has left are gone; without other load it takes 0.05."""
 SB = litmus("X=1; r0=Y || Y=1; r1=X")
 QUEUES = litmus("Q!1; r0=Q?", queues={"Q": 2})
 
@@ -74,7 +73,7 @@ def children(worker: Worker, config: str) -> list[psutil.Process]:
 
 def gone(processes: list[psutil.Process]) -> bool:
     """True as soon as all have ended; the machine's first process may reap them later."""
-    end = time.monotonic() + ENDING_S
+    end = time.monotonic() + PATIENCE_S
     while any(runs(process) for process in processes):
         if time.monotonic() > end:
             return False

@@ -75,7 +75,7 @@ def test_a_relative_path_and_a_campaign(litmusfuzz_here, other: Path, tmp_path: 
     there = os.path.relpath(python(other), tmp_path)
     done = litmusfuzz_here(
         *("run", "--executors", "mutant/stale-reads", "--tests", "24", "--families", "dag"),
-        *("--seed", "1", "--python", there, "--json"),
+        *("--seed", "1", "--time", "10m", "--python", there, "--json"),
     )
     assert done.returncode == 1, done.stderr
     record = json.loads(done.stdout)

@@ -131,7 +131,6 @@ def test_where_namespaces_are_forbidden_the_configuration_is_left_out(tmp_path: 
         ],
         capture_output=True,
         text=True,
-        timeout=250,
         check=False,
     )
     assert done.returncode == 2, done

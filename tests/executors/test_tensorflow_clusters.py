@@ -441,7 +441,6 @@ def test_clusters_without_the_safety_analysis_are_judged_with_the_edges_of_the_f
         capture_output=True,
         text=True,
         check=True,
-        timeout=240,
     ).stdout
     for line in shown.splitlines():
         front_end, problem, clusters, lost, in_functions = line.split("|")

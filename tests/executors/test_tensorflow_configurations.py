@@ -149,7 +149,6 @@ def test_each_optimizer_runs_alone() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
     ).stderr
     ran: dict[str, set[str]] = {}
     for line in logged.splitlines():

@@ -15,6 +15,7 @@ from tempfile import TemporaryFile
 import msgspec
 import psutil
 import pytest
+from helpers import PATIENCE_S
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE
@@ -40,8 +41,6 @@ from litmusfuzz.fuzz.executors.table import (
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 
 TEST = litmus("X=1; r0=Y || Y=1; r1=X")
-ENDING_S = 10.0
-"""Seconds until a killed process is gone, at most: its memory is released first."""
 
 
 def request(count: int = 3) -> messages.Request:
@@ -100,7 +99,6 @@ def test_a_command_imports_nothing_from_the_working_directory(tmp_path: Path) ->
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -205,7 +203,7 @@ def test_a_hanging_worker_is_killed_and_reported_as_timed_out(worker: Worker) ->
     assert isinstance(died, Died)
     assert died.timed_out
     assert "0.2 s" in died.message
-    process.wait(ENDING_S)
+    process.wait(PATIENCE_S)
     assert isinstance(worker.ask(request(), 60), messages.Reply)
 
 
@@ -337,7 +335,7 @@ def test_closing_leaves_no_process(worker: Worker) -> None:
     assert isinstance(worker.ask(request(), 60), messages.Reply)
     process = psutil.Process(worker.pid)
     worker.close()
-    process.wait(ENDING_S)
+    process.wait(PATIENCE_S)
     worker.close()  # again is no error
 
 

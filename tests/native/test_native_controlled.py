@@ -90,7 +90,6 @@ def test_a_record_is_replayed_in_a_new_process() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
     )
     assert done.stdout.splitlines() == [str(outcome) for outcome, _ in records]
 

@@ -57,7 +57,6 @@ def browse(path: Path, width: int, *more: str) -> subprocess.CompletedProcess[st
         check=True,
         capture_output=True,
         text=True,
-        timeout=240,
     )
 
 

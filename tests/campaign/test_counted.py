@@ -1,0 +1,34 @@
+"""What a campaign has time for is by one clock, which tests turn."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from campaign.counted import counted_clock
+
+from litmusfuzz.fuzz import campaign
+from litmusfuzz.fuzz.campaign import clock
+
+ON_THE_MACHINES_CLOCK = {"clock", "coordinator", "coverage", "replay", "script_runner", "shard"}
+"""They wait for other processes, or for as long as a person has asked for."""
+
+
+def test_only_one_module_reads_the_time_of_a_campaign() -> None:
+    reading = set()
+    for path in Path(campaign.__path__[0]).glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imports = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
+        named = {alias.name for each in imports for alias in each.names}
+        named |= {each.module for each in imports if isinstance(each, ast.ImportFrom)}
+        if "time" in named:
+            reading.add(path.stem)
+    assert "clock" in reading
+    assert reading <= ON_THE_MACHINES_CLOCK
+
+
+def test_nothing_but_executions_turns_the_counted_clock() -> None:
+    with counted_clock():
+        looks = [clock.now() for _ in range(1000)]
+    assert looks == sorted(set(looks))
+    assert looks[-1] < 1e-5
