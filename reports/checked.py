@@ -265,6 +265,8 @@ class CheckReport:
     notes : tuple of str
     clustered : tuple of ReportedBenign
         Of `benign`, those that are a lost update if XLA's auto-clustering compiles an update.
+    interrupted : str
+        How far showing them came; "" if it was not interrupted.
     """
 
     program: str
@@ -276,13 +278,14 @@ class CheckReport:
     unknown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     clustered: tuple[ReportedBenign, ...] = ()
+    interrupted: str = ""
 
     @property
     def exit_code(self) -> int:
         """1 with an anomaly, 3 if something is undecided, else 0."""
         if any(each.kind != "undecided" for each in self.anomalies):
             return 1
-        return 3 if self.anomalies else 0
+        return 3 if self.anomalies or self.interrupted else 0
 
     def text(self) -> str:
         """All of it, as text."""
@@ -357,7 +360,7 @@ class CheckReport:
         invocation = {
             "commandLine": command,
             "exitCode": self.exit_code,
-            "executionSuccessful": True,
+            "executionSuccessful": not self.interrupted,
         }
         results = []
         for each in self.anomalies:

@@ -34,6 +34,8 @@ class CoverReport:
         Outcomes whose orders were not followed, with the reason.
     apart : mapping of Outcome to str
         Allowed outcomes that were not forced, with the reason.
+    interrupted : str
+        How far it came until it was interrupted; "" if it was not.
     """
 
     test: LitmusTest
@@ -46,6 +48,7 @@ class CoverReport:
     not_followed: tuple[tuple[Outcome, str], ...]
     apart: Mapping[Outcome, str]
     seconds: float
+    interrupted: str = ""
 
     @property
     def where(self) -> str:
@@ -62,7 +65,7 @@ class CoverReport:
         """Exit code of the command: 1 another outcome, 3 undecided, 0 all reached."""
         if self.wrong:
             return 1
-        return 3 if self.not_followed or self.left_out else 0
+        return 3 if self.not_followed or self.left_out or self.interrupted else 0
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -78,6 +81,7 @@ class CoverReport:
         if self.left_out:
             return f"{self.test.name}: left out on {self.where}: {self.left_out}"
         apart = "".join(f"; {n} apart: {why}" for why, n in Counter(self.apart.values()).items())
+        apart += f"; {self.interrupted}" if self.interrupted else ""
         return f"{self.test.name}: {len(self.reached)} of {self.allowed} on {self.where}{apart}"
 
     def troubles(self) -> list[str]:
@@ -91,6 +95,8 @@ class CoverReport:
         for outcome, why in self.not_followed:
             lines.append(f"{self.test.name}: not reached on {self.where}: {ended_as(outcome)}")
             lines.append(f"  {why}")
+        if self.interrupted:
+            lines.append(f"{self.test.name}: {self.interrupted} on {self.where}")
         return lines
 
     def text(self) -> str:
@@ -119,6 +125,7 @@ class CoverReport:
             "apart": [
                 {"outcome": outcome.plain, "reason": why} for outcome, why in self.apart.items()
             ],
+            "interrupted": self.interrupted,
             "seconds": round(self.seconds, 3),
             "exit_code": self.exit_code,
         }

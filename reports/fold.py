@@ -655,6 +655,7 @@ class Fold:
             unavailable=dict(self._unavailable),
             problem="; ".join(self._all_problems()),
             interrupted=self._interrupted,
+            tests_done=self._generated - len({index for index, *_ in self.not_run}),
             unattended=settings.unattended,
             tests=settings.tests,
             min_graphs=settings.min_graphs,

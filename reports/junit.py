@@ -42,8 +42,8 @@ def junit(report: Report) -> str:
         _case("reports beside this one", "litmusfuzz", element="error", message=each)
         for each in report.damaged
     ]
-    if report.problem:
-        tested.append(_case("campaign", "litmusfuzz", element="error", message=report.problem))
+    if wrong := "; ".join(filter(None, (report.problem, report.interruption))):
+        tested.append(_case("campaign", "litmusfuzz", element="error", message=wrong))
     top = ElementTree.Element("testsuites", name="litmusfuzz")
     started = stamp(report.started)
     lasted = {"findings": report.spent_s}

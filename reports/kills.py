@@ -94,6 +94,7 @@ def kill_table(found: Selftest) -> str:
 def score_line(found: Selftest, *, control: bool) -> str:
     """The last line of the report."""
     took = f"in {found.seconds:.0f} of {found.asked_s:.0f} s"
+    took += ", when it was interrupted" if found.interrupted else ""
     for why, count in Counter(found.left_out.values()).items():
         took += f"; {count} left out: {why}"
     if control:
@@ -104,4 +105,5 @@ def score_line(found: Selftest, *, control: bool) -> str:
         )
     left = [kill.mutant for kill in found.kills if kill.seconds is None]
     line = f"{found.killed} of {counted(len(found.kills), 'mutant')} killed {took}"
-    return line + (f"; not killed: {', '.join(left)}" if left else "")
+    so_far = " so far" if found.interrupted else ""
+    return line + (f"; not killed{so_far}: {', '.join(left)}" if left else "")

@@ -65,6 +65,7 @@ def as_json(report: Report) -> dict[str, Any]:
     """The report as plain data, tests in the corpus format, and derived values."""
     derived = {
         "verdict": report.verdict,
+        "interruption": report.interruption,
         "exit_code": report.exit_code(),
         "graphs": report.graphs,
         "outcomes": report.outcomes,

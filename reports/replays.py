@@ -36,6 +36,7 @@ class ReplayReport(ExecutorResult):
     """Result of the recorded execution, if it was followed."""
     drivers: Mapping[str, str] = field(default_factory=dict)
     """Devices on which the test ran, with their drivers."""
+    interrupted: bool = False
 
     @property
     def executions(self) -> int:
@@ -58,6 +59,7 @@ class ReplayReport(ExecutorResult):
         if self.forbidden:
             return 1
         undecided = self.died or not self.executions or "unknown" in self.verdicts.values()
+        undecided = undecided or self.interrupted
         return 3 if undecided or self.entry.finding else 0
 
     def line(self) -> str:
@@ -68,6 +70,7 @@ class ReplayReport(ExecutorResult):
             f"{self.forbidden} forbidden, {seen} of {len(self.allowed)} allowed outcomes seen"
         )
         line += f"; {self.schedule}" if self.schedule else ""
+        line += "; interrupted" if self.interrupted else ""
         return line + "".join(f"; {death}" for death in self.deaths())
 
     def notes(self) -> list[str]:
@@ -79,7 +82,9 @@ class ReplayReport(ExecutorResult):
         if self.schedule:
             lines.append(self.schedule)
         lines += self.devices()
-        if not self.executions:
+        if self.interrupted:
+            lines.append("interrupted: more executions were asked for")
+        elif not self.executions:
             lines.append("nothing ran in the time: it says nothing of the executor")
         if not self.complete:
             lines.append(
@@ -136,6 +141,7 @@ class ReplayReport(ExecutorResult):
             "drivers": dict(self.drivers),
             "drivers_of_the_finding": self.drivers_of_the_finding,
             "died": list(self.died),
+            "interrupted": self.interrupted,
             "exit_code": self.exit_code,
         }
 
@@ -170,6 +176,11 @@ class Replays:
     def alone(self) -> bool:
         """True if one executor was asked for."""
         return len(self.reports) + len(self.not_run) == 1
+
+    @property
+    def interrupted(self) -> bool:
+        """True if the last one was interrupted."""
+        return self.reports[-1].interrupted
 
     @property
     def exit_code(self) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from litmusfuzz.reports import times
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
 from litmusfuzz.reports.tables import counted, one_line
 
@@ -555,6 +556,8 @@ class Report:
     """Configurations that cannot run here, with the reason."""
     problem: str = ""
     interrupted: bool = False
+    tests_done: int = 0
+    """Generated graphs that no configuration has yet to run."""
     undecided: int = 0
     """Graphs of `pending` that no entry of the known-findings file can explain."""
     unattended: bool = False
@@ -626,11 +629,27 @@ class Report:
     @property
     def verdict(self) -> str:
         """The result in a line."""
+        interrupted = f"; {self.interruption}" if self.interrupted else ""
         if self.complaint:
-            return f"broken: {one_line(self.complaint)}"
+            return f"broken: {one_line(self.complaint)}{interrupted}"
         so_far = " so far" if self.ended is None else ""
         gone = f"; {counted(len(self.gone), 'known cause')} no longer shown" if self.gone else ""
-        return self._verdict(so_far) + gone
+        if self.interrupted and self.exit_code() == 3:
+            left = "nothing new so far" if self.outcomes else "nothing ran"
+            return f"{self.interruption}: {left}{gone}"
+        return f"{self._verdict(so_far)}{gone}{interrupted}"
+
+    @property
+    def interruption(self) -> str:
+        """How far the campaign came, if it was interrupted; "" if it was not."""
+        if not self.interrupted:
+            return ""
+        if self.tests is not None:
+            return f"interrupted after {self.tests_done:,} of {counted(self.tests, 'test')}"
+        asked = times.seconds(self.asked_s)
+        if self.spent_s >= self.asked_s:
+            return f"interrupted after {asked} s, before all findings were completed"
+        return f"interrupted after {times.seconds(self.spent_s)} of {asked} s"
 
     def _verdict(self, so_far: str) -> str:
         news = [counted(len(self.new), "new finding")] if self.new else []
@@ -747,7 +766,8 @@ class Report:
         """0 nothing new, 1 a new finding, 2 broken or damaged, 3 too little ran, or was decided.
 
         A graph that is not minimized counts as new, unless a known cause may explain it. Too
-        little ran if a configuration was not reached, or nothing was judged. An unattended campaign
+        little ran if the campaign was interrupted, a configuration was not reached, or nothing was
+        judged. An unattended campaign
         always has some graphs that were not decided; they do not count.
         """
         if self.complaint:
@@ -756,6 +776,6 @@ class Report:
             return 1
         if self.damaged:
             return 2
-        if self.not_reached or not self.outcomes:
+        if self.interrupted or self.not_reached or not self.outcomes:
             return 3
         return 3 if (self.unknown_graphs or self.unconfirmed) and not self.unattended else 0

@@ -34,7 +34,7 @@ def sarif(report: Report) -> dict[str, Any]:
         "commandLine": report.command,
         "startTimeUtc": stamp(report.started),
         "exitCode": report.exit_code(),
-        "executionSuccessful": report.exit_code() != 2,
+        "executionSuccessful": report.exit_code() != 2 and not report.interrupted,
     }
     if report.ended is not None:
         invocation["endTimeUtc"] = stamp(report.ended)
@@ -60,6 +60,7 @@ def sarif(report: Report) -> dict[str, Any]:
 def _notifications(report: Report) -> list[dict[str, Any]]:
     """What went wrong, what is not decided, and which configurations did not run."""
     found = [("error", report.complaint)] if report.complaint else []
+    found += [("error", report.interruption)] if report.interrupted else []
     found += [("error", f"left out of trends and counts: {each}") for each in report.damaged]
     if report.undecided:
         text = f"{counted(report.undecided, 'graph')} not minimized that may be new"

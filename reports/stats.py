@@ -65,6 +65,7 @@ def plain(report: Report) -> Stats:
         "mutants": str(len(report.kills)),
         "exit_code": str(report.exit_code()),
         "complaint": report.complaint or "-",
+        "interruption": report.interruption or "-",
     }
     for number, each in enumerate(report.new[:MOST_NEW], 1):
         stats[f"new_{number}"] = f"{each.title} on {each.where}, {counted(each.count, 'graph')}"
@@ -120,10 +121,10 @@ def together(runs: Mapping[str, Stats]) -> str:
     lines = [table(header, rows)]
     for name, stats in runs.items():
         news = [stats[key] for n in range(1, MOST_NEW + 1) if (key := f"new_{n}") in stats]
-        complaint = stats.get("complaint", "-")
+        wrong = [stats.get(key, "-") for key in ("complaint", "interruption")]
         if undecided := number(stats, "undecided"):
             news.append(f"{counted(int(undecided), 'graph')} not minimized that may be new")
-        news += [complaint] if complaint != "-" else []
+        news += [each for each in wrong if each != "-"]
         if news:
             lines += ["", f"{name}:", *(f"  {each}" for each in news)]
         more = int(number(stats, "new_findings")) - MOST_NEW

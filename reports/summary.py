@@ -29,7 +29,7 @@ def summary(report: Report) -> str:
     shown = [each for each in report.new if each.kind in _SHOWN_IN_FULL]
     parts = [_group(group, report) for group in by_cause(shown)]
     took = f"{counted(report.generated, 'graph')} generated in {report.spent_s:,.1f} s"
-    interrupted = " (interrupted)" if report.interrupted else ""
+    interrupted = f" ({report.interruption})" if report.interrupted else ""
     lines = [f"seed {report.seed}: {took}{interrupted}"]
     for each in sections(report):
         lines += _section(each)

@@ -25,6 +25,11 @@ def lasted(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
+def seconds(number: float) -> str:
+    """Seconds as a limit has them: whole, or with a digit if they are few."""
+    return f"{number:,.0f}" if number >= 1 or not number else f"{number:.1f}"
+
+
 def short(number: float) -> str:
     """Three digits and a unit: ``12.3 k``."""
     for unit in ("", " k", " M", " G"):

@@ -515,6 +515,20 @@ class _OfReport:
         end = self._ended()
         return None if end is None else int(end.at)
 
+    def tests_done(self) -> int:
+        # Given to a configuration by a shard that has ended, or said not to be run; and not run.
+        ended = {shard for _, shard, _ in self.all.at(e.ShardEnded)}
+        given = {
+            (x.index, title)
+            for _, shard, x in self.all.at(e.Generated)
+            for title in x.given
+            if shard in ended
+        }
+        said = {(x.index, f"{x.executor}/{x.configuration}") for x in self.all.of(e.NotRun)}
+        ran = {(x.index, f"{x.executor}/{x.configuration}") for x in self.all.executed}
+        left = {index for index, _ in (given | said) - ran}
+        return self.generated() - len(left)
+
     def interrupted(self) -> bool:
         end = self._ended()
         return end is not None and end.interrupted

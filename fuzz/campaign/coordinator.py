@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import shlex
 import signal
 import sqlite3
 import time
@@ -62,7 +63,7 @@ from litmusfuzz.reports.outputs import write_all
 from litmusfuzz.reports.report import Pruned
 from litmusfuzz.reports.script import NoScript
 from litmusfuzz.reports.stats import text
-from litmusfuzz.reports.tables import in_short
+from litmusfuzz.reports.tables import in_short, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -92,6 +93,8 @@ STOP_GRACE_S: Final = 15.0
 """Seconds to wait for shards that were asked to stop."""
 ORPHAN_GRACE_S: Final = 60.0
 """Seconds to wait for shards of a coordinator that was killed; they end within seconds."""
+UNDECIDED: Final = 3
+"""Exit code of a campaign that a second signal ends."""
 MAX_LOST_SHARDS: Final = 20
 """Shards lost in succession before the nightly run is given up."""
 
@@ -196,7 +199,9 @@ class Coordinator(ABC):
         def handle(_: int, __: FrameType | None) -> None:
             if self.interrupted:
                 _end_processes(self.others)
-                os._exit(2)
+                with contextlib.suppress(OSError):  # nobody may read it
+                    os.write(2, f"litmusfuzz: {self._cut_short}\n".encode())
+                os._exit(UNDECIDED)
             self.stopping = self.interrupted = True
 
         asking = [signal.SIGINT, signal.SIGTERM]
@@ -208,6 +213,16 @@ class Coordinator(ABC):
         finally:
             for which, former in before.items():
                 signal.signal(which, former)
+
+    @property
+    def _cut_short(self) -> str:
+        """What a campaign says that a second signal ends."""
+        command = "nightly" if self.settings.unattended else "run"
+        folder = shlex.quote(str(self.store.folder))
+        return printable(
+            "interrupted twice: the reports are not written;"
+            f" `litmusfuzz {command} --resume {folder}` continues"
+        )
 
     def _give_up(self, why: str) -> None:
         """End the campaign because of a problem."""

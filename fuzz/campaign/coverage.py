@@ -29,6 +29,7 @@ from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES, RFC, unsplit
 from litmusfuzz.oracles.reference import at_once, orders_of
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,6 +86,8 @@ class Covered:
         The expected outcome, the order, and the outcome that the executor showed instead.
     not_followed : list of (Outcome, str)
         Outcomes whose order the executor did not follow, each with the reason.
+    interrupted : str
+        How far it came until Ctrl-C; "" if it was not interrupted.
     """
 
     left_out: str = ""
@@ -93,11 +96,12 @@ class Covered:
     wrong: list[tuple[Outcome, Witness, Outcome]] = field(default_factory=list)
     not_followed: list[tuple[Outcome, str]] = field(default_factory=list)
     seconds: float = 0.0
+    interrupted: str = ""
 
     @property
     def complete(self) -> bool:
         """True if every outcome that has an order was reached."""
-        return not (self.left_out or self.wrong or self.not_followed)
+        return not (self.left_out or self.wrong or self.not_followed or self.interrupted)
 
 
 class LeftOut(Exception):
@@ -181,7 +185,7 @@ def cover(
     limits: Limits,
     progress: Callable[[str], None] = lambda part: None,
 ) -> Covered:
-    """Force an order for each outcome of `test`, one after another.
+    """Force an order for each outcome of `test`, one after another, or until Ctrl-C.
 
     Parameters
     ----------
@@ -196,17 +200,22 @@ def cover(
         return Covered(str(reason))
     covered = Covered(apart=planned.apart)
     parts = _Parts(test, guaranteed)
-    for number, (outcome, order) in enumerate(planned.orders.items()):
-        progress(f"{number} of {len(planned.orders)}")
-        forced = force(test, worker, config, parts.of(order), limits.timeout_s)
-        if forced.problem:
-            return Covered(forced.problem)
-        if forced.outcome is None:
-            covered.not_followed.append((outcome, forced.diverged))
-        elif _shows(test, forced.outcome, outcome):
-            covered.reached.append(outcome)
-        else:
-            covered.wrong.append((outcome, order, forced.outcome))
+    number = 0
+    try:
+        for number, (outcome, order) in enumerate(planned.orders.items()):
+            progress(f"{number} of {len(planned.orders)}")
+            forced = force(test, worker, config, parts.of(order), limits.timeout_s)
+            if forced.problem:
+                return Covered(forced.problem)
+            if forced.outcome is None:
+                covered.not_followed.append((outcome, forced.diverged))
+            elif _shows(test, forced.outcome, outcome):
+                covered.reached.append(outcome)
+            else:
+                covered.wrong.append((outcome, order, forced.outcome))
+    except KeyboardInterrupt:
+        asked = counted(len(planned.orders), "order")
+        covered.interrupted = f"interrupted after {number} of {asked}"
     covered.seconds = time.monotonic() - start
     return covered
 

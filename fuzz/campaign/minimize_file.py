@@ -49,6 +49,9 @@ class MinimizedFile:
     problem: str = ""
     died: bool = False
     """True if the process ended, and showed nothing forbidden."""
+    interrupted: bool = False
+    showed: bool = False
+    """True if something forbidden showed of which there is no finding yet."""
 
 
 def minimize(
@@ -78,7 +81,7 @@ def minimize(
     if oracle is None:
         return MinimizedFile(problem=NO_JUDGE)
     with closing(Worker(executor)) as worker:
-        options = ReplayOptions(_SEARCH_SHARE * time_s, schedule=False)
+        options = ReplayOptions(_SEARCH_SHARE * time_s, schedule=False, keeps_partial=True)
         seen = replay_entry(entry, oracle, worker, config, options)
     if seen.problem:
         return MinimizedFile(problem=seen.problem)
@@ -89,6 +92,8 @@ def minimize(
         if unknown := seen.judgement.verdicts.get(Verdict.UNKNOWN):
             runs += f", of which the oracle cannot judge {unknown}"
         problem = f"shows nothing that {model.name} forbids {runs}{died}"
+        if seen.interrupted:
+            return MinimizedFile(problem=problem, interrupted=True)
         return MinimizedFile(problem=problem, died=bool(died))
     events: list[Event] = []
     with tempfile.TemporaryDirectory(dir=out) as folder:
@@ -107,11 +112,20 @@ def minimize(
             events.extend,
             pending=[_unreduced_entry(entry, executor, config, model, seen.judgement)],
         )
-        asyncio.run(campaign.run())
+        interrupted = False
+        try:
+            asyncio.run(campaign.run())
+        except KeyboardInterrupt:  # what it was minimized to until then is stored
+            interrupted = True
         found = next((each for each in events if isinstance(each, FindingAdded)), None)
         script = next((each for each in events if isinstance(each, ScriptRun)), None)
         if found is not None:
-            return MinimizedFile(_moved(found, Path(folder), out), script)
+            moved = _moved(found, Path(folder), out)
+            return MinimizedFile(moved, script, interrupted=interrupted)
+        if interrupted:
+            shown = f"shows {seen.judgement.forbidden[0][0]}, which {model.name} forbids"
+            problem = f"{shown}; no fresh process has been asked"
+            return MinimizedFile(problem=problem, interrupted=True, showed=True)
         problems = [each.problem for each in events if isinstance(each, ShardEnded)]
         why = next(filter(None, problems), "a fresh process does not show it again")
         return MinimizedFile(problem=why)

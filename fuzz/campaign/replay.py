@@ -44,7 +44,7 @@ class ReplayResult:
     `problem` is set if the test could not be run at all. `refused` names the feature that the
     executor lacks, if that was the reason. `schedule` says what happened when the recorded
     schedule was followed, or is empty. `drivers` has the devices on which the test ran, with their
-    drivers.
+    drivers. `interrupted` is True if Ctrl-C ended it: the judgement is on what was seen until then.
     """
 
     judgement: Judgement | None = None
@@ -54,6 +54,7 @@ class ReplayResult:
     refused: str = ""
     schedule: str = ""
     drivers: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
 
     def record_refusal(self, worker: Worker, reply: messages.Reply) -> None:
         """Note why the executor does not run the test."""
@@ -78,12 +79,15 @@ class ReplayOptions:
         True: only follow the recorded schedule. False: never follow it. None: follow it first
         (unless `count` is given), and if it does not show the forbidden outcome, run the test
         normally.
+    keeps_partial : bool
+        True: what was seen until Ctrl-C is the result. False: it raises `KeyboardInterrupt`.
     """
 
     time_s: float
     count: int | None = None
     seed: int | None = None
     schedule: bool | None = None
+    keeps_partial: bool = False
 
 
 def replay_entry(
@@ -105,10 +109,16 @@ def replay_entry(
     start = time.monotonic()
     total: Counter[Outcome] = Counter()
     follow = options.schedule or (options.schedule is None and options.count is None)
-    if recorded is not None and follow:
-        _follow(entry.test, recorded, worker, config, result, total)
-    if not (options.schedule or judge(oracle, total).forbidden or result.problem):
-        _run(entry, oracle, worker, config, options, noise, result, total)
+    try:
+        if recorded is not None and follow:
+            _follow(entry.test, recorded, worker, config, result, total)
+        if not (options.schedule or judge(oracle, total).forbidden or result.problem):
+            _run(entry, oracle, worker, config, options, noise, result, total)
+    except KeyboardInterrupt:
+        if not options.keeps_partial:
+            raise
+        result.interrupted = True
+        worker.close()  # it may still run the last job
     result.judgement = judge(oracle, total)
     result.seconds = time.monotonic() - start
     return result

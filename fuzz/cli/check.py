@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.cli.common import fail, json_option, print_report
+from litmusfuzz.fuzz.cli.common import complain, fail, json_option, print_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,6 +131,8 @@ def check(
     if folder is not None:
         _write_skeletons(folder, found)
     print_report(report, as_json=as_json)
+    if report.interrupted:
+        complain(report.interrupted)
     sys.exit(report.exit_code)
 
 

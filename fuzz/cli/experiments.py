@@ -16,6 +16,7 @@ from litmusfuzz.fuzz.cli.common import (
     CLEAN,
     UNKNOWN,
     Duration,
+    complain,
     fail,
     json_option,
     load_or_fail,
@@ -27,7 +28,7 @@ from litmusfuzz.fuzz.cli.common import (
     trust_option,
 )
 from litmusfuzz.fuzz.cli.replay import check_trusted
-from litmusfuzz.reports.tables import one_line
+from litmusfuzz.reports.tables import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -76,10 +77,15 @@ def compare(
         with progress_line() as progress:
             budget, environment = TrialBudget(time_s), python_or_fail(python)
             asyncio.run(_compare_all(cases, budget, environment, progress, report))
+        interrupted = False
     except KeyboardInterrupt:
-        fail("interrupted")
+        interrupted = True
     if as_json:
         print_json([pair.as_json() for pair in pairs])
+    if interrupted:
+        asked = len(files) * (len(files) - 1) // 2
+        complain(f"interrupted after {len(pairs)} of {counted(asked, 'pair')}")
+        sys.exit(UNKNOWN)
     sys.exit(UNKNOWN if any(pair.verdict == "undecided" for pair in pairs) else CLEAN)
 
 

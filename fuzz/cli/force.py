@@ -29,6 +29,7 @@ from litmusfuzz.fuzz.cli.common import (
     UNKNOWN,
     Duration,
     budget_option,
+    complain,
     configuration_option,
     explorer_for,
     fail,
@@ -46,6 +47,7 @@ from litmusfuzz.fuzz.cli.common import (
 from litmusfuzz.fuzz.cli.oracle import membership, parse_outcome, plain_values
 from litmusfuzz.fuzz.cli.replay import begin_log, write_log
 from litmusfuzz.fuzz.cli.run import executors_of
+from litmusfuzz.reports.tables import counted
 
 
 @click.command(epilog='Example: litmusfuzz force SB --executors tf --outcome "r0=0 r1=1"')
@@ -204,11 +206,15 @@ def _force_all(
             with closing(Worker(name)) as worker, progress_line() as progress:
                 for file, test in entries:
                     reports.append(_forced(file, test, worker, config, limits, progress))
+                    if reports[-1].interrupted:
+                        raise KeyboardInterrupt
     except KeyboardInterrupt:
-        click.echo("litmusfuzz: interrupted", err=True)
+        asked = counted(len(entries) * len(chosen), "test")
+        done = sum(not each.interrupted for each in reports)
+        complain(f"interrupted after {done} of {asked}")
     if as_json:
         print_json([report.as_json() for report in reports])
-    else:
+    elif reports:
         print_text(reports[0].text() if len(reports) == 1 else cover_text(reports))
     codes = {report.exit_code for report in reports}
     if len(reports) < len(entries) * len(chosen):
@@ -246,4 +252,5 @@ def _forced(
         not_followed=tuple(found.not_followed),
         apart=found.apart,
         seconds=found.seconds,
+        interrupted=found.interrupted,
     )

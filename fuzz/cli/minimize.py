@@ -14,6 +14,7 @@ from litmusfuzz.fuzz.cli.common import (
     FORBIDDEN,
     UNKNOWN,
     Duration,
+    complain,
     configuration_option,
     engine_option,
     fail,
@@ -30,6 +31,7 @@ from litmusfuzz.fuzz.cli.common import (
 from litmusfuzz.fuzz.cli.replay import check_trusted, found_on
 from litmusfuzz.fuzz.cli.run import executors_of
 from litmusfuzz.reports.tables import one_line
+from litmusfuzz.reports.times import seconds
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.minimize_crash import MinimizedCrash
@@ -126,13 +128,19 @@ def minimize(
     if done.found is not None:
         shows_it = None if done.script is None else done.script.shows_it
         found = reported(done.found, str(folder), script_shows_it=shows_it)
+    took_s = time_s - (end - clock.now())
+    interruption = f"interrupted after {seconds(took_s)} of {seconds(time_s)} s"
     if as_json:
         data = found and plain(found) | {"file": str(folder / found.file)}
         crashed = crash and {**crash.as_json(), "file": str(folder / crash.file)}
-        print_json({"finding": data, "crash": crashed, "problem": problem})
+        how_far = interruption if done.interrupted else ""
+        result = {"finding": data, "crash": crashed, "problem": problem}
+        print_json({**result, "interruption": how_far})
     elif crash is not None:
         for line in crash.lines(str(folder)):
             print_text(one_line(line))
     else:
         print_text(finding(found, str(folder)) if found else one_line(f"{file}: {problem}"))
-    sys.exit(FORBIDDEN if found or crash else UNKNOWN)
+    if done.interrupted:
+        complain(interruption)
+    sys.exit(FORBIDDEN if found or crash or done.showed else UNKNOWN)

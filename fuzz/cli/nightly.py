@@ -161,8 +161,8 @@ def nightly(
     Every executor's configurations get a share of the time. SIGTERM and Ctrl-C end the run
     with all reports, a second one at once; --resume continues it: for the time left, or for
     --time more. Exits 1 if there is a finding that --known does not name, crashes included; 2
-    if the canary or a mutant went unreported; 3 if there is none, but a configuration did not
-    run --min-graphs graphs.
+    if the canary or a mutant went unreported; 3 if there is none, but it was interrupted, or a
+    configuration did not run --min-graphs graphs.
     """
     from random import SystemRandom
 
@@ -296,6 +296,7 @@ def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -
     try:
         with open_store(Path(folder), write=False) as store, pools.open(workers) as pool:
             different, made = reproduced(store, tests, seed, pool)
+            interruption = store.fold.report(folder).interruption
     except StoreError as error:
         fail(str(error))
     except sqlite3.Error as error:
@@ -305,10 +306,13 @@ def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -
     if not made:
         fail(f"{folder}: holds no tests")
     if as_json:
-        print_json({"tests": made, "equal": made - len(different), "different": different})
+        data = {"tests": made, "equal": made - len(different), "different": different}
+        print_json(data | {"interruption": interruption})
     else:
         click.echo(f"{made - len(different)} of {made} tests are the same, byte for byte")
         for each in different:
             click.echo(f"  differs: {each}")
+        if interruption:
+            click.echo(f"the campaign was {interruption}")
     if different:
         fail(f"{folder}: {len(different)} of {made} tests differ")

@@ -35,6 +35,7 @@ from litmusfuzz.fuzz.cli.common import (
     UNKNOWN,
     Duration,
     budget_option,
+    complain,
     configuration_option,
     engine_option,
     explorer_of,
@@ -54,6 +55,7 @@ from litmusfuzz.fuzz.cli.common import (
     trust_option,
 )
 from litmusfuzz.fuzz.cli.run import executors_of
+from litmusfuzz.reports.tables import counted
 
 
 @click.command(epilog="Example: litmusfuzz replay SB --executors tf,native --count 10000")
@@ -139,7 +141,7 @@ def replay(
         begin_log(log_file)
     if several and count is None and not schedule:
         count = DEFAULT_COUNT
-    options = ReplayOptions(time_s, count, seed, schedule)
+    options = ReplayOptions(time_s, count, seed, schedule, keeps_partial=True)
     workers: dict[str, Worker] = {}
     done: list[Replays] = []
     refused: list[RefusedReplay] = []
@@ -148,6 +150,10 @@ def replay(
             one = _Replaying(file, entry, options, budget, workers, python)
             for name, config in on:
                 one.run(name, config, model_name or (config.guarantees if several else None))
+                if one.interrupted:
+                    break
+            if one.interrupted and not one.reports:
+                raise KeyboardInterrupt
             if not one.reports and len(files) > 1:  # of one test it is a mistake of the command
                 refused.append(one.refusal())
                 if not as_json:
@@ -158,14 +164,19 @@ def replay(
                 write_log(entry.test, done[-1].reports[0].histogram, log_file)
             if not as_json:
                 print_text(done[-1].text() if len(files) == 1 else done[-1].lines())
+            if one.interrupted:
+                raise KeyboardInterrupt
     except KeyboardInterrupt:
-        click.echo("litmusfuzz: interrupted", err=True)
+        whole = sum(not each.interrupted for each in done) + len(refused)
+        complain(f"interrupted after {whole} of {counted(len(files), 'test')}")
     finally:
         for worker in workers.values():
             worker.close()
     if as_json:
         data = [*(each.as_json() for each in done), *(each.as_json() for each in refused)]
-        print_json(data[0] if len(files) == 1 and data else data)
+        begun = {each["file"] for each in data}
+        data += ({"file": file, "interrupted": True} for file in files if file not in begun)
+        print_json(data[0] if len(files) == 1 else data)
     codes = {each.exit_code for each in done}
     if len(done) < len(files):  # interrupted, or refused
         codes.add(UNKNOWN)
@@ -221,6 +232,7 @@ class _Replaying:
         self.workers = workers
         self.python = python
         self.reports: list[ReplayReport] = []
+        self.interrupted = False
         self.not_run: dict[str, str] = {}
         self.explored: dict[str, tuple[Explorer, AllowedSet]] = {}
 
@@ -251,6 +263,7 @@ class _Replaying:
             self.options if same else replace(self.options, schedule=bool(self.options.schedule))
         )
         result = replay_entry(self.entry, explorer, worker, config, options)
+        self.interrupted = result.interrupted
         if result.problem:
             self.not_run[f"{name}/{config.name}"] = result.problem
             return
@@ -269,6 +282,7 @@ class _Replaying:
             seconds=result.seconds,
             schedule=result.schedule,
             drivers=result.drivers,
+            interrupted=result.interrupted,
         )
         self.reports.append(report)
 

@@ -157,8 +157,8 @@ def run(
     reports are written to --out. SIGTERM and Ctrl-C end the run with all that was found, a
     second one at once; --resume continues it: for the time left, or for --time more. Exits 1
     if there is a finding that --known does not name, crashes included; 2 if the canary went
-    unreported; 3 if there is none, but something was left undecided, or a configuration did not
-    run --min-graphs graphs.
+    unreported; 3 if there is none, but it was interrupted, something was left undecided, or a
+    configuration did not run --min-graphs graphs.
     """
     from random import SystemRandom
 

@@ -10,12 +10,15 @@ import click
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
     MUTANTS,
+    UNKNOWN,
     USAGE,
     Duration,
+    complain,
     fail,
     json_option,
     print_json,
 )
+from litmusfuzz.reports.times import seconds
 
 if TYPE_CHECKING:
     from litmusfuzz.reports.kills import Selftest
@@ -41,8 +44,9 @@ def selftest(
 
     Runs tests of the corpus, then random graphs, in the same order for all, until each
     mutant has shown a forbidden outcome twice while its control shows none. Prints which
-    test killed each mutant, and after what time. Exits 0 if all were killed, else 2; with
-    --control 0 if none was. Mutants of a device that is not here are left out.
+    test killed each mutant, and after what time. Exits 0 if all were killed, 3 if it was
+    interrupted, else 2; with --control 0 if none was. Mutants of a device that is not here are
+    left out.
     """
     from litmusfuzz.fuzz.campaign.selftest import controls, mutants, selftest
     from litmusfuzz.fuzz.executors.table import CONTROL, MUTANT
@@ -69,4 +73,7 @@ def selftest(
         click.echo(kill_table(found))
         click.echo(score_line(found, control=control))
     good = not found.killed if control else bool(found.kills) and found.killed == len(found.kills)
-    sys.exit(CLEAN if good and not found.interrupted else USAGE)
+    if found.interrupted and not (control and found.killed):
+        complain(f"interrupted after {seconds(found.seconds)} of {seconds(found.asked_s)} s")
+        sys.exit(UNKNOWN)
+    sys.exit(CLEAN if good else USAGE)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 def run_command() -> NoReturn:
     """Run the command line, which imports nothing from the working directory.
 
-    Ctrl-C while modules are still being imported exits with 3.
+    Ctrl-C and SIGTERM while modules are still being imported exit with 3.
     """
     ignore_empty_entries()
     try:
+        end_on_sigterm()
         from litmusfuzz.fuzz.cli.main import run_command
         from litmusfuzz.fuzz.executors.interpreter import safe_path
 
@@ -23,6 +28,23 @@ def run_command() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("litmusfuzz: interrupted\n")
         sys.exit(3)
+
+
+def end_on_sigterm() -> None:
+    """Let SIGTERM do in every command what Ctrl-C does: it ends with a line, and exit code 3.
+
+    A campaign handles both itself.
+    """
+
+    def as_ctrl_c(_: int, frame: FrameType | None) -> None:
+        handler = signal.getsignal(signal.SIGINT)  # of asyncio, for example
+        if callable(handler):
+            handler(signal.SIGINT, frame)
+        else:  # a shell's background jobs ignore Ctrl-C
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, as_ctrl_c)
 
 
 def ignore_empty_entries() -> None:

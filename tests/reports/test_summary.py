@@ -121,7 +121,7 @@ def test_the_end_of_a_run() -> None:
             "  likely the same cause in 1 more finding:",
             f"    {headline(mp)}",
             "",
-            "seed 3: 12 graphs generated in 1.3 s (interrupted)",
+            "seed 3: 12 graphs generated in 1.3 s (interrupted after 1 of 60 s)",
             "  configurations:",
             "    configuration  judged by  graphs  outcomes  seconds  coverage  forbidden  findings"
             "  unknown  refused  not run  crashed  while minimizing",
@@ -168,7 +168,8 @@ def test_the_end_of_a_run() -> None:
             "    native            0 of 1                1   0 of 0         0",
             "    asked for: 60 s; 1.3 s spent",
             "    native: 1 of 1 cannot run here (no CUDA device): gpu",
-            "broken: the canary was reported in 1 of 2 runs: this campaign proves nothing",
+            "broken: the canary was reported in 1 of 2 runs: this campaign proves nothing;"
+            " interrupted after 1 of 60 s",
         ]
     )
 

@@ -29,6 +29,8 @@ from litmusfuzz.fuzz.programs.tensorflow.showing import (
     side_names,
     within_time,
 )
+from litmusfuzz.reports.checked import ReportedShowing
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.programs.program import Entry, Program, Resource
     from litmusfuzz.fuzz.programs.tensorflow.gates import Gate
     from litmusfuzz.fuzz.programs.tensorflow.modules import Live
-    from litmusfuzz.reports.checked import CheckReport
+    from litmusfuzz.reports.checked import CheckReport, ReportedAnomaly
 
 Gates = Sequence[tuple["Site", "Gate"]]
 _OPAQUE: Final = (20, 21)
@@ -51,7 +53,7 @@ def with_showings(
     live: Live,
     values: Mapping[str, str] = MappingProxyType({}),
 ) -> CheckReport:
-    """A report with the two orders of each anomaly shown, or why they are not.
+    """A report with the two orders of each anomaly shown, or why they are not: Ctrl-C, for example.
 
     Parameters
     ----------
@@ -70,12 +72,20 @@ def with_showings(
     """
     host = host_of(live)
     given = UserValues(values)
-    anomalies = tuple(
-        replace(each, showing=shown(host, source, given))
-        for each, source in zip(report.anomalies, found, strict=True)
-    )
-    given.check()
-    return replace(report, anomalies=anomalies)
+    anomalies: list[ReportedAnomaly] = []
+    interrupted = ""
+    for each, source in zip(report.anomalies, found, strict=True):
+        showing = ReportedShowing((), {}, why_not="interrupted")
+        if not interrupted:
+            try:
+                showing = shown(host, source, given)
+            except KeyboardInterrupt:
+                number = counted(len(found), "anomaly").replace("anomalys", "anomalies")
+                interrupted = f"interrupted after showing {len(anomalies)} of {number}"
+        anomalies.append(replace(each, showing=showing))
+    if not interrupted:
+        given.check()
+    return replace(report, anomalies=tuple(anomalies), interrupted=interrupted)
 
 
 def host_of(live: Live) -> Host:
