@@ -282,8 +282,15 @@ def test_its_tests_are_reproduced_byte_for_byte(
     assert done.returncode == 0, done.stderr
     with Store(folder, write=False) as store:
         tests = len(list(store.events_of(Executed)))
+        interruption = store.fold.report(str(folder)).interruption
     number = min(64, tests)
-    assert json.loads(done.stdout) == {"tests": number, "equal": number, "different": []}
+    assert json.loads(done.stdout) == {
+        "tests": number,
+        "equal": number,
+        "different": [],
+        "interruption": interruption,
+    }
+    assert interruption.startswith("interrupted after ")
     wrong = shutil.copytree(folder, tmp_path / "wrong")
     event = _change_one(wrong, {"sha256": "x"})
     done = litmusfuzz_here("reproduce", str(wrong), "--tests", "100000")
