@@ -19,9 +19,14 @@ fuzz: setup
 	  if [ $$code -eq 3 ]; then echo "litmusfuzz: the run ended, and left something undecided (exit 3)"; fi; \
 	  [ $$code -eq 0 ] || [ $$code -eq 1 ] || [ $$code -eq 3 ]
 
-# One process more than there are cores: many tests wait for processes and campaigns.
+# One process more than there are cores: many tests wait for processes and campaigns. Beside other
+# work our part of the machine is that of our processes, so that there are more then: one for each
+# four that run now, and three for each core at most (each takes up to 1.5 GB).
+TEST_PROCESSES = $$(awk -v cores=$$(nproc) '{ split($$4, runs, "/"); n = cores + 1 + int((runs[1] - 1) / 4); \
+  print n < 3 * cores ? n : 3 * cores }' /proc/loadavg)
+
 test: setup
-	$(VENV)/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
+	$(VENV)/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 # Too long for each submission: all tests with all of the corpus, where `make test` takes
 # a share; ten thousand small random tests on which all oracles
@@ -31,7 +36,7 @@ test: setup
 # fifty thousand mutated files of every kind, each valid or refused in one line, the
 # findings of corpus/findings through the whole pipeline (half an hour), and all attacks.
 nightly: setup
-	LITMUSFUZZ_WHOLE=1 $(VENV)/bin/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
+	LITMUSFUZZ_WHOLE=1 $(VENV)/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 1600 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.passes.soundness --tests 10000 --workers 2 --seed $${SEED:-1}

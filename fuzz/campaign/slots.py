@@ -68,7 +68,7 @@ OTHER_COUNTERS: Final = "other counters"
 """All counters of an executor together that have a name after the first `messages.MAX_NAMED`: a
 report has a figure for each name, and an executor may make one for each test."""
 RECORD_S: Final = 2.0
-"""Seconds to look for an execution that shows a finding, in order to record it."""
+"""Seconds of the processor's time to look for an execution that shows a finding, to record it."""
 
 
 @dataclass(frozen=True, slots=True)

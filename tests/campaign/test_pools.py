@@ -236,10 +236,10 @@ def check_nightly_run_that_loses(
 
 
 def shards_ended(folder: Path) -> bool:
-    """True if a shard has."""
+    """True if a shard has that tested something: a short one may not, beside other work."""
     try:
         with Store(folder, write=False) as store:
-            return any(store.events_of(ShardEnded))
+            return any(store.events_of(ShardEnded)) and any(store.events_of(Executed))
     except (StoreError, sqlite3.Error):
         return False  # it is being made
 

@@ -22,7 +22,7 @@ from litmusfuzz.corpus.ops import MAX_MAGNITUDE
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
-from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors import messages, worker_main
 from litmusfuzz.fuzz.executors.process_log import (
     HEAD_BYTES,
     KEPT_BYTES,
@@ -349,3 +349,28 @@ def test_the_table_knows_its_names() -> None:
             configuration(name, "absent")
     with pytest.raises(UnknownExecutor, match="there are tf"):
         executor_class("absent")
+
+
+class _Rare:
+    """The hundredth execution shows what is wanted; each waits for a second."""
+
+    def __init__(self, wanted: Outcome, other: Outcome) -> None:
+        self.wanted, self.other = wanted, other
+        self.now = 0.0
+
+    def record(self, seed: int) -> tuple[Outcome, tuple[int, ...]]:
+        self.now += 1.0
+        return (self.wanted if seed == 100 else self.other), (seed,)
+
+
+def test_a_record_is_looked_for_as_long_beside_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, other = (
+        Outcome.of(TEST, {"r0": (value,), "r1": (1,), "X": (1,), "Y": (1,)}) for value in (0, 1)
+    )
+    rare = _Rare(wanted, other)
+    monkeypatch.setattr(worker_main.time, "monotonic", lambda: rare.now)
+    asked = messages.Request(
+        task="record", count=1000, seed=1, wanted=messages.rows({wanted: 1}), timeout_s=2.0
+    )
+    reply = worker_main._recorded(rare, asked)
+    assert reply.choices == [100]

@@ -229,7 +229,7 @@ def test_commands_and_workers_run_beside_the_project(
     )
     fuzzed = run(
         project, *command, "run", "--executors", "native", "--tests", "5", "--seed", "1",
-        "--time", "60s", "--out", "out", "--json",
+        "--time", "10m", "--out", "out", "--json",
     )  # fmt: skip
     assert fuzzed.returncode == 0, fuzzed.stderr
     assert '"tests": 5' in fuzzed.stdout
