@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -256,6 +258,22 @@ def test_an_order_that_edges_forbid_comes_to_no_end(monkeypatch: pytest.MonkeyPa
         forced(live, ["deep", "seen"], [(0, names[1]), (0, names[0])])
     monkeypatch.undo()  # what comes to its end may take longer on busy cores
     assert forced(live, ["deep", "seen"], [(0, names[0]), (0, names[1])]).log == (0, 1)
+
+
+def test_what_still_computes_has_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor's time goes on at each look, and after the fourth what is waited for ends."""
+    looks, ended = itertools.count(1), threading.Event()
+
+    def process_time() -> float:
+        look = next(looks)
+        if look == 4:
+            ended.set()
+        return float(look)
+
+    monkeypatch.setattr(showing, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(showing.time, "process_time", process_time)
+    assert showing.within_time(lambda: ended.wait() and "done", ended.set) == "done"
+    assert next(looks) > 4
 
 
 def test_an_access_that_does_not_run_is_not_shown() -> None:
