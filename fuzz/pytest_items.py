@@ -16,7 +16,6 @@ import pytest
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
-from litmusfuzz.fuzz.campaign import known_findings as known_file
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import may_show, symptom, symptoms_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
@@ -39,12 +38,15 @@ from litmusfuzz.fuzz.campaign.replay import (
     ReplayResult,
     replay_entry,
 )
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.cli.campaigns import known_named
 from litmusfuzz.fuzz.cli.common import Duration, harmless
+from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.fuzz.executors.trust import outside_code
-from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
@@ -53,7 +55,7 @@ from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.tables import each_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Finding
@@ -89,6 +91,8 @@ class Litmus:
     budget: Budget
     known: KnownFindings
     workers: dict[str, Worker] = field(default_factory=dict)
+    known_of: dict[str, KnownFindings] = field(default_factory=dict)
+    """By executor, those of `known` that hold for what its worker has imported."""
 
     @classmethod
     def from_options(
@@ -100,7 +104,7 @@ class Litmus:
         count: int,
         time: str,
         budget: int | None,
-        known: str | None,
+        known: Sequence[str],
         typed: frozenset[str] | None,
     ) -> Litmus:
         """The options of the command line or of a project's settings.
@@ -137,9 +141,11 @@ class Litmus:
         except click.BadParameter as error:
             raise pytest.UsageError(f"--litmus-time: {error.message}") from None
         try:
-            findings = known_file.load(known) if known else known_file.KnownFindings()
-        except FileError as error:
-            raise pytest.UsageError(harmless(f"--litmus-known: {error}")) from None
+            chosen = known_named(known, "--litmus-known")
+            findings = chosen.load({name for name, _ in executors})
+        except ValueError as error:
+            about = "" if str(error).startswith("--") else "--litmus-known: "
+            raise pytest.UsageError(harmless(f"{about}{error}")) from None
         options = ReplayOptions(time_s, count, seed=0, schedule=False)
         judged_by = GUARANTEES[model] if model else None
         states = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
@@ -152,6 +158,15 @@ class Litmus:
     def worker(self, name: str) -> Worker:
         """The executor's process."""
         return self.workers.setdefault(name, Worker(name))
+
+    def known_on(self, executor: str, config: Config) -> KnownFindings:
+        """The known findings that hold for the versions that an executor's process has."""
+        if executor not in self.known_of:
+            request = messages.Request(config=config.name)
+            reply = asyncio.run(self.worker(executor).run(request, JOB_TIMEOUT_S))
+            tested = {} if isinstance(reply, Died) else reply.versions
+            self.known_of[executor] = self.known.of(tested)
+        return self.known_of[executor]
 
     def close(self) -> None:
         """End all processes."""
@@ -248,14 +263,15 @@ class LitmusItem(pytest.Item):
             self.executor, settings, GUARANTEES[self.executor_config.guarantees].name
         )
         shown = ""
-        if judgement is not None and self.litmus.known.entries:
+        entries = self.litmus.known_on(self.executor, self.executor_config)
+        if judgement is not None and entries.entries:
             reason = explain(self.test, self.model, judgement.forbidden[0][0])
             rules = reason.broken if reason else ()
             shown = key(
                 self.test, kind="forbidden", rules=rules, executor_class=kind, model=self.model
             )
         today = datetime.now(UTC).date()
-        return self.litmus.known.match(shown, self.test, what, kind, today, message)
+        return entries.match(shown, self.test, what, kind, today, message)
 
     def explained(self, judgement: Judgement) -> KnownFinding | None:
         """The known cause that explains what the test shows, if experiments say so.
@@ -266,7 +282,8 @@ class LitmusItem(pytest.Item):
         symptoms = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
         needs = beyond_plain(self.executor, config)
         causes = []
-        for each in self.litmus.known.causes(datetime.now(UTC).date()):
+        here = self.litmus.known_on(self.executor, config)
+        for each in here.causes(datetime.now(UTC).date()):
             case = each.cause.case if each.cause else None
             if case is None or case.executor != self.executor or not case.needs <= needs:
                 continue

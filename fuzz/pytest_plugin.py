@@ -72,7 +72,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--litmus-budget", type=int, help="states to look at before an answer is 'unknown'"
     )
     group.addoption(
-        "--litmus-known", metavar="FILE", help="known findings: what they explain is an xfail"
+        "--litmus-known",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="known findings, besides those that come with LitmusFuzz: what they explain is an "
+        "xfail; `none` leaves those out",
     )
     group.addoption(
         "--litmus-min-tests",

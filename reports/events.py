@@ -152,7 +152,8 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
     chosen families; empty for all. `seeds` has tests as texts of litmus files, by name: the family
     `mutations` makes others of them. `deadly_ops` are ops with which few tests are generated
-    (`fuzz.campaign.dispatcher.support_of`). `known` is the path of the known-findings file.
+    (`fuzz.campaign.dispatcher.support_of`). `known` is the path of the user's
+    known-findings file; with `shipped_known`, those that come with LitmusFuzz are known as well.
     `spaces` has the configuration spaces of those executors that run in several configurations.
     `min_graphs` is how many graphs each configuration has to run. With `as_generated`, no test has
     its names, order or lanes varied.
@@ -176,6 +177,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     judge_by: str = ""
     deadly_ops: tuple[str, ...] = ()
     known: str | None = None
+    shipped_known: bool = False
     python: str | None = None
     spawn: bool = False
     min_graphs: int = 1

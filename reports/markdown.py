@@ -101,10 +101,9 @@ def _finding(finding: ReportedFinding) -> str:
 
 def _known(report: Report) -> list[str]:
     parts = []
-    seen = [each for each in report.findings if each.known]
-    if seen:
-        rows = [(_inline(e.title), _inline(e.known), str(e.in_this_run)) for e in seen]
-        parts.append(f"## Known, seen again\n\n{_table(('finding', 'why', 'graphs'), rows)}")
+    if report.shown:
+        rows = [(_code(e.label), _inline(e.sightings), _inline(e.why)) for e in report.shown]
+        parts.append(f"## Known causes that showed\n\n{_table(('cause', 'seen in', 'why'), rows)}")
     if report.stale:
         unseen = [(_code(each.key), _inline(each.why)) for each in report.stale]
         parts.append(f"## Known, not seen in this run\n\n{_table(('key', 'why'), unseen)}")

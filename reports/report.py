@@ -191,12 +191,15 @@ class Known:
         Name in lists, and the reason to accept it.
     seen : bool
         True if this run saw the finding.
+    file : str
+        Of a cause its own, else that of the first finding that it explains; "" for none.
+    graphs : int
+        Graphs of this run that show it; of a cause those that look like it, on one executor in one
+        configuration each.
     name : str
         Of a cause; "" for an entry that is none. The rest is about causes.
     needs : str
         The settings that it needs, in words.
-    graphs : int
-        Graphs of this run that look like it, on one executor in one configuration each.
     configurations : mapping of str to int
         Of these graphs.
     checked, undecided : int
@@ -222,6 +225,18 @@ class Known:
     seconds: float = 0.0
     shows: bool | None = None
     executions: int = 0
+    file: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name in what is printed."""
+        return self.name or self.key
+
+    @property
+    def sightings(self) -> str:
+        """Where this run saw it, in words: how many graphs, and its file."""
+        of = counted(self.graphs, "graph") if self.graphs else "its own test"
+        return f"{of}; {self.file}" if self.file else of
 
     @property
     def gone(self) -> bool:
@@ -602,6 +617,11 @@ class Report:
         return tuple(each for each in self.findings if not each.known)
 
     @property
+    def shown(self) -> tuple[Known, ...]:
+        """Entries of the known-findings file that this campaign saw."""
+        return tuple(each for each in self.known if each.seen)
+
+    @property
     def stale(self) -> tuple[Known, ...]:
         """Entries of the known-findings file that this campaign did not see."""
         return tuple(each for each in self.known if not each.seen)
@@ -636,7 +656,7 @@ class Report:
         gone = f"; {counted(len(self.gone), 'known cause')} no longer shown" if self.gone else ""
         if self.interrupted and self.exit_code() == 3:
             left = "nothing new so far" if self.outcomes else "nothing ran"
-            return f"{self.interruption}: {left}{gone}"
+            return f"{self.interruption}: {left}{self._known_shown}{gone}"
         return f"{self._verdict(so_far)}{gone}{interrupted}"
 
     @property
@@ -655,11 +675,18 @@ class Report:
         news = [counted(len(self.new), "new finding")] if self.new else []
         if self.undecided:
             news.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")
-        if not news and self.damaged:
+        if news:
+            return f"{' and '.join(news)}{so_far}"
+        if self.damaged:
             return f"nothing new{so_far}, but a report beside this one is damaged"
         if self.ended is not None and self.exit_code() == 3:
-            return self._left_open
-        return f"{' and '.join(news) or 'nothing new'}{so_far}"
+            return self._left_open + self._known_shown
+        return f"nothing new{so_far}{self._known_shown}"
+
+    @property
+    def _known_shown(self) -> str:
+        """How many known causes showed, as the end of a verdict; "" if none did."""
+        return f"; {counted(len(self.shown), 'known cause')} showed" if self.shown else ""
 
     @property
     def _left_open(self) -> str:

@@ -26,15 +26,16 @@ def summary(report: Report) -> str:
 
     The end is what a terminal shows.
     """
-    shown = [each for each in report.new if each.kind in _SHOWN_IN_FULL]
-    parts = [_group(group, report) for group in by_cause(shown)]
+    in_full = [each for each in report.new if each.kind in _SHOWN_IN_FULL]
+    parts = [_group(group, report) for group in by_cause(in_full)]
     took = f"{counted(report.generated, 'graph')} generated in {report.spent_s:,.1f} s"
     interrupted = f" ({report.interruption})" if report.interrupted else ""
     lines = [f"seed {report.seed}: {took}{interrupted}"]
     for each in sections(report):
         lines += _section(each)
     lines += _deaths(report)
-    lines += _listed("known, seen again", [(f.title, f.known) for f in report.findings if f.known])
+    shown = [(each.label, f"{each.sightings}; {each.why}") for each in report.shown]
+    lines += _listed("known causes that showed", shown)
     lines += _listed("known, not seen", [(each.key, each.why) for each in report.stale])
     lines += [*_section(how_much_ran(report)), report.verdict]
     return printable("\n\n".join([*parts, "\n".join(lines)]))

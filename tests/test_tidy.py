@@ -61,7 +61,7 @@ SOURCES: Final = {
     module_of(path): path
     for folder in FOLDERS
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.parent != FINDINGS
+    if FINDINGS not in path.parents
 }
 OURS: Final = {f"litmusfuzz.{module}" for module in SOURCES}
 PUBLIC: Final = ("", "__main__")

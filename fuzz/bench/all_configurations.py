@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.bench import BenchReport, Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 SEED: Final = 1
 RUNS_S: Final = 5000 / 600
@@ -33,7 +33,7 @@ ALL_PAIRS_S: Final = 3600.0
 """Length of a campaign that runs every pair of settings."""
 
 
-def report(progress: Callable[[str], None], seconds: float, known: str | None) -> BenchReport:
+def report(progress: Callable[[str], None], seconds: float, known: Sequence[str]) -> BenchReport:
     """Run the campaign.
 
     Parameters
@@ -42,8 +42,8 @@ def report(progress: Callable[[str], None], seconds: float, known: str | None) -
         Receives the name of each part before it begins.
     seconds : float
         Length of the campaign.
-    known : str or None
-        The file of known findings.
+    known : sequence of str
+        Values of ``--known``.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def report(progress: Callable[[str], None], seconds: float, known: str | None) -
         command = [sys.executable, "-P", "-m", "litmusfuzz", "run", "--executors", "tf:*"]
         command += ["--time", f"{seconds}s", "--workers", str(WORKERS), "--seed", str(SEED)]
         command += ["--out", os.path.join(folder, "run"), "--json"]
-        command += [] if known is None else ["--known", known]
+        command += [part for each in known for part in ("--known", each)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         ended, processors_s = time.monotonic(), _processors_s() - processors_s
     if done.returncode not in (0, 1, 3):
@@ -67,7 +67,7 @@ def report(progress: Callable[[str], None], seconds: float, known: str | None) -
     load = f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
     about = (
         f"One campaign of {seconds:.0f} s on all configurations of TensorFlow, {WORKERS} workers, "
-        f"seed {SEED}, findings minimized, known findings of {known or 'no file'}; {load}.",
+        f"seed {SEED}, findings minimized, --known {' '.join(known) or 'not given'}; {load}.",
         f"The cores had {share:.0%} of their full speed, and worked in {min(1.0, busy):.0%} of the "
         "time. Numbers of graph runs are those of cores that nobody else uses, computed from these "
         "and from what was counted (in the note).",

@@ -349,6 +349,10 @@ class Dispatcher:
         )
         """By executor and family, the latest tests that further configurations may take."""
 
+    def versions(self, executor: str) -> Mapping[str, str]:
+        """Versions of an executor's frameworks, once a worker has started."""
+        return next((each.versions for each in self.executors if each.name == executor), {})
+
     @property
     def all_generated(self) -> bool:
         """True once the requested number of tests has been generated."""

@@ -82,11 +82,15 @@ class Findings:
         self.deaths = 0
 
     def of(self, executor: str) -> list[MinimizedFinding]:
-        """The minimized findings and known causes of an executor."""
+        """The minimized findings of an executor, and known causes that hold for its versions."""
+        return [each for each in self._all_of(executor) if each.finding.minimized]
+
+    def _all_of(self, executor: str) -> list[MinimizedFinding]:
+        tested = self.dispatcher.versions(executor)
         return [
             each
             for each in self.known
-            if each.finding.executor == executor and each.finding.minimized
+            if each.finding.executor == executor and each.versions.include(tested)
         ]
 
     def contained(self, unreduced: UnreducedFinding) -> Iterator[MinimizedFinding]:
@@ -199,10 +203,9 @@ class Findings:
         entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
         shape = _form(entry, model)
         needed = needed_settings(executor, dict(sampled.config.settings))
-        for known in self.known:
+        for known in self._all_of(executor):
             if (
-                known.finding.executor == executor
-                and needed_settings(executor, known.finding.settings) == needed
+                needed_settings(executor, known.finding.settings) == needed
                 and _form(known.entry, model) == shape
             ):
                 self.add_sighting(unreduced, known)

@@ -8,6 +8,12 @@ The file is reviewed like code and read strictly. An entry has one of three form
 - a *pattern*: symptoms and kernels, for what no experiment compares. What ends a process is never
   minimized, and clusters are judged without running them.
 
+An entry may name the versions of packages that it holds for: it matches only what was found in
+these. LitmusFuzz ships such a file (`shipped`), which every campaign takes by default.
+
+An entry may say what it means for a user (`litmusfuzz.fuzz.campaign.defect`). One that does so and
+has only a name describes what no campaign shows, and matches nothing.
+
 See docs/decisions/0012-known-findings.md.
 """
 
@@ -17,6 +23,8 @@ import json
 import re
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,16 +32,18 @@ import msgspec
 
 from litmusfuzz.corpus.document import Document, FileError, read_text
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.corpus.textfile import Entry, is_cause_name
+from litmusfuzz.corpus.textfile import Entry, dumps, is_cause_name
 from litmusfuzz.fuzz.campaign.canonical import VERSION, key_of
+from litmusfuzz.fuzz.campaign.defect import Defect, Raw, checked
 from litmusfuzz.fuzz.campaign.experiments import Case
+from litmusfuzz.fuzz.campaign.versions import EVERYWHERE, Versions, versions_between
 from litmusfuzz.fuzz.executors.entries import load as load_entry
 from litmusfuzz.fuzz.executors.table import UnknownExecutor
 from litmusfuzz.fuzz.executors.trust import outside_code
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from litmusfuzz.corpus.document import Path_
     from litmusfuzz.corpus.model import LitmusTest
@@ -108,11 +118,14 @@ class Cause:
         With a finding, whose configuration has the settings that the cause needs.
     case : Case or None
         For experiments; None if its executor or configuration is not here.
+    path : str
+        Where the file is.
     """
 
     file: str
     entry: Entry = field(compare=False)
     case: Case | None = field(compare=False)
+    path: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
@@ -140,6 +153,10 @@ class KnownFinding:
         First and last day. After its last day an entry matches no finding.
     name : str
         Name of the cause or pattern, in the form of `textfile.Finding.cause`; any text with a key.
+    versions : Versions
+        Where it holds; elsewhere it matches no finding.
+    defect : Defect, optional
+        What it means for a user.
     """
 
     why: str
@@ -149,6 +166,8 @@ class KnownFinding:
     since: date | None = None
     expires: date | None = None
     name: str = ""
+    versions: Versions = EVERYWHERE
+    defect: Defect | None = None
 
     @property
     def key(self) -> str:
@@ -156,11 +175,24 @@ class KnownFinding:
         return self.cause.key if self.cause else self.given_key
 
     @property
+    def explained(self) -> tuple[str, str, Pattern | None]:
+        """Equal for two entries, of any files, that explain the same findings."""
+        return self.given_key, dumps(self.cause.entry) if self.cause else "", self.pattern
+
+    @property
     def title(self) -> str:
         """Name in lists."""
         if self.pattern is not None:
             return f"{' or '.join(self.pattern.symptoms)}: {' or '.join(self.pattern.kernels)}"
-        return self.name if self.cause else self.key
+        return self.name if self.cause or not self.given_key else self.key
+
+    @property
+    def executors(self) -> frozenset[str]:
+        """Executors whose findings it may match; empty for any, as of a key, or for none."""
+        if self.cause is not None:
+            return frozenset((self.cause.finding.executor,))
+        classes = self.pattern.classes if self.pattern else ()
+        return frozenset(each.rpartition("/")[0] for each in classes)
 
     def expired(self, today: date) -> bool:
         """True after the last day of the entry."""
@@ -172,6 +204,21 @@ class KnownFindings:
     """The entries of a file."""
 
     entries: tuple[KnownFinding, ...] = ()
+
+    def of(self, tested: Mapping[str, str]) -> KnownFindings:
+        """The entries that hold for the tested versions of packages."""
+        return KnownFindings(tuple(e for e in self.entries if e.versions.include(tested)))
+
+    def about(self, executors: Collection[str]) -> KnownFindings:
+        """The entries that may match a finding of one of these executors."""
+        kept = [e for e in self.entries if e.given_key or not e.executors.isdisjoint(executors)]
+        return KnownFindings(tuple(kept))
+
+    def and_of(self, other: KnownFindings) -> KnownFindings:
+        """These entries and those of another file, which replace those that explain the same."""
+        theirs = {each.explained for each in other.entries}
+        kept = [each for each in self.entries if each.explained not in theirs]
+        return KnownFindings((*kept, *other.entries))
 
     def match(
         self,
@@ -205,26 +252,28 @@ class KnownFindings:
             if each.cause is not None and each.cause.case is not None and not each.expired(today)
         )
 
-    def patterns(self, today: date) -> tuple[Pattern, ...]:
-        """The patterns of its entries."""
-        return tuple(e.pattern for e in self.entries if e.pattern and not e.expired(today))
+    def patterns(self, today: date) -> KnownFindings:
+        """The entries with a pattern."""
+        valid = [e for e in self.entries if e.pattern and not e.expired(today)]
+        return KnownFindings(tuple(valid))
 
     def deadly_ops(self, today: date) -> frozenset[str]:
         """Ops that are known to end their process.
 
         What ends it with a certain message needs more than the op: most tests with it do no harm.
         """
-        deadly = [
-            p
-            for p in self.patterns(today)
-            if not p.message and not set(DEADLY).isdisjoint(p.symptoms)
-        ]
+        patterns = [each.pattern for each in self.patterns(today).entries if each.pattern]
+        deadly = [p for p in patterns if not p.message and not set(DEADLY).isdisjoint(p.symptoms)]
         return frozenset(op for each in deadly for op in each.ops)
 
     def stale(self, seen: Iterable[KnownFinding]) -> tuple[KnownFinding, ...]:
         """Entries that are not in `seen`, in the order of the file."""
         shown = set(seen)
         return tuple(each for each in self.entries if each not in shown)
+
+
+NOTHING: Final = KnownFindings()
+"""No known findings: all that a campaign shows is new."""
 
 
 def is_key(text: str) -> bool:
@@ -257,6 +306,28 @@ class _Finding(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     since: str = ""
     expires: str = ""
     name: str = ""
+    versions: dict[str, Any] | None = None
+    defect: dict[str, Any] | None = None
+
+
+def shipped_file() -> Path:
+    """The file of known findings that comes with LitmusFuzz."""
+    return Path(str(files("litmusfuzz.corpus"))) / "known.yaml"
+
+
+@cache
+def shipped(executors: frozenset[str] | None = None) -> KnownFindings:
+    """The known findings that come with LitmusFuzz.
+
+    Parameters
+    ----------
+    executors : frozenset of str, optional
+        Those whose findings the entries may match: the files of others are not read, as all of them
+        take half a second.
+    """
+    path = shipped_file()
+    known = _Reader(read_text(path), str(path)).known(path.parent, executors)
+    return known if executors is None else known.about(executors)
 
 
 def load(path: str | os.PathLike[str]) -> KnownFindings:
@@ -278,6 +349,15 @@ def loads(text: str, source: str = "<text>", folder: Path = Path()) -> KnownFind
     return _Reader(text, source).known(folder)
 
 
+def _of_others(data: Any, folder: Path, executors: Collection[str]) -> bool:
+    """True if an entry of our own file names the finding of another executor, by its bytes."""
+    file = data.get("finding") if isinstance(data, dict) else None
+    if not isinstance(file, str):
+        return False
+    text = read_text(folder / file)
+    return not any(f"\n  executor: {each}\n" in text for each in executors)
+
+
 _OLD: Final = (
     "is version {} of the format, this program reads version 3: name the file of a minimized"
     " finding (`finding:`) in place of each `cause`, or turn it into a `pattern` of crashes"
@@ -287,29 +367,35 @@ _OLD: Final = (
 class _Reader(Document):
     """Reads and checks a known-findings file."""
 
-    def known(self, folder: Path) -> KnownFindings:
+    def known(self, folder: Path, executors: Collection[str] | None = None) -> KnownFindings:
+        """All entries; without causes of other executors if some are given."""
         top: _Top = self.convert(self.data, _Top, ())
         if (version := top.litmusfuzz_known) != FORMAT_VERSION:
             text = f"unknown version {version}; this program reads version {FORMAT_VERSION}"
             old = _OLD.format(version) if version in (1, 2) else text
             raise self.error(("litmusfuzz_known",), old)
         entries: list[KnownFinding] = []
-        places: dict[tuple[str, str, Pattern | None], int] = {}
+        places: dict[tuple[str, str, Pattern | None, str], int] = {}
         for place, data in enumerate(top.findings or ()):
             path: Path_ = ("findings", place)
+            if executors is not None and _of_others(data, folder, executors):
+                continue
             entry = self.finding(data, path, folder)
             file = entry.cause.file if entry.cause else ""
-            first = places.setdefault((entry.given_key, file, entry.pattern), place)
+            only = "" if entry.given_key or file or entry.pattern else entry.name
+            first = places.setdefault((entry.given_key, file, entry.pattern, only), place)
             if first != place:
                 where = self.line(("findings", first))
                 form = "pattern" if entry.pattern else "finding" if entry.cause else "key"
+                form = "name" if only else form
                 raise self.error((*path, form), f"stands twice, first in line {where}")
             entries.append(entry)
         return KnownFindings(tuple(entries))
 
     def finding(self, data: Any, path: Path_, folder: Path) -> KnownFinding:
         raw: _Finding = self.convert(data, _Finding, path)
-        if sum(map(bool, (raw.key, raw.finding, raw.pattern))) != 1:
+        forms = sum(map(bool, (raw.key, raw.finding, raw.pattern)))
+        if forms > 1 or not (forms or raw.defect):
             raise self.error(path, "an entry has one of key, finding and pattern")
         if raw.key and not is_key(raw.key):
             message = f"a key is {VERSION}- and 16 hex digits, got {raw.key[:80]!r}"
@@ -328,7 +414,28 @@ class _Reader(Document):
         expires = self.day(raw.expires, (*path, "expires"))
         if since and expires and expires < since:
             raise self.error((*path, "expires"), f"{expires} is before {since}")
-        return KnownFinding(why, raw.key, cause, pattern, since, expires, raw.name)
+        versions = self.versions(raw.versions or {}, (*path, "versions"))
+        defect = None
+        if raw.defect is not None:
+            about: Raw = self.convert(raw.defect, Raw, (*path, "defect"))
+            try:
+                defect = checked(about, folder, raw.finding)
+            except ValueError as error:
+                field_, _, message = str(error).partition(": ")
+                raise self.error((*path, "defect", field_), message) from None
+        return KnownFinding(
+            why, raw.key, cause, pattern, since, expires, raw.name, versions, defect
+        )
+
+    def versions(self, data: dict[str, Any], path: Path_) -> Versions:
+        ranges = []
+        for name, value in data.items():
+            text = self.convert(value, str, (*path, name))
+            try:
+                ranges.append(versions_between(name, text))
+            except ValueError as error:
+                raise self.error((*path, name), str(error)) from None
+        return Versions(tuple(ranges))
 
     def cause(self, file: str, path: Path_, folder: Path) -> Cause:
         try:
@@ -346,7 +453,7 @@ class _Reader(Document):
             case = Case.of(entry.test, found)
         except UnknownExecutor:
             case = None
-        return Cause(file, entry, case)
+        return Cause(file, entry, case, str(folder / file))
 
     def pattern(self, data: Any, path: Path_) -> Pattern:
         raw: _Pattern = self.convert(data, _Pattern, path)

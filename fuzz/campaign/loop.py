@@ -17,6 +17,7 @@ import random
 import re
 from contextlib import suppress
 from copy import copy
+from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -51,6 +52,7 @@ from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.explainer import Explainer
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.known_findings import NOTHING, KnownFindings
 from litmusfuzz.fuzz.campaign.look_alikes import BEGUN_SHARE, LookAlikes, in_full_s
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
@@ -99,7 +101,6 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict
-    from litmusfuzz.fuzz.campaign.known_findings import Pattern
     from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result
@@ -173,7 +174,7 @@ class Campaign:
         Tests that fresh processes of earlier shards did not show again: tried when there is time.
     earlier : mapping of int to set of str
         As of `Dispatcher`.
-    known_deaths : sequence of Pattern
+    known_deaths : KnownFindings
         Patterns of the known-findings file: a crash that one of them explains is not reduced.
     reduced : collection of (str, str)
         Executors, and exceptions (`fuzz.campaign.worker_deaths.raised`), of crashes that earlier
@@ -194,7 +195,7 @@ class Campaign:
         suspects: Sequence[Entry] = (),
         unconfirmed: Sequence[Entry] = (),
         earlier: Mapping[int, Collection[str]] = MappingProxyType({}),
-        known_deaths: Sequence[Pattern] = (),
+        known_deaths: KnownFindings = NOTHING,
         reduced: Collection[tuple[str, str]] = (),
     ) -> None:
         self.settings = settings
@@ -834,9 +835,10 @@ class Campaign:
         test, of = crash.job.test, crash.sampled.executor_class
         assert test is not None
         kind = crash.executor.name, crash.raised
-        message = crash.died.message
-        known = any(p.explains(test, crash.died.kind, of, message) for p in self.known_deaths)
-        if not known and kind not in self._exceptions:
+        entries = self.known_deaths.of(crash.executor.versions)
+        today = datetime.now(UTC).date()
+        known = entries.match("", test, crash.died.kind, of, today, crash.died.message)
+        if known is None and kind not in self._exceptions:
             self._exceptions.add(kind)
             self.crashes.append(crash)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.causes import symptoms_of
+from litmusfuzz.fuzz.campaign.versions import EVERYWHERE, Versions
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry, Finding
@@ -19,7 +20,7 @@ class MinimizedFinding:
     that is not known, or another shard found it. `cause` is its name in the known-findings file;
     "" for a finding of this campaign. `unchecked` is True as long as nothing has shown whether such
     a cause still shows; `unseen` executions have not. `hidden_in` has configurations that did not
-    show it when asked.
+    show it when asked. `versions` are those that a cause holds for.
     """
 
     entry: Entry
@@ -31,6 +32,7 @@ class MinimizedFinding:
     unchecked: bool = False
     unseen: int = 0
     hidden_in: set[str] = field(default_factory=set)
+    versions: Versions = EVERYWHERE
 
     @property
     def symptoms(self) -> tuple[str, ...]:

@@ -5,14 +5,15 @@ environment, because another one needs another process, and one class, because f
 distinguished by class. A group gets time in proportion to the square root of its size: thirty
 configurations need more than one, but differ less than thirty executors. Generated configurations
 are one group, with a fixed share. The group that has had the least time is next, and its shard
-minimizes the group's unreduced findings. Towards the end, shards do little else. The self-test
-comes first.
+minimizes the group's unreduced findings. Before all others come groups with a configuration that
+has not been reached, so that a short run reaches as many as it can. Towards the end, shards do
+little else than minimize. The self-test comes first.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,7 +23,7 @@ from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
+from litmusfuzz.fuzz.campaign.known_findings import NOTHING, KnownFindings
 from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
 from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE, MIN_SLICE
 from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, MINIMIZING_SHARE, Settings
@@ -57,9 +58,10 @@ MAX_UNCONFIRMED: Final = 8
 """Unconfirmed tests of a shard, which has time for few of them."""
 GENERATED_AT_ONCE: Final = math.ceil(MAX_SHARD_S / MIN_SLICE)
 """Generated configurations that are left to a shard that runs: the next shard has later ones."""
+MAX_FIRST: Final = 3
+"""Shards of a group that come before all others: a configuration may refuse all that it gets."""
 LATE: Final = 0.85
 """Share of the nightly run after which unreduced findings come first."""
-NOTHING_KNOWN: Final = KnownFindings()
 MAX_FAILURES: Final = 3
 """Shards of a group that fail to start before the group is given up."""
 
@@ -95,7 +97,7 @@ class ShardPlanner:
         Its causes are known to all shards.
     """
 
-    def __init__(self, store: Store, known: KnownFindings = NOTHING_KNOWN) -> None:
+    def __init__(self, store: Store, known: KnownFindings = NOTHING) -> None:
         self.store = store
         self.known = known
         self.settings: CampaignStarted = store.fold.settings
@@ -173,21 +175,44 @@ class ShardPlanner:
         found = [
             each
             for each in report.pending
-            if self._of(executor, each.configuration) == self._of(executor, configs[0])
+            # A name that an executor does not list may be that of a generated configuration.
+            if each.executor == executor
+            and self._of(executor, each.configuration) == self._of(executor, configs[0])
             and each.minimizing_in is None
             and each.shard not in running
         ]
         return sorted(found, key=lambda each: (each.attempts, each.index))[:MAX_PENDING]
 
     def _least_served(self, report: Report, running: Mapping[Group, tuple[str, ...]]) -> Group:
-        """The group that has had the least time, of an executor that has had the least."""
+        """The group that has had the least time, of an executor that has had the least.
+
+        One that has a configuration with too few graphs comes before, the first shards of all such
+        groups in turn.
+        """
         spent = self._spent(report)
+        had = Counter(
+            self.of.get((executor, configs[0]))
+            for shard in report.shards
+            for executor, configs in shard.configurations.items()
+            if configs
+        )
+        ended = {each.name: each.graphs - each.died for each in report.by_config}
+
+        def turn(group: Group) -> int:
+            """The number of the shard that the group has to have now, before all others."""
+            reached = all(
+                ended.get(f"{group.executor}/{config}", 0) >= self.settings.min_graphs
+                for config in running[group]
+            )
+            return MAX_FIRST if reached else min(MAX_FIRST, had[group])
+
         by_executor: dict[str, float] = defaultdict(float)
         for group in running:
             by_executor[group.executor] += spent[group]
         return min(
             running,
             key=lambda group: (
+                turn(group),
                 by_executor[group.executor],
                 spent[group] / self._weight(group),
             ),
@@ -397,7 +422,11 @@ def known_causes(
             shown = tuple(sorted(seen.configurations))
             text, unchecked = dumps(cause.entry), seen.shows is None
             unseen = seen.executions if unchecked else 0
-            found.append(ShardFinding(cause.key, text, shown, each.name, unchecked, unseen))
+            found.append(
+                ShardFinding(
+                    cause.key, text, shown, each.name, unchecked, unseen, versions=each.versions
+                )
+            )
     return tuple(found)
 
 

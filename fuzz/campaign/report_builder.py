@@ -29,7 +29,7 @@ from litmusfuzz.reports.report import Known, ReportedFinding
 from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Finding
@@ -59,7 +59,11 @@ class ReportBuilder:
         """Known findings that the campaign has shown."""
         self._why: dict[str, str] = {}
         """By key, why a finding is known; "" if it is new."""
+        self._explains: dict[str, list[KnownFinding]] = {}
+        """By key, the entries that explain a finding that is known."""
         self._today = date.min
+        self._versions: dict[str, dict[str, str]] = {}
+        """Versions of the frameworks by executor, as workers have reported them so far."""
         self._entries: dict[tuple[Path, int], Entry] = {}
         self._died_on: dict[str, Entry] = {}
         self._may_be_known: dict[str, int] = {}
@@ -78,15 +82,27 @@ class ReportBuilder:
             If an event holds a test that cannot be read.
         """
         self._unreadable.clear()
-        if self._today != (today := datetime.now(UTC).date()):
-            self._today = today  # entries of the known-findings file expire
-            self._why.clear()
-            self._seen.clear()
         report = self.store.fold.report(str(self.store.folder))
+        versions = {name: dict(found) for name, found in report.versions.items()}
+        if (self._today, self._versions) != (today := datetime.now(UTC).date(), versions):
+            # Entries of the known-findings file expire, and hold for some versions.
+            self._today, self._versions = today, versions
+            self._why.clear()
+            self._explains.clear()
+            self._seen.clear()
+            self._may_be_known.clear()
         found = [self._completed(each) for each in report.findings]
         undecided = self._undecided(report.pending, found)
         deaths = tuple(self._deaths(report.python))
-        known = tuple(self._known_entry(entry) for entry in self.known.entries)
+        by_entry: dict[KnownFinding, list[ReportedFinding]] = {}
+        for each in (*found, *deaths):
+            for entry in self._explains.get(each.key, ()):
+                by_entry.setdefault(entry, []).append(each)
+        known = tuple(
+            self._known_entry(entry, by_entry.get(entry, []))
+            for entry in self.known.entries
+            if self._holds(entry)
+        )
         problems = [report.problem] if report.problem else []
         return replace(
             report,
@@ -105,16 +121,33 @@ class ReportBuilder:
         if len(listed) > MAX_UNREADABLE:
             yield f"and {counted(len(listed) - MAX_UNREADABLE, 'more file')} that cannot be read"
 
-    def _known_entry(self, entry: KnownFinding) -> Known:
-        """An entry of the known-findings file, as reports list it."""
+    def _tested(self, executor: str) -> Mapping[str, str]:
+        return self._versions.get(executor, {})
+
+    def _holds(self, entry: KnownFinding) -> bool:
+        """True if an entry holds for the versions of an executor of this campaign."""
+        executors = entry.executors or self._versions.keys()
+        return not entry.versions.ranges or any(
+            entry.versions.include(self._tested(each)) for each in executors
+        )
+
+    def _known_entry(self, entry: KnownFinding, shown: Sequence[ReportedFinding]) -> Known:
+        """An entry of the known-findings file, as reports list it, with what it explains."""
         over = f" (expired {entry.expires})" if entry.expired(self._today) else ""
         cause = entry.cause
         if cause is None:
-            return Known(entry.title + over, entry.why, entry in self._seen)
+            title = entry.name if entry.pattern else entry.title
+            return Known(
+                title + over,
+                entry.why,
+                entry in self._seen,
+                graphs=sum(each.in_this_run for each in shown),
+                file=shown[0].file if shown else "",
+            )
         case = cause.case
         needs = "" if case is None else needs_in_words(case.executor, case.config)
         seen = self.store.fold.known_cause(
-            Known(cause.key, entry.why, entry in self._seen, entry.name, needs)
+            Known(cause.key, entry.why, entry in self._seen, entry.name, needs, file=cause.path)
         )
         return replace(seen, key=entry.title + over)
 
@@ -131,7 +164,9 @@ class ReportBuilder:
             found,
             count=found.count + count,
             first_seen=found.first_seen if first is None else first,
-            known=self._why_known(found.key, found.entry.test, symptoms, found.config_class),
+            known=self._why_known(
+                found.key, found.entry.test, symptoms, found.executor, found.config_class
+            ),
             undecided=tuple(self._cause_names.get(key, key) for key in found.undecided),
         )
 
@@ -140,17 +175,19 @@ class ReportBuilder:
         key: str,
         test: LitmusTest,
         symptoms: tuple[str, ...],
+        executor: str,
         executor_class: str,
         message: str = "",
     ) -> str:
         """Return why a finding is known, if every symptom it showed is known; "" if it is new."""
         if key not in self._why:
-            match, today = self.known.match, self._today
+            match, today = self.known.of(self._tested(executor)).match, self._today
             found = [match(key, test, each, executor_class, today, message) for each in symptoms]
             entries = [entry for entry in found if entry is not None]
             is_known = len(entries) == len(found)
             if is_known:
                 self._seen.update(entries)
+                self._explains[key] = entries
             self._why[key] = entries[0].why if is_known else ""
         return self._why[key]
 
@@ -185,7 +222,8 @@ class ReportBuilder:
     ) -> bool:
         """True if each symptom of a pending test may turn out to be known."""
         made = executor_class(found.executor, dict(found.settings), found.model)
-        causes = [each.cause for each in self.known.causes(self._today) if each.cause]
+        here = self.known.of(self._tested(found.executor))
+        causes = [each.cause for each in here.causes(self._today) if each.cause]
         return all(
             any(_may_be(cause, test, each, found) for cause in causes)
             or any(
@@ -240,8 +278,8 @@ class ReportBuilder:
         if key in self._why:
             return self._why[key]
         test = self._death_entry(death).test
-        kind, of = (str(death.kind),), death.executor_class
-        return self._why_known(key, test, kind, of, death.message)
+        kind, on, of = (str(death.kind),), death.executor, death.executor_class
+        return self._why_known(key, test, kind, on, of, death.message)
 
     def _death_groups(self) -> list[DeathGroup]:
         # By shard, those of a shard in the order of its log: clocks may differ.

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign.known_findings import NOTHING, KnownFindings
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.selftest import selftest
 from litmusfuzz.fuzz.campaign.shard_log import EVENTS, ShardLog
+from litmusfuzz.fuzz.campaign.versions import EVERYWHERE, Versions
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.table import SELFTEST
@@ -31,7 +33,6 @@ from litmusfuzz.reports.events import MutantRun, ShardEnded, ShardStarted
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
-    from litmusfuzz.fuzz.campaign.known_findings import Pattern
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.reports.events import Event
 
@@ -42,7 +43,7 @@ class ShardFinding:
 
     It has its key, its file's text, and the configurations that have shown it. `cause` is its name
     in the known-findings file; `unchecked` is True if nothing of this campaign has shown yet
-    whether the cause still shows.
+    whether the cause still shows. `versions` are those that a cause holds for.
     """
 
     key: str
@@ -51,6 +52,7 @@ class ShardFinding:
     cause: str = ""
     unchecked: bool = False
     unseen: int = 0
+    versions: Versions = EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Shard:
     pending: tuple[tuple[str, bool], ...] = ()
     unconfirmed: tuple[str, ...] = ()
     earlier: Mapping[int, Collection[str]] = field(default_factory=dict)
-    known_deaths: tuple[Pattern, ...] = ()
+    known_deaths: KnownFindings = NOTHING
     reduced: tuple[tuple[str, str], ...] = ()
     log_folder: str | None = None
 
@@ -112,6 +114,7 @@ class Shard:
                 cause=each.cause,
                 unchecked=each.unchecked,
                 unseen=each.unseen,
+                versions=each.versions,
             )
             for each in self.known
         ]

@@ -10,9 +10,10 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from litmusfuzz.fuzz.cli.campaigns import KnownOption
     from litmusfuzz.reports.bench import BenchReport
 
-from litmusfuzz.fuzz.cli.campaigns import known_findings, known_option
+from litmusfuzz.fuzz.cli.campaigns import given, known_findings, known_option
 from litmusfuzz.fuzz.cli.common import (
     MAX_NUMBER,
     Duration,
@@ -103,7 +104,7 @@ def bench_tensorflow(as_json: bool) -> None:
 )
 @known_option
 @json_option
-def bench_campaign(seconds: float | None, known_file: str | None, as_json: bool) -> None:
+def bench_campaign(seconds: float | None, known_given: KnownOption, as_json: bool) -> None:
     """Measure graph runs in a second, and where the time of a campaign goes.
 
     Takes about four minutes on two free cores, or as long as --all-configurations says.
@@ -112,12 +113,13 @@ def bench_campaign(seconds: float | None, known_file: str | None, as_json: bool)
     from litmusfuzz.fuzz.bench.campaign import report
 
     if seconds is None:
-        if known_file is not None:
+        if given("known_given"):
             fail("--known: only with --all-configurations")
         _show_bench(report, as_json)
         return
-    known_findings(known_file)  # a mistake in it is reported at once
-    _show_bench(partial(all_configurations.report, seconds=seconds, known=known_file), as_json)
+    known_findings(known_given, {"tf"})  # a mistake in it is reported at once
+    report = partial(all_configurations.report, seconds=seconds, known=known_given.values)
+    _show_bench(report, as_json)
 
 
 @bench.command("depth", epilog="Example: litmusfuzz bench depth --graphs 100 --seeds 3")

@@ -7,8 +7,9 @@ import shlex
 import sqlite3
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 import click
 
@@ -41,8 +42,67 @@ MAX_SEEDS = 4_000
 MAX_SEED_BYTES = 16 << 20
 """Of all seeds as text: they stand in the campaign's first event."""
 
+
+class KnownOption(NamedTuple):
+    """What `--known` says: whether those that are shipped are known, and the user's own file."""
+
+    shipped: bool
+    file: str | None
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values of the option that say this."""
+        return (*(() if self.shipped else (NO_KNOWN,)), *((self.file,) if self.file else ()))
+
+    def load(self, executors: Collection[str] | None) -> KnownFindings:
+        """The known findings; of those that are shipped only those of these executors, if given.
+
+        Raises
+        ------
+        FileError
+            For the first mistake in the file.
+        """
+        from litmusfuzz.fuzz.campaign.known_findings import NOTHING, load, shipped
+
+        of = None if executors is None else frozenset(executors)
+        known = shipped(of) if self.shipped else NOTHING
+        return known if self.file is None else known.and_of(load(self.file))
+
+
+NO_KNOWN: Final = "none"
+"""Given to `--known`: nothing that is shipped is known."""
+
+
+def known_named(values: Sequence[str], option: str = "--known") -> KnownOption:
+    """From the values of the option.
+
+    Raises
+    ------
+    ValueError
+        If they name more than one file.
+    """
+    named = [each for each in values if each != NO_KNOWN]
+    if len(named) > 1:
+        raise ValueError(f"{option}: one file at most, got {', '.join(named)}")
+    return KnownOption(NO_KNOWN not in values, named[0] if named else None)
+
+
+def _known_given(_: click.Context, param: click.Parameter, values: Sequence[str]) -> KnownOption:
+    try:
+        return known_named(values, param.opts[0])
+    except ValueError as error:
+        fail(str(error))
+
+
 known_option = click.option(
-    "--known", "known_file", type=click.Path(), default=None, help="File of known findings."
+    "--known",
+    "known_given",
+    type=click.Path(),
+    multiple=True,
+    callback=_known_given,
+    metavar="FILE",
+    help="File of known findings, besides those that come with LitmusFuzz (`known list`); `none` "
+    "leaves these out.",
 )
 resume_option = click.option(
     "--resume", type=click.Path(), default=None, help="Folder of a campaign to continue."
@@ -75,7 +135,7 @@ def check_resume(resume: str, allowed: Collection[str]) -> None:
     """Refuse options that a campaign that continues has already."""
     for option in click.get_current_context().command.params:
         name = option.name or ""
-        if name not in {"resume", "known_file", "as_json", *allowed} and given(name):
+        if name not in {"resume", "known_given", "as_json", *allowed} and given(name):
             fail(f"--resume {resume}: continues with its own options, without {option.opts[0]}")
 
 
@@ -89,32 +149,37 @@ def command_line() -> str:
     return shlex.join(["litmusfuzz", *sys.argv[1:]])
 
 
-def known_findings(file: str | None) -> KnownFindings:
-    """The known-findings file, if one is named."""
+def known_findings(named: KnownOption, executors: Collection[str]) -> KnownFindings:
+    """The known findings of a campaign on these executors."""
     from litmusfuzz.corpus.textfile import FileError
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings, load
 
-    if file is None:
-        return KnownFindings()
     try:
-        return load(file)
+        return named.load(executors)
     except FileError as error:
         fail(str(error))
 
 
-def known_of(resume: str, started: CampaignStarted, file: str | None) -> KnownFindings:
-    """The known findings of a campaign that continues: of its own file, or of the one named now."""
+def known_of(resume: str, started: CampaignStarted, named: KnownOption) -> KnownFindings:
+    """The known findings of a campaign that continues: its own, or those that are named now."""
     from litmusfuzz.corpus.textfile import FileError
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings, load
 
-    if file is not None:
-        return known_findings(file)
-    if started.known is None:
-        return KnownFindings()
+    executors = {each.executor for each in started.configurations}
+    if given("known_given"):
+        return known_findings(named, executors)
     try:
-        return load(started.known)
+        return KnownOption(started.shipped_known, started.known).load(executors)
     except FileError as error:
         fail(f"--resume: {resume}: its known findings: {error}; --known names another file")
+
+
+def deadly_ops(known: KnownFindings, python: str | None) -> tuple[str, ...]:
+    """Ops that are known to end their process, in the versions that are installed."""
+    from litmusfuzz.fuzz.executors.installed import installed
+
+    today = date.today()
+    if not known.patterns(today).entries:
+        return ()
+    return tuple(sorted(known.of(installed(python)).deadly_ops(today)))
 
 
 def open_store(folder: Path, *, write: bool) -> Store:

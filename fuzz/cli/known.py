@@ -12,6 +12,7 @@ import msgspec
 
 from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.textfile import write_text
+from litmusfuzz.fuzz.cli.campaigns import known_named
 from litmusfuzz.fuzz.cli.common import (
     fail,
     file_argument,
@@ -54,26 +55,31 @@ class Day(click.ParamType[date]):
             self.fail(f"{value!r} is no date; write {date(2026, 11, 22)}", param, ctx)
 
 
-@click.group(epilog="Example: litmusfuzz known list known.yaml")
+@click.group(epilog="Example: litmusfuzz known list")
 def known() -> None:
-    """Edit and print a file of known findings; compare two findings."""
+    """Print known findings, and add to a file of them; compare two findings."""
 
 
 known.add_command(compare)
 
 
 @known.command("list", epilog="Example: litmusfuzz known list known.yaml")
-@file_argument
+@click.argument("files", metavar="[FILE]", nargs=-1, type=click.Path())
 @json_option
-def list_(file: str, as_json: bool) -> None:
-    """Print the entries of a known-findings file, or its first mistake."""
+def list_(files: tuple[str, ...], as_json: bool) -> None:
+    """Print the known findings that come with LitmusFuzz, and those of FILE.
+
+    It is what a campaign knows with `--known FILE`. `known list none FILE` prints FILE alone. A
+    mistake in it is reported in one line.
+    """
     from litmusfuzz.fuzz.campaign.causes import symptoms_of
-    from litmusfuzz.fuzz.campaign.known_findings import load
+    from litmusfuzz.fuzz.campaign.known_findings import shipped
 
     try:
-        entries = load(file).entries
-    except FileError as error:
+        entries = known_named(files, "FILE").load(None).entries
+    except ValueError as error:
         fail(str(error))
+    ours = set(shipped().entries)
     today = date.today()
     if as_json:
         print_json(
@@ -81,6 +87,8 @@ def list_(file: str, as_json: bool) -> None:
                 {
                     "title": each.title,
                     "name": each.name,
+                    "shipped": each in ours,
+                    "versions": {name: [first, last] for name, first, last in each.versions.ranges},
                     "why": each.why,
                     "key": each.key,
                     "finding": each.cause.file if each.cause else "",
@@ -109,6 +117,8 @@ def list_(file: str, as_json: bool) -> None:
             classes = f", {shown} in {where}, {_needs(each)}".rstrip(", ")
         until = f", {'expired' if each.expired(today) else 'until'} {each.expires}"
         days = f" [since {each.since or 'ever'}{until if each.expires else ''}]"
+        if each.versions.ranges:
+            classes += f", in {each.versions}"
         name = f"{each.name}: " if each.name and not each.cause else ""
         click.echo(f"{name}{each.title}{classes}{days}\n    {each.why}")
 

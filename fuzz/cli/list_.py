@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from litmusfuzz.fuzz.cli.common import EXECUTORS, fail, json_option, print_json
+from litmusfuzz.fuzz.cli.common import (
+    EXECUTORS,
+    fail,
+    json_option,
+    print_json,
+    python_option,
+    python_or_fail,
+)
+from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +28,9 @@ Row = dict[str, Any]
 @click.command("list", epilog="Example: litmusfuzz list configurations --executors tf")
 @click.argument(
     "kind",
-    type=click.Choice(["tests", "executors", "configurations", "families", "mutants", "models"]),
+    type=click.Choice(
+        ["tests", "executors", "configurations", "families", "mutants", "models", "findings"]
+    ),
     metavar="KIND",
 )
 @click.option(
@@ -29,14 +39,22 @@ Row = dict[str, Any]
     default=None,
     help="Executors whose configurations are listed, separated by commas.",
 )
+@python_option
 @json_option
-def list_(kind: str, executors: str | None, as_json: bool) -> None:
+def list_(kind: str, executors: str | None, python: str | None, as_json: bool) -> None:
     """List names that other commands take, each with a short description.
 
-    KIND is tests (of the corpus), executors, configurations, families, mutants or models.
+    KIND is tests (of the corpus), executors, configurations, families, mutants, models or findings:
+    what is known to be broken in the TensorFlow and JAX that are installed here, or in the
+    environment of --python.
     """
     if executors is not None and kind != "configurations":
         fail(f"--executors: is of `list configurations`, not of `list {kind}`")
+    if python is not None and kind != "findings":
+        fail(f"--python: is of `list findings`, not of `list {kind}`")
+    if kind == "findings":
+        _print_findings(python_or_fail(python), as_json=as_json)
+        return
     rows = list(_configurations(executors) if kind == "configurations" else LISTS[kind]())
     if as_json:
         print_json(rows)
@@ -44,6 +62,49 @@ def list_(kind: str, executors: str | None, as_json: bool) -> None:
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         click.echo(f"{row['name']:<{width}}  {row['description']}".rstrip())
+
+
+def _print_findings(python: str | None, *, as_json: bool) -> None:
+    """What is broken in the frameworks of an environment, by their metadata: none is imported."""
+    from litmusfuzz.fuzz.campaign.known_findings import shipped, shipped_file
+    from litmusfuzz.fuzz.executors import installed
+
+    versions = installed.installed(python)
+    folder = shipped_file().parent
+    rows = [
+        {
+            "name": each.name,
+            "description": each.defect.what,
+            "effect": each.defect.effect,
+            "needs": each.defect.needs,
+            "workaround": each.defect.workaround,
+            "versions": str(each.versions),
+            "file": str(folder / each.defect.test) if each.defect.test else "",
+            "script": str(folder / each.defect.script) if each.defect.script else "",
+            "link": each.why,
+        }
+        for each in shipped().of(versions).entries
+        if each.defect is not None
+    ]
+    if as_json:
+        print_json({"versions": versions, "findings": rows})
+        return
+    for name in installed.FRAMEWORKS:
+        if name not in versions:
+            click.echo(f"{name}: not installed\n")
+            continue
+        found = [each for each in rows if each["versions"].startswith(f"{name} ")]
+        of = {r for e in shipped().entries for r in str(e.versions).split(", ")}
+        other = "" if found else f"; those that are known are of {', '.join(sorted(of))}"
+        known = counted(len(found), "known finding")
+        click.echo(f"{name} {versions[name]}: {known}{other}\n")
+        for each in found:
+            click.echo(f"{each['name']}: {each['effect']}\n    {each['description']}")
+            click.echo(f"    needs       {each['needs']}\n    workaround  {each['workaround']}")
+            for what in ("file", "script"):
+                if each[what]:
+                    click.echo(f"    {what:<10}  {each[what]}")
+            click.echo()
 
 
 def _tests() -> Iterator[Row]:

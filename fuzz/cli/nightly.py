@@ -7,9 +7,8 @@ import sqlite3
 import sys
 import time
 from concurrent.futures import BrokenExecutor
-from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +19,7 @@ from litmusfuzz.fuzz.cli.campaigns import (
     check_trusted,
     command_line,
     configured,
+    deadly_ops,
     finish,
     given,
     known_findings,
@@ -50,6 +50,9 @@ from litmusfuzz.fuzz.cli.common import (
     trust_option,
 )
 from litmusfuzz.fuzz.cli.run import families_of, systems_of
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.cli.campaigns import KnownOption
 
 ALL = "tf:*,jax:*,native:*,jax_refs:*"
 SELFTEST_S = 600.0
@@ -138,7 +141,7 @@ def nightly(
     workers: int,
     out: str,
     resume: str | None,
-    known_file: str | None,
+    known_given: KnownOption,
     seed: int | None,
     executors: str,
     families: str | None,
@@ -180,15 +183,15 @@ def nightly(
         started, so_far = started_in(resume, unattended=True)
         if not trust:
             check_trusted(resume, started, python, None)
-        known = known_of(resume, started, known_file)
+        known = known_of(resume, started, known_given)
         workers = workers if given("workers") else started.workers
         asked_s = round(so_far.spent_s + time_s, 3) if given("time_s") else so_far.asked_s
         first = CampaignResumed(asked_s=asked_s, workers=workers)
     else:
-        known = known_findings(known_file)
         if selftest_s and selftest_s > time_s:
             fail("--selftest: longer than --time")
         chosen = systems_of(executors, None, None)
+        known = known_findings(known_given, {name for name, *_ in chosen})
         configurations = configured(chosen, None)
         names = [name for name, *_ in chosen]
         weights = families_of(families, names)
@@ -205,8 +208,9 @@ def nightly(
             python=python_or_fail(python),
             as_generated=as_generated,
             spawn=spawn,
-            deadly_ops=tuple(sorted(known.deadly_ops(date.today()))),
-            known=None if known_file is None else str(Path(known_file).absolute()),
+            deadly_ops=deadly_ops(known, python),
+            known=None if known_given.file is None else str(Path(known_given.file).absolute()),
+            shipped_known=known_given.shipped,
             min_graphs=min_graphs,
             unattended=True,
             shard_s=shard_s,

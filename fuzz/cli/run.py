@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from litmusfuzz.fuzz.cli.campaigns import (
     check_trusted,
     command_line,
     configured,
+    deadly_ops,
     finish,
     given,
     known_findings,
@@ -52,6 +52,7 @@ from litmusfuzz.fuzz.cli.common import (
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.cli.campaigns import KnownOption
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.reports.events import CampaignStarted
     from litmusfuzz.reports.report import Report
@@ -145,7 +146,7 @@ def run(
     spawn: bool,
     out: str | None,
     resume: str | None,
-    known_file: str | None,
+    known_given: KnownOption,
     workers: int,
     count: int | None,
     min_graphs: int,
@@ -175,14 +176,14 @@ def run(
         started, report = started_in(resume, unattended=False)
         if not trust:
             check_trusted(resume, started, python, engine)
-        known = known_of(resume, started, known_file)
+        known = known_of(resume, started, known_given)
         store, time_s, tests = _resumed(resume, started, report, time_s, tests, workers)
     else:
-        known = known_findings(known_file)
         if tests == 0:
             fail("--tests 0: only with --resume")
         chosen = systems_of(executors, engine, threads)
         weights = families_of(families, [name for name, *_ in chosen])
+        known = known_findings(known_given, {name for name, *_ in chosen})
         every = [config for _, *configs in chosen for config in configs]
         alone = len(every) == 1 and every[0].name != PRODUCT
         judge_by = model_name or (model_alone(every[0]) if alone else "guaranteed")
@@ -204,8 +205,9 @@ def run(
             python=python_or_fail(python),
             as_generated=as_generated,
             spawn=spawn,
-            deadly_ops=tuple(sorted(known.deadly_ops(date.today()))),
-            known=None if known_file is None else str(Path(known_file).absolute()),
+            deadly_ops=deadly_ops(known, python),
+            known=None if known_given.file is None else str(Path(known_given.file).absolute()),
+            shipped_known=known_given.shipped,
             min_graphs=min_graphs,
         )
         folder = new_folder(Path("findings"), f"run-{started.seed}") if out is None else out

@@ -17,7 +17,16 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.corpus.textfile import load as load_entry
 from litmusfuzz.fuzz.campaign.canonical import VERSION, key_of
-from litmusfuzz.fuzz.campaign.known_findings import HEADER, KnownFinding, added, load, loads
+from litmusfuzz.fuzz.campaign.known_findings import (
+    HEADER,
+    KnownFinding,
+    KnownFindings,
+    added,
+    load,
+    loads,
+    shipped,
+)
+from litmusfuzz.fuzz.cli.campaigns import known_named
 
 if TYPE_CHECKING:
     from conftest import Command
@@ -101,6 +110,15 @@ def text(*entries: str) -> str:
             5,
             "symptoms: names at least one",
         ),
+        (
+            [f"key: {KEY}, why: w, versions: {{tf: new}}"],
+            5,
+            "findings.0.versions.tf: a version is as in 2.21, a range as in 0.9.0 to 0.10.2",
+        ),
+        ([f"key: {KEY}, why: w, versions: {{tf: 2}}"], 5, "versions.tf: expected a string"),
+        ([f"key: {KEY}, why: w, versions: {{tf: 2.2 to 2.1}}"], 5, "2.1 is before 2.2"),
+        ([f"key: {KEY}, why: w, versions: {{a b: 2.2}}"], 5, "'a b' is no name of a package"),
+        ([f"key: {KEY}, why: w, versions: 2.2"], 5, "findings.0.versions: expected a map"),
     ],
 )
 def test_a_wrong_file_is_reported_in_one_line(entries: list[str], line: int, message: str) -> None:
@@ -292,8 +310,16 @@ def test_the_commands(litmusfuzz_here: Command, tmp_path: Path) -> None:
     again = litmusfuzz_here("known", "add", "k.yaml", str(folder), "--why", "too")
     assert "1 added, 1 known already" in again.stdout
     assert [each.why for each in load(tmp_path / "k.yaml").entries] == ["seen", "too"]
-    listed = litmusfuzz_here("known", "list", "k.yaml", "--json")
+    listed = litmusfuzz_here("known", "list", "none", "k.yaml", "--json")
     assert [row["why"] for row in json.loads(listed.stdout)] == ["seen", "too"]
+    ours = json.loads(litmusfuzz_here("known", "list", "--json").stdout)
+    assert len(ours) == len(shipped().entries)
+    assert {row["name"]: row["versions"] for row in ours}["scatter-beside-read"] == {
+        "tensorflow": ["2.21", "2.21"]
+    }
+    both = json.loads(litmusfuzz_here("known", "list", "k.yaml", "--json").stdout)
+    assert both == [*ours, *json.loads(listed.stdout)]
+    assert [row["shipped"] for row in both] == [True] * len(ours) + [False] * 2
     wrong = litmusfuzz_here("known", "add", "k.yaml", str(folder / "no-finding.yaml"), "--why", "w")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
@@ -327,6 +353,67 @@ def test_an_entry_that_cannot_be_added_is_explained(
     assert (tmp_path / "k.yaml").is_symlink()
     (entry,) = load(tmp_path / "kept.yaml").entries
     assert f": {entry.key} " in litmusfuzz_here("known", "list", "k.yaml").stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "inside", "outside"),
+    [
+        ("2.21", ["2.21", "2.21.0", "2.21.7", "2.21.0-rc1"], ["2.2", "2.20.9", "2.22.0", "3", "x"]),
+        ("0.10.2", ["0.10.2"], ["0.10.1", "0.10.3", "0.10.20", "0.9.2"]),
+        ("0.9.0 to 0.10", ["0.9.0", "0.9", "0.10.9"], ["0.8.9", "0.11.0", "1.0"]),
+    ],
+)
+def test_an_entry_holds_for_its_versions_only(
+    given: str, inside: list[str], outside: list[str]
+) -> None:
+    """Also that of a cause, and that of a pattern; without the package none holds."""
+    rows = (
+        f"key: {KEY}, why: w",
+        f"name: a, {CAUSE}, why: w",
+        f"name: b, pattern: {CRASH}, why: w",
+    )
+    known = loads(text(*(f"{row}, versions: {{jax: {given}}}" for row in rows)), "k", FINDINGS)
+    for version in inside:
+        assert known.of({"jax": version, "numpy": "2.4"}) == known, version
+    for version in outside:
+        assert not known.of({"jax": version}).entries, version
+    assert not known.of({"tensorflow": inside[0]}).entries
+    everywhere = loads(text(f"key: {KEY}, why: w"))
+    assert everywhere.of({}) == everywhere
+
+
+def test_what_is_shipped_is_known_without_a_file() -> None:
+    everything = shipped()
+    assert everything.entries == load(Path(corpus.__file__).parent / "known.yaml").entries
+    assert all(each.versions.ranges for each in everything.entries)
+    assert shipped(frozenset({"native"})).entries == ()
+    jax = shipped(frozenset({"jax_refs", "native"}))
+    assert {each.name.partition("-")[0] for each in jax.entries} == {"jax"}
+    assert jax == everything.about({"jax_refs"})
+
+
+def test_a_file_is_added_to_what_is_shipped(tmp_path: Path) -> None:
+    """An entry for the same cause takes the place of ours: it may say when it expires."""
+    (tmp_path / "mine.yaml").write_text(
+        text(
+            f"key: {KEY}, why: mine",
+            f"name: ours, finding: {FINDINGS}/scatter-beside-read.yaml, why: w, "
+            "expires: 2026-11-01",
+        )
+    )
+    option = known_named((str(tmp_path / "mine.yaml"),))
+    assert (option.shipped, option.file) == (True, str(tmp_path / "mine.yaml"))
+    both = option.load({"tf"})
+    assert {each.name for each in shipped(frozenset({"tf"})).entries} - {
+        each.name for each in both.entries
+    } == {"scatter-beside-read"}
+    assert [each.why for each in both.entries][-2:] == ["mine", "w"]
+    assert not [each for each in both.causes(TODAY) if each.name == "ours"]
+    alone = known_named(("none", str(tmp_path / "mine.yaml"))).load({"tf"})
+    assert [each.why for each in alone.entries] == ["mine", "w"]
+    assert known_named(("none",)).load({"tf"}) == KnownFindings()
+    with pytest.raises(ValueError, match="--known: one file at most, got a, b"):
+        known_named(("a", "none", "b"))
 
 
 def test_our_own_file_is_right() -> None:

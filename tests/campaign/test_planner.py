@@ -12,8 +12,14 @@ from campaign.shards import STALE, STARTED
 from helpers import LITMUS
 
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
+from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
 from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
-from litmusfuzz.fuzz.campaign.planner import MAX_FAILURES, TESTS_PER_FAMILY, ShardPlanner
+from litmusfuzz.fuzz.campaign.planner import (
+    MAX_FAILURES,
+    MAX_FIRST,
+    TESTS_PER_FAMILY,
+    ShardPlanner,
+)
 from litmusfuzz.fuzz.campaign.store import MAX_SHARD, Store, StoreError
 from litmusfuzz.fuzz.executors.table import SELFTEST, configuration, executor_class
 from litmusfuzz.reports.events import (
@@ -125,6 +131,29 @@ def test_executors_get_the_same_time_and_groups_by_the_root_of_their_size(tmp_pa
         assert abs(shards / size**0.5 - each[1]) <= 1
 
 
+def test_configurations_that_were_not_reached_come_first(tmp_path: Path) -> None:
+    """In turn, and not for ever: `two_workers` refuses all that it is given here."""
+    names = [config.name for config in executor_class("tf").configurations()]
+    with Store(tmp_path / "n", write=True) as store:
+        store.append(0, started(("tf", *names), ("native", "plain")))
+        number = len(ShardPlanner(store).groups)
+        had: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        for index in range(number + 10):
+            made = ShardPlanner(store).next(LEFT_S, write_log=False)
+            assert made is not None
+            shard = made[0]
+            executor, configs = of(shard)
+            had[executor, configs] += 1
+            store.append(shard.number, ShardPlanned(configurations=shard.configurations))
+            ran = [executed(executor, each, index) for each in configs if each != "two_workers"]
+            store.append(shard.number, *ran, ShardEnded(seconds=10.0))
+            if index == number - 1:
+                assert set(had.values()) == {1}
+    assert had["tf", ("two_workers",)] == MAX_FIRST
+    # The others have gone to the executor that had had the least time.
+    assert had["native", ("plain",)] == 10 - (MAX_FIRST - 1) + 1
+
+
 def test_an_executor_that_cannot_run_here_gets_no_shard(tmp_path: Path) -> None:
     """One that does not start gets some, as it may start later, but not for ever."""
     with Store(tmp_path / "n", write=True) as store:
@@ -178,6 +207,25 @@ def test_an_unreadable_file_ends_no_shard(tmp_path: Path) -> None:
     shard, given = made
     assert shard.pending == ((OF_STALE, False),)
     assert given == [f"unreduced/unreduced-1-{index}.yaml" for index in range(3)]
+
+
+def test_generated_configurations_get_no_findings_of_another_executor(tmp_path: Path) -> None:
+    """Any name may be that of a generated configuration, but only of its own executor."""
+    product = Configured("jax_refs", PRODUCT, "sequential", "sequential", "jax_refs/xla")
+    both = started(("tf", "autocluster"))
+    both = msgspec.structs.replace(both, configurations=(*both.configurations, product))
+    with Store(tmp_path / "n", write=True) as store:
+        store.append(0, both)
+        store.append(1, ShardPlanned(configurations={"tf": ("autocluster",)}))
+        write(store, "unreduced/unreduced-1-1.yaml")
+        store.append(
+            1,
+            executed("tf", "autocluster", 1, unreduced="unreduced/unreduced-1-1.yaml"),
+            ShardEnded(seconds=1.0),
+        )
+        planner = ShardPlanner(store)
+        assert [each.index for each in planner.pending("tf", ("autocluster",))] == [1]
+        assert planner.pending("jax_refs", (PRODUCT,)) == []
 
 
 def test_a_shard_knows_which_findings_are_suspects(tmp_path: Path) -> None:

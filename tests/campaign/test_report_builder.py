@@ -28,6 +28,7 @@ from litmusfuzz.fuzz.campaign.experiments import Case
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
 from litmusfuzz.fuzz.campaign.store import DATABASE, Store
+from litmusfuzz.fuzz.campaign.versions import Versions
 from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths, key_of_death
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import (
@@ -44,6 +45,7 @@ from litmusfuzz.reports.events import (
     SeenAgain,
     ShardEnded,
     ShardPlanned,
+    ShardStarted,
     WorkerDied,
 )
 from litmusfuzz.reports.html import page
@@ -330,6 +332,33 @@ def test_a_crash_known_by_its_kernels_stays_known_in_each_report(store: Store) -
         report = builder.build()
         assert [each.seen for each in report.known] == [True]
         assert [each.known for each in report.findings if each.kind == "crashed"] == ["the heap"]
+
+
+def test_what_is_known_of_other_versions_is_new(store: Store) -> None:
+    """The worker's version counts; each entry of another one is left out of the report."""
+    versions = {"native": {"framework": "2.21.0", "python": "3.12.1"}}
+    here, there = (Versions((("framework", each, each),)) for each in ("2.21", "2.22"))
+    started = ShardStarted(at=STARTED, host="h", pid=1, versions=versions)
+    not_yet = built(store, KnownFinding("because", KEY, versions=here))
+    assert ([each.known for each in not_yet.findings], not_yet.known) == ([""], ())
+    append(store, 1, started)
+    known = built(store, KnownFinding("because", KEY, versions=here))
+    assert [each.known for each in known.findings] == ["because"]
+    assert [(each.seen, each.graphs, each.file) for each in known.known] == [
+        (True, 2, "findings/a.yaml")
+    ]
+    assert known.verdict.endswith("; 1 known cause showed")
+    new = built(store, KnownFinding("because", KEY, versions=there))
+    assert ([each.known for each in new.findings], new.known) == ([""], ())
+    assert (new.exit_code(), new.verdict) == (1, "1 new finding so far")
+    crash = died(20.0, ops=("read",), file="crashed/1.yaml")
+    append(store, 1, crash)
+    kernels = ("read", "AssignVariableOp", "AssignAddVariableOp")
+    pattern = Pattern(("crashed",), kernels, ("native/rfc",))
+    for range_, why in ((here, "heap"), (there, "")):
+        entry = KnownFinding("heap", pattern=pattern, name="heap", versions=range_)
+        report = built(store, entry)
+        assert [each.known for each in report.findings if each.kind == "crashed"] == [why]
 
 
 def test_a_crash_is_reported_with_its_test_and_how_to_repeat_it(store: Store) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "docs" / "jax"
+from litmusfuzz import corpus
+
+FOLDER = Path(corpus.__file__).parent / "findings" / "jax"
 SHOWN = {
     "whole-write-under-vmap": ("[[0.0, 2.0], [1.0, 3.0]]", "[[0.0, 1.0], [2.0, 3.0]]"),
     "stale-condition": ("1", "3"),
@@ -43,7 +45,7 @@ SHOWN = {
     "dropped-write-in-reverse-mode": ("[10.0, 0.0]", "[10.0, 20.0]"),
     "impure-checkpoint": ("3.0, or a refusal", "4.0"),
 }
-MAX_LINES = 25
+MAX_LINES = 40
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -54,10 +56,13 @@ def test_a_script_shows_its_finding(name: str, capsys: pytest.CaptureFixture[str
     assert "litmusfuzz" not in text
     runpy.run_path(str(path), run_name="__main__")
     expected, observed = SHOWN[name]
-    assert capsys.readouterr().out == f"expected {expected}\nobserved {observed}\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [f"expected {expected}", f"observed {observed}"]
+    # The workaround, which stands in the known-findings file, gives what was expected.
+    assert lines[2:] == [f"workaround {expected.removesuffix(', or a refusal')}"]
 
 
 def test_every_script_is_shown_and_named_on_the_page() -> None:
-    page = (FOLDER.parent / "jax-findings.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "jax-findings.md").read_text(encoding="utf-8")
     assert {path.stem for path in FOLDER.glob("*.py")} == set(SHOWN)
-    assert all(f"`docs/jax/{name}.py`" in page for name in SHOWN)
+    assert all(f"`corpus/findings/jax/{name}.py`" in page for name in SHOWN)

@@ -205,6 +205,10 @@ def test_the_verdict_is_the_heading() -> None:
     made = nightly_run(4)
     assert "<h1>6 new findings</h1>" in page(replace(made, findings=torn_and_ended(6)))
     quiet = replace(made, findings=())
+    shown = len(quiet.shown)
+    assert shown
+    assert f"<h1>nothing new; {shown} known cause{'s' * (shown > 1)} showed</h1>" in page(quiet)
+    quiet = replace(quiet, known=())
     assert "<h1>nothing new</h1>" in page(quiet)
     silent = replace(quiet, canary=(5, 4))
     assert (

@@ -269,13 +269,21 @@ def test_many_deaths_and_known_findings_are_counted() -> None:
     dead = ended_finding(FindingKind.TIMED_OUT)
     dying = tuple(replace(dead, key=str(n), file=f"timed-out/{n}.yaml") for n in range(6))
     known = tuple(replace(torn_finding(), key=f"k{n}", known=f"why {n}") for n in range(5))
-    lines = summary(replace(short_run(0), findings=(*dying, *known))).splitlines()
+    entries = tuple(Known(f"k{n}", f"why {n}", seen=True, graphs=n, file="a") for n in range(5))
+    report = replace(short_run(0), findings=(*dying, *known), known=entries)
+    only_known = replace(report, findings=known)
+    assert only_known.verdict == "nothing new; 5 known causes showed"
+    lines = summary(report).splitlines()
     start = lines.index("  the process timed out on generated tests, or while minimizing:")
     assert [line.split(":")[0].strip() for line in lines[start + 1 : start + 6]] == [
         *(f"timed-out/{n}.yaml" for n in range(4)),
         "and 2 more",
     ]
-    assert "  known, seen again (5):" in lines
+    at = lines.index("  known causes that showed (5):")
+    assert lines[at + 1 : at + 3] == [
+        "    k0: its own test; a; why 0",
+        "    k1: 1 graph; a; why 1",
+    ]
     assert lines[lines.index("  what ran:") - 1] == "    and 1 more"
     # A known finding is not shown in full.
     assert not any(line.startswith("  seen ") for line in lines)

@@ -21,3 +21,12 @@ try:
     print("observed", jax.vmap(jax.grad(jax.checkpoint(f)))(jnp.ones(2)).tolist())
 except TypeError as error:
     print("observed TypeError:", error)
+
+
+def g(x):
+    ref = jax.new_ref(x)
+    twice.__wrapped__(ref)  # without jax.jit
+    return ref[...]
+
+
+print("workaround", jax.vmap(jax.grad(jax.checkpoint(g)))(jnp.ones(2)).tolist())

@@ -16,3 +16,5 @@ def f(x):
 
 print("expected 3.0, or a refusal")
 print("observed", float(jax.grad(jax.checkpoint(f))(1.0)))
+ref[...] = jnp.float32(2)
+print("workaround", float(jax.grad(f)(1.0)))  # without jax.checkpoint

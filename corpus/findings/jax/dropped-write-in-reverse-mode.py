@@ -18,3 +18,10 @@ forward = [jax.jvp(f, (y,), (unit,))[1].item() for unit in jnp.eye(2)]
 assert forward == [10.0, 0.0]
 print("expected", forward)
 print("observed", jax.grad(f)(y).tolist())
+
+
+def g(y: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.zeros_like(y).at[jnp.array([0, 2])].set(y) * jnp.array([10.0, 20.0]))
+
+
+print("workaround", jax.grad(g)(y).tolist())

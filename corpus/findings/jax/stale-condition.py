@@ -15,3 +15,15 @@ def f(done):
 
 print("expected 1")
 print("observed", int(jax.jit(f)(jax.new_ref(jnp.int32(0)))))
+
+
+def carried(done):
+    def body(state):
+        done[...] = jnp.int32(1)
+        return state[0] + 1, done[...]
+
+    start = jnp.int32(0), done[...]
+    return lax.while_loop(lambda state: (state[0] < 3) & (state[1] == 0), body, start)[0]
+
+
+print("workaround", int(jax.jit(carried)(jax.new_ref(jnp.int32(0)))))

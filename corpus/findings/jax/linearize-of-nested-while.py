@@ -23,3 +23,4 @@ try:
     print("observed", float(jax.linearize(f, 1.0)[1](1.0)))
 except ValueError as error:
     print("observed ValueError:", str(error).rpartition(", ")[2].partition(".")[0])
+print("workaround", float(jax.jvp(f, (1.0,), (1.0,))[1]))

@@ -10,8 +10,8 @@ def f(x):
     return ref[jnp.array([0])], ref[...]
 
 
-def gradient(x):
-    one = jnp.asarray(np.ones(1, np.float32))
+def gradient(x, module=np):
+    one = jnp.asarray(module.ones(1, np.float32))
     return jax.vjp(f, x)[1]((one, one))[0]
 
 
@@ -21,3 +21,4 @@ try:
     print("observed", jax.jit(gradient)(x).tolist())
 except AttributeError as error:
     print("observed AttributeError:", error)
+print("workaround", jax.jit(lambda x: gradient(x, jnp))(x).tolist())

@@ -19,3 +19,4 @@ def f(x, n):
 x, n = jnp.zeros((2, 2)), jnp.arange(2)  # with zeros((3, 2)): AssertionError
 print("expected", jnp.stack([f(x[:, i], n[i]) for i in range(2)]).tolist())
 print("observed", jax.vmap(f, in_axes=(1, 0))(x, n).tolist())
+print("workaround", jax.vmap(f)(x.T, n).tolist())

@@ -14,3 +14,5 @@ try:
     print("observed", jax.jacfwd(f)(jnp.ones(2)).tolist())
 except ValueError as error:
     print("observed ValueError:", error)
+columns = [jax.jvp(f, (jnp.ones(2),), (unit,))[1] for unit in jnp.eye(2)]
+print("workaround", jnp.stack(columns, axis=1).tolist())

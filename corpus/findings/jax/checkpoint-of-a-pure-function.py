@@ -14,3 +14,4 @@ try:
     print("observed", float(jax.grad(jax.checkpoint(f))(1.0)))
 except KeyError as error:
     print("observed", type(error).__name__)
+print("workaround", float(jax.grad(f)(1.0)))  # without jax.checkpoint

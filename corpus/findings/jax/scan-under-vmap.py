@@ -22,3 +22,4 @@ try:
     print("observed", jax.vmap(f, in_axes=1)(x).tolist())
 except (AttributeError, ValueError) as error:
     print("observed", type(error).__name__, str(error)[:55])
+print("workaround", jax.vmap(f)(x.T).tolist())
