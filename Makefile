@@ -34,7 +34,8 @@ test: setup
 # thousand graphs of which each permitted clustering must be sound, then every
 # known defect put into them, one after another (an hour and a half: each is a build),
 # fifty thousand mutated files of every kind, each valid or refused in one line, the
-# findings of corpus/findings through the whole pipeline (half an hour), and all attacks.
+# findings of corpus/findings through the whole pipeline (half an hour), all attacks, and 50
+# campaigns that are killed at a random moment and resumed.
 nightly: setup
 	LITMUSFUZZ_WHOLE=1 $(VENV)/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
@@ -44,6 +45,7 @@ nightly: setup
 	$(VENV)/bin/python -m tests.mutated_files --mutations 50000 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.corpus.findings_again
 	$(VENV)/bin/python -m tests.attacks
+	$(VENV)/bin/python -m tests.campaign.killed --kills 50 --seed $${SEED:-1}
 
 lint: setup
 	$(VENV)/bin/ruff check .

@@ -299,8 +299,9 @@ class Executions(EventOfRun, frozen=True, kw_only=True):
     None if they are many or not counted, and `reached` how many of these were seen so far. `end` is
     "judged", "crashed", "timed out", or "refused: FEATURE", which is "time" if it is slow. If an
     outcome is forbidden, `unreduced` names the file of the test, and `key` the known finding that
-    explains it, if one does. `counters` are the executor's, since its last event, and its slow jobs
-    (`fuzz.campaign.slots`).
+    explains it, if one does; `symptoms` says how the outcomes are wrong, and `looks_like` is the
+    key of what is known that the test contains, if there is such. `counters` are the executor's,
+    since its last event, and its slow jobs (`fuzz.campaign.slots`).
     """
 
     family: str
@@ -316,6 +317,8 @@ class Executions(EventOfRun, frozen=True, kw_only=True):
     end: str = "judged"
     unreduced: str | None = None
     key: str | None = None
+    symptoms: tuple[str, ...] = ()
+    looks_like: str = ""
     counters: Mapping[str, float] = {}
 
 
@@ -530,7 +533,7 @@ class ScriptRun(Event, frozen=True, kw_only=True):
 class Confirmed(EventOfRun, frozen=True, kw_only=True):
     """A fresh process shows again what a test showed.
 
-    For what was in doubt: its process crashed later, or another fresh process did not show it.
+    Whatever came before: its process may have crashed, or another one not shown it.
     """
 
 

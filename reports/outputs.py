@@ -29,7 +29,8 @@ JSON: Final = "report.json"
 MAX_JSON_BYTES: Final = 256 << 20
 """Of a report that is read again; each finding takes some kilobytes."""
 STATS: Final = "stats"
-FILES: Final = (STATS, JSON, "findings.sarif", "junit.xml", "summary.md", "report.html")
+PAGE: Final = "report.html"
+FILES: Final = (STATS, JSON, "findings.sarif", "junit.xml", "summary.md", PAGE)
 """All files that `write_all` writes."""
 
 

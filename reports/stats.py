@@ -46,6 +46,7 @@ def plain(report: Report) -> Stats:
         "graphs_per_s": f"{report.graphs / took:.2f}",
         "graphs_per_s_now": f"{recent:.2f}",
         "outcomes": str(report.outcomes),
+        "forbidden": str(report.forbidden_graphs),
         "findings": str(len(report.findings)),
         "new_findings": str(len(report.new)),
         "known_not_seen": str(len(report.stale)),

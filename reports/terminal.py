@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
+from litmusfuzz.reports.seen import SeenTest
 from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.text import finding, headline
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from litmusfuzz.reports.report import Report, ReportedFinding, Share
+    from litmusfuzz.reports.seen import Said
 
 _UPDATE_S: Final = 0.25
 _LINE_S: Final = 10.0
@@ -28,10 +31,15 @@ class LiveView:
     ----------
     out : text stream
         If it is not a terminal, it gets a line now and then, and each finding at once.
+    as_json : bool
+        True: what is said is a line of JSON each.
     """
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, *, as_json: bool = False) -> None:
         self.out = out
+        self.as_json = as_json
+        self.printed = 0
+        """Tests with a forbidden outcome that were printed."""
         self.live: Any = None
         self.next = 0.0
         self.shown = set[str]()
@@ -57,6 +65,19 @@ class LiveView:
         if self.live is not None:
             self.live.__exit__(kind, error, traceback)
 
+    def say(self, said: Said) -> None:
+        """Print a forbidden outcome that was judged, or what became of it, at once."""
+        self.printed += isinstance(said, SeenTest)
+        text = json.dumps(said.as_json()) if self.as_json else said.text()
+        if self.live is None:
+            print(printable(text), file=self.out, flush=True)
+            return
+        from rich.text import Text
+
+        shown = Text(printable(text))
+        shown.highlight_words(["FORBIDDEN"], "bold red")
+        self.live.console.print(shown, soft_wrap=True)  # a command is copied in one piece
+
     def __call__(self, report: Report) -> None:
         """Update the view, or print new findings and a line of progress."""
         new = [each for each in report.new if each.key not in self.shown]
@@ -67,10 +88,16 @@ class LiveView:
                 print(_headline(each), file=self.out, flush=True)
             if now >= self.next and report.spent_s:
                 self.next = now + _LINE_S
-                print(status_line(report) + _doing(report), file=self.out, flush=True)
+                line = status_line(report) + self._counted(report) + _doing(report)
+                print(line, file=self.out, flush=True)
         elif now >= self.next or new:
             self.next = now + _UPDATE_S
-            self.live.update(_panel(report), refresh=True)
+            self.live.update(_panel(report, self._counted(report)), refresh=True)
+
+    def _counted(self, report: Report) -> str:
+        """How many forbidden tests were not printed, but counted."""
+        more = sum(each.forbidden_graphs for each in report.by_config) - self.printed
+        return f", {counted(more, 'more forbidden test')} not printed" if more > 0 else ""
 
 
 def status_line(report: Report) -> str:
@@ -100,7 +127,7 @@ def _headline(reported: ReportedFinding) -> str:
     return printable(f"finding: {headline(reported)}\n{seen}")
 
 
-def _panel(report: Report) -> Any:
+def _panel(report: Report, more: str) -> Any:
     from rich.console import Group
     from rich.panel import Panel
     from rich.table import Table
@@ -134,7 +161,7 @@ def _panel(report: Report) -> Any:
     left = f"{left_s} s left" if left_s >= 0 else "time is up, completing findings"
     title = f"litmusfuzz, seed {report.seed}, {left}"
     shown = (Text(printable(each)) for each in lines)
-    return Panel(Group(status_line(report), rows, *shown), title=title, title_align="left")
+    return Panel(Group(status_line(report) + more, rows, *shown), title=title, title_align="left")
 
 
 def _rows(shares: tuple[Share, ...]) -> Iterable[tuple[str, list[Share]]]:

@@ -26,7 +26,9 @@ import psutil
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Script, save, write_text
+from litmusfuzz.fuzz.campaign.announcer import Announcer
 from litmusfuzz.fuzz.campaign.configuration_generator import listed
+from litmusfuzz.fuzz.campaign.live_page import LivePage
 from litmusfuzz.fuzz.campaign.planner import (
     ShardPlanner,
     base_settings,
@@ -62,6 +64,7 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.outputs import write_all
 from litmusfuzz.reports.report import Pruned
 from litmusfuzz.reports.script import NoScript
+from litmusfuzz.reports.seen import SeenTest
 from litmusfuzz.reports.stats import text
 from litmusfuzz.reports.tables import in_short, printable
 
@@ -77,6 +80,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.reports.events import CampaignStarted, Configured, Event
     from litmusfuzz.reports.report import Report
+    from litmusfuzz.reports.seen import Said
 
 SHOW_S: Final = 0.25
 """Seconds between two reports to `show`; more if building a report takes long."""
@@ -109,6 +113,8 @@ class Coordinator(ABC):
     known : KnownFindings
     show : callable
         Called several times a second with the report so far.
+    say : callable
+        Called with each forbidden outcome when it is judged, and what becomes of it later.
 
     Raises
     ------
@@ -116,13 +122,26 @@ class Coordinator(ABC):
         If its executors or models are unknown here.
     """
 
-    def __init__(self, store: Store, known: KnownFindings, show: Callable[[Report], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        known: KnownFindings,
+        show: Callable[[Report], None],
+        say: Callable[[Said], None] = lambda _: None,
+    ) -> None:
         check_settings(store)
         self.store = store
         self.settings: CampaignStarted = store.fold.settings
         self.known = known
         self.report_builder = ReportBuilder(store, known)
         self.show = show
+        self.say = say
+        self.page = LivePage(store.folder)
+        self.announcer = Announcer(
+            store.folder,
+            {each.key: each.name for each in known.entries if each.cause},
+            self.settings.python,
+        )
         self.others = psutil.Process().children()
         """Children that are none of the campaign's: those of a program that this one replaced."""
         self.stopping = self.interrupted = False
@@ -142,6 +161,7 @@ class Coordinator(ABC):
 
     def run(self) -> Report:
         """Run until the time is over or a signal comes; return the final report."""
+        self.store.on_stored = self._say
         with self._signals():
             try:
                 self._recover()
@@ -269,6 +289,24 @@ class Coordinator(ABC):
             report = replace(report, problem=self.problem)
         return report if report.ended else replace(report, spent_s=self.spent_s)
 
+    def _say(self, stored: Sequence[Event]) -> None:
+        """Say what is in stored events.
+
+        What is seen is in the file `stats` before it is said: whoever ends the campaign then.
+        """
+        said = list(self.announcer.said_of(stored))
+        if any(isinstance(each, SeenTest) for each in said):
+            with contextlib.suppress(OSError):  # the next report gives up
+                self._write_stats(self._build())
+        for each in said:
+            self.say(each)
+
+    def _write_stats(self, report: Report) -> None:
+        """Write the file `stats`, unless the folder was removed since the report was built."""
+        if not self.store.is_gone:
+            self.stats_at = time.monotonic()
+            write_text(text(report), self.store.folder / "stats")
+
     def _report(self) -> None:
         """Show and write the state, each at its interval."""
         if self.store.is_gone:
@@ -284,9 +322,10 @@ class Coordinator(ABC):
         report = self._build()
         self.building_s.append(time.monotonic() - start)
         self.show(report)
-        if now > self.stats_at + STATS_S and not self.store.is_gone:  # since it was built
-            self.stats_at = now
-            write_text(text(report), self.store.folder / "stats")
+        if now > self.stats_at + STATS_S:
+            self._write_stats(report)
+        if not self.store.is_gone:
+            self.page(report)
         self.shown_at = time.monotonic()
 
     def _record_progress(self) -> None:
@@ -351,7 +390,7 @@ class SingleShard(Coordinator):
 
     Parameters
     ----------
-    store, known, show
+    store, known, show, say
         As of `Coordinator`.
     time_s : float
         For new tests; `extra_minimizing_s` more are for findings.
@@ -369,8 +408,9 @@ class SingleShard(Coordinator):
         *,
         time_s: float,
         tests: int | None,
+        say: Callable[[Said], None] = lambda _: None,
     ) -> None:
-        super().__init__(store, known, show)
+        super().__init__(store, known, show, say)
         self.time_s = time_s
         self.tests = tests
 
@@ -480,7 +520,7 @@ class Nightly(Coordinator):
 
     Parameters
     ----------
-    store, known, show
+    store, known, show, say
         As of `Coordinator`.
     pool : Pool
     local : bool
@@ -498,8 +538,9 @@ class Nightly(Coordinator):
         *,
         local: bool,
         keep: int = 0,
+        say: Callable[[Said], None] = lambda _: None,
     ) -> None:
-        super().__init__(store, known, show)
+        super().__init__(store, known, show, say)
         self.begun = time.monotonic()
         self.keep = keep
         self.planner = ShardPlanner(store, known)

@@ -30,7 +30,7 @@ from litmusfuzz.corpus.textfile import Script, dumps, save, write_text
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
-from litmusfuzz.fuzz.campaign.causes import may_share_cause
+from litmusfuzz.fuzz.campaign.causes import may_share_cause, symptom
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
 from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
@@ -734,7 +734,15 @@ class Campaign:
             unreduced = UnreducedFinding(*as_run, job.noise, job.seed)
             slot.shown.append(unreduced)
             file = self.findings.store_unreduced(unreduced)
-            self.log(structs.replace(event, unreduced=file))
+            known = self._looks_like(unreduced)
+            self.log(
+                structs.replace(
+                    event,
+                    unreduced=file,
+                    symptoms=tuple(sorted({symptom(o) for o, _ in judgement.forbidden})),
+                    looks_like=known.key if known else "",
+                )
+            )
             self.unreduced.append(unreduced)
         ended = [unfinished]
         if self.settings.count is None and run.earns_round and not judgement.forbidden:
@@ -1215,7 +1223,7 @@ class Campaign:
             unreduced.attempts += 1
             self.unconfirmed.append(unreduced)
             self.findings.store_unconfirmed(unreduced, executions)
-        elif unreduced.suspect or unreduced.attempts:
+        else:
             unreduced.suspect = False
             self.log(Confirmed(**unreduced.event_fields))
 

@@ -52,7 +52,7 @@ from litmusfuzz.reports.fold import Fold
 from litmusfuzz.reports.outputs import FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.events import AnyEvent
@@ -108,6 +108,8 @@ class Store:
         self.folder = folder
         self.path = folder / DATABASE
         self._lock: IO[bytes] | None = None
+        self.on_stored: Callable[[Sequence[Event]], None] = lambda _: None
+        """Called with events that this process has stored, once they are."""
         _refuse_old(folder)
         _refuse_strange(folder, write=write)
         if not write and not self.path.is_file():
@@ -364,6 +366,7 @@ class Store:
         with self._storing():
             for position, event in enumerate(added, 1 + self._last_position(shard)):
                 self._add(shard, position, event)
+        self.on_stored(added)
 
     def ingest(self, number: int) -> bool:
         """Store the next events of a shard log; False if there are none.
@@ -394,6 +397,7 @@ class Store:
             with self._storing():
                 for position, event in placed:
                     self._add(number, position, event)
+            self.on_stored([event for _, event in placed])
         return bool(placed)
 
     def _logged(self, number: int, line: bytes) -> Event:

@@ -222,10 +222,12 @@ def nightly(
         with (
             pools.open(workers, dask) as pool,
             new_store(out) if resume is None else reopened(resume, started) as store,
-            LiveView(sys.stderr if as_json else sys.stdout) as view,
+            LiveView(sys.stderr if as_json else sys.stdout, as_json=as_json) as view,
         ):
             begin(store, first)
-            report = Nightly(store, known, view, pool, local=dask is None, keep=keep).run()
+            report = Nightly(
+                store, known, view, pool, local=dask is None, keep=keep, say=view.say
+            ).run()
     except pools.PoolError as error:
         fail(f"--dask: {error}")
     except StoreError as error:  # the log of a shard of another version

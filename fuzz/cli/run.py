@@ -214,8 +214,8 @@ def run(
         store = new_store(str(folder))
         begin(store, started)
     try:
-        with store, LiveView(sys.stderr if as_json else sys.stdout) as view:
-            report = SingleShard(store, known, view, time_s=time_s, tests=tests).run()
+        with store, LiveView(sys.stderr if as_json else sys.stdout, as_json=as_json) as view:
+            report = SingleShard(store, known, view, time_s=time_s, tests=tests, say=view.say).run()
     except StoreError as error:  # of a damaged campaign that is resumed
         fail(str(error))
     finish(report, as_json=as_json)

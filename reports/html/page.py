@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from base64 import b64encode
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from math import log1p
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -61,6 +64,7 @@ class Histogram:
     more: int
 
 
+@cache  # the page of a campaign that runs is made every few seconds
 def environment() -> Environment:
     """What renders the templates of this folder."""
     made = Environment(
@@ -119,6 +123,7 @@ def in_order(report: Report) -> list[ReportedFinding]:
 def _whole(report: Report) -> dict[str, object]:
     """Values for the page's template, without the findings."""
     charts, reached = over_time(report.moments), _coverage(report)
+    script = (HERE / "reload.js").read_text(encoding="utf-8")
     ran, made = how_much_ran(report), list(sections(report))
     # A single process that lost nothing has no numbers of its own.
     workers = report.workers if sum(each.lost + 1 for each in report.workers) > 1 else ()
@@ -137,6 +142,8 @@ def _whole(report: Report) -> dict[str, object]:
         "report": report,
         "findings": in_order(report),
         "style": (HERE / "style.css").read_text(encoding="utf-8"),
+        "reload": script if report.ended is None else "",
+        "reload_hash": f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'",
         "ran": ran,
         "sections": made,
         "links": {name: title for name, (title, shown) in links.items() if shown},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ import pytest
 from example_reports import ended_finding, nightly_run, short_run
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.events import Executed, FindingKind
+from litmusfuzz.reports.seen import Became, SeenTest
 from litmusfuzz.reports.terminal import LiveView
 from litmusfuzz.reports.text import headline
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.report import Report
 
 GRAPH = "graph 7 of tf/plain"
+(BUSY,) = short_run(0).by_config
 
 
 class Terminal(io.StringIO):
@@ -123,3 +126,70 @@ def test_many_configurations_are_added_up_by_executor(monkeypatch: pytest.Monkey
     assert rows == ["configuration", "tf, 46 configurations", "jax, 1 configuration"]
     (tf,) = (line for line in lines if line.startswith("tf, "))
     assert tf.split()[-4:] == ["5,428", "1,872,200", "46", "0"]
+
+
+def seen(folder: str = "c") -> SeenTest:
+    """A test that has just shown a forbidden outcome."""
+    (found, *_) = short_run(1).findings
+    finding = found.entry.finding
+    assert finding is not None
+    event = Executed(
+        index=9,
+        family="dag",
+        executor="tf",
+        configuration="plain",
+        model="rfc",
+        run_seed=1,
+        count=64,
+        sha256="",
+        verdicts={"forbidden": finding.count, "allowed": 3},
+        unreduced="unreduced/unreduced-7-9.yaml",
+    )
+    command = "litmusfuzz replay c/unreduced/unreduced-7-9.yaml"
+    return SeenTest(event, folder, found.entry, found.nearest, command)
+
+
+def test_what_was_seen_is_printed_whole_and_then_what_became_of_it() -> None:
+    """The test, the outcome, how often, where, the file, and how to replay it."""
+    out = io.StringIO()
+    with LiveView(out) as view:
+        view.say(seen())
+        view.say(Became((9, "tf", "plain"), "minimized", "c/findings/x.yaml"))
+        view(replace(short_run(0), ended=None, by_config=(replace(BUSY, forbidden_graphs=5),)))
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "FORBIDDEN: graph 9 on tf/plain, family dag, judged by rfc"
+    assert any(line.startswith("  | chain 0") for line in lines)
+    (shown,) = (line for line in lines if line.startswith("  seen  "))
+    assert shown.endswith("executions on tf/plain")
+    assert "  file      c/unreduced/unreduced-7-9.yaml" in lines
+    assert "  replay    litmusfuzz replay c/unreduced/unreduced-7-9.yaml" in lines
+    assert lines[-2] == "graph 9 on tf/plain: minimized: c/findings/x.yaml"
+    assert lines[-1].endswith(", 4 more forbidden tests not printed, time is up")
+
+
+def test_with_json_what_was_seen_is_a_line_of_json() -> None:
+    out = io.StringIO()
+    with LiveView(out, as_json=True) as view:
+        view.say(seen())
+        view.say(Became((9, "tf", "plain"), "a fresh process shows it again"))
+    first, second = map(json.loads, out.getvalue().splitlines())
+    assert (first["event"], first["index"], first["family"]) == ("forbidden", 9, "dag")
+    assert first["outcomes"][0]["count"] > 0
+    assert first["file"] == "c/unreduced/unreduced-7-9.yaml"
+    assert (second["event"], second["what"]) == ("became", "a fresh process shows it again")
+
+
+def test_on_a_terminal_it_stands_above_the_panel_in_one_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A command that is longer than a line is not broken; control characters are not printed."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    out = Terminal()
+    with LiveView(out) as view:
+        view(short_run(0))
+        view.say(replace(seen("c\x1b[2J[bold]"), replay="litmusfuzz replay " + "x" * 100))
+    shown = out.getvalue()
+    assert "litmusfuzz replay " + "x" * 100 in shown
+    assert "[2J[bold]/unreduced/unreduced-7-9.yaml" in shown
+    assert "\x1b[2J" not in shown
