@@ -1,47 +1,8 @@
 """The short notation: ``litmus("X=1; Y=2 || r0=Y; r1=X")``.
 
-``||`` separates chains, ``;`` the statements of a chain. A control edge makes the effect of a
-statement wait for the effect of the statement before it. Variables begin with a capital
-letter, registers with a small one. A register belongs to its chain; its value is observed.
-
-=============================  ==============================================
-``X=1``, ``X=r0``, ``X=r0+1``   AssignVariableOp (operators ``+ - *``)
-``X+=1``, ``X-=r0``            AssignAddVariableOp, AssignSubVariableOp
-``r0=X``                       ReadVariableOp
-``r1=r0*2``                    pure; observed too
-``r0=X[0,2]``                  ResourceGather of rows 0 and 2
-``X[0,2]=1``, ``X[0]+=1``      ResourceScatterUpdate, ...Add; ``-=`` and ``*=``
-                               give Sub and Mul, ``min=`` and ``max=`` Min, Max,
-                               ``/=`` Div, where 0 of an integer fails
-``r1=X[r0]``, ``X[r0]+=1``     the same ops, on the rows that a register names
-``Q!1``, ``r0=Q?``             QueueEnqueueV2, QueueDequeueV2
-``Q!1,2``, ``r0=Q?2``          ...ManyV2: two elements
-``r0=size Q``, ``close Q``     QueueSizeV2, QueueCloseV2
-``A<<5 at 2``                  ResourceAccumulatorApplyGradient of 5, local step 2 (0 without)
-``r0=A>>2``                    ResourceAccumulatorTakeGradient, once there are 2
-``r0=count A``, ``step A 3``   ResourceAccumulatorNumAccumulated, SetGlobalStep
-``lock M`` ... ``unlock M``     the statements between, as a CriticalSection
-``cluster {...}``              the statements, as a cluster in that SSA order
-``if r0==1 {...} else {...}``  a conditional on ``==`` or ``<``; ``else`` may be
-                               left out. A register that both branches assign is
-                               its result: ``if0.r1``
-``call {...}``                  a function call. A register that the body assigns is
-                               its result: ``call0.r1``
-``loop 3 {...}``               a loop of three iterations, one after another. A
-                               register from before it that the body assigns is
-                               carried on: ``loop0.r0_0``
-``loop 3 while X==0 {...}``    as long as that holds, three times at most; a
-                               variable is read by the condition
-``loop[2] 3 free {...}``       iterations in no order, but 2 at once at most
-                               under ``executor`` (``parallel_iterations``)
-=============================  ==============================================
-
-``|||`` separates graphs, ``g0``, ``g1``, ..., each run once; a register of theirs is observed as
-``g0.r0``. The argument ``client="a:g0; b:g0; c:g1 after a b"`` runs ``g0`` twice, then ``g1``; a
-register is then observed as ``a.r0``. ``d:g0 fetch r0`` executes only what ``r0`` needs.
-
-Braces hold one chain; the next statement waits for all of it. A register that is assigned
-inside braces belongs to the inside, apart from results.
+``||`` separates chains, ``;`` or a line break the statements of a chain. docs/notation.md describes
+the whole notation. This module reads a text word by word (`corpus.words`) and builds the test as it
+reads, so that every mistake has its place in the text.
 
 The file format expresses everything else (`litmusfuzz.corpus.textfile`).
 """
@@ -51,8 +12,10 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.condition import Condition, read_quantifier
 from litmusfuzz.corpus.model import (
     MAX_NESTING,
     Accumulator,
@@ -73,11 +36,19 @@ from litmusfuzz.corpus.model import (
 )
 from litmusfuzz.corpus.ops import (
     DEFINED_OPS,
+    DTYPES,
     Attrs,
     ConstAttrs,
     CountAttrs,
     RowsAttrs,
     SectionAttrs,
+)
+from litmusfuzz.corpus.words import (
+    NotationError,
+    Text,
+    is_name,
+    is_number,
+    read_proposition,
 )
 
 if TYPE_CHECKING:
@@ -85,34 +56,40 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.ops import Nested
 
-MAX_DIGITS: Final = 18
 MAX_NOTATION: Final = 1 << 16
 """Characters of a test in the notation, at most. Larger tests are files."""
-_ROWS = r"[\d,\s]+|\s*[a-z]\w*\s*"
-_STATEMENT = re.compile(
-    rf"(?P<target>[A-Za-z]\w*)(\[(?P<rows>{_ROWS})\])?\s*(?P<how>\+|-|\*|/|min|max)?=\s*(?P<value>.+)",
-    re.ASCII,
-)
-_TERM = re.compile(rf"-?\d+|[A-Za-z]\w*(\[({_ROWS})\])?", re.ASCII)
-_OPERAND = r"-?\d+|[A-Za-z]\w*"
-_TEST = re.compile(rf"\s*({_OPERAND})\s*(==|<)\s*({_OPERAND})\s*", re.ASCII)
-_BLOCK = re.compile(r"(?P<head>[^{}]*)\{(?P<rest>.*)", re.ASCII | re.DOTALL)
-_LOOP = re.compile(
-    r"loop(\[(?P<parallel>\d{1,9})\])?\s+(?P<limit>\d{1,9})"
-    r"(\s+(?P<free>free))?(\s+while\s+(?P<test>.+?))?\s*",
-    re.ASCII,
-)
-_SCATTERS = {
-    None: "Update",
-    "+": "Add",
-    "-": "Sub",
-    "*": "Mul",
-    "/": "Div",
-    "min": "Min",
-    "max": "Max",
+_SCATTERS: Final = {
+    "=": "Update",
+    "+=": "Add",
+    "-=": "Sub",
+    "*=": "Mul",
+    "/=": "Div",
+    "min=": "Min",
+    "max=": "Max",
 }
-_OPERATORS = {"+": "AddV2", "-": "Sub", "*": "Mul"}
-_TESTS = {"==": "Equal", "<": "Less"}
+_DENSE: Final = {
+    "=": "AssignVariableOp",
+    "+=": "AssignAddVariableOp",
+    "-=": "AssignSubVariableOp",
+}
+_OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}
+_TESTS: Final = {"==": "Equal", "<": "Less"}
+_ENDS: Final = frozenset({"", ";", "}", "||", "|||"})
+_CONDITION: Final = frozenset({"exists", "forall", "~"})
+_RESOURCE: Final = "a resource, which begins with a capital letter"
+
+
+@dataclass
+class _Header:
+    """Declarations: what `litmus` is given beside the text, or the braces before it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    init: dict[str, Nested]
+    queues: dict[str, int]
+    accumulators: list[str]
+    client: list[Run]
+    places: dict[str, int] = field(default_factory=dict)  # of what the text itself declares
 
 
 def litmus(
@@ -132,7 +109,7 @@ def litmus(
     Parameters
     ----------
     text : str
-        See the module's docstring.
+        See docs/notation.md. What the other parameters say, its braces may say as well.
     dtype, shape
         Of every variable; statements on rows need a shape with rows.
     init : mapping, optional
@@ -146,95 +123,49 @@ def litmus(
 
     Raises
     ------
+    NotationError
+        With the place of the mistake in `text`.
     MalformedTest
-        Naming the statement.
+        For a mistake in another parameter.
     """
     if len(text) > MAX_NOTATION:
         message = (
             f"a notation of {len(text):,} characters, of at most {MAX_NOTATION:,}: save a file"
         )
         raise MalformedTest(message)
-    text = re.sub(r"[^\S\n]+", " ", text)  # patterns try each way to share out a run of blanks
-    # Generated names of nodes differ from every register.
-    reserved = frozenset(re.findall(r"[a-z]\w*", text, re.ASCII))
-    builder = _Builder(dtype, shape, reserved, frozenset(queues or ()), frozenset(accumulators))
-    parts = _split(text, "|||")
-    names = ["main"] if len(parts) == 1 else [f"g{number}" for number in range(len(parts))]
-    graphs = []
-    shown: dict[str, list[str]] = {}  # by graph, its observed nodes
-    for name_of_graph, part in zip(names, parts, strict=True):
-        builder.scope = _Scope()
-        builder.observed = shown[name_of_graph] = []
-        for chain in _split(part, "||"):
-            builder.chain(chain)
-        builder.check_closed()
-        graphs.append(Graph(name_of_graph, tuple(builder.scope.nodes)))
-    runs = _runs(client)
-    keys = [(run.name, run.graph) for run in runs] or [(each, each) for each in names]
-    several = len(keys) > 1
-    observed = [
-        f"{run}.{each}" if several else each for run, graph in keys for each in shown.get(graph, ())
-    ]
-    given = dict(init or {})
-    variables = tuple(
-        Variable(each, dtype, shape, given.pop(each, 0)) for each in builder.variables
+    header = _Header(
+        dtype, shape, dict(init or {}), dict(queues or {}), list(accumulators), _client(client)
     )
-    if given:
-        raise MalformedTest(f"no variable {', '.join(given)} in {text[:80]!r}")
-    try:
-        return LitmusTest(
-            name,
-            variables,
-            tuple(graphs),
-            tuple(observed),
-            description,
-            mutexes=tuple(Mutex(each) for each in builder.mutexes),
-            queues=tuple(Queue(q, dtype, shape, n) for q, n in (queues or {}).items()),
-            client=runs,
-            accumulators=tuple(Accumulator(each, dtype, shape) for each in accumulators),
-            clusters=tuple(builder.clusters),
-        )
-    except MalformedTest as error:
-        where = {"graphs": 2, "clusters": 1}.get(str(error.path[0]), 0) if error.path else 0
-        if not 0 < where < len(error.path):
-            raise
-        message = f"{error.message}: {builder.statements[str(error.path[where])]!r}"
-        raise MalformedTest(message, error.path) from None
+    return _Builder(text, header).test(name, description)
 
 
-def _split(text: str, separator: str) -> list[str]:
-    """Split `text` at separators outside braces."""
-    parts = []
-    depth = begin = 0
-    for match in re.finditer(rf"[{{}}]|{re.escape(separator)}", text):
-        position = match.start()
-        if match[0] != separator:
-            depth += 1 if match[0] == "{" else -1
-        elif depth == 0:
-            parts.append(text[begin:position])
-            begin = match.end()
-        if depth < 0:
-            raise MalformedTest(f"a brace too many: {text[: position + 1].strip()[-60:]!r}")
-        if depth > 2 * MAX_NESTING:  # of bodies; clusters have braces as well
-            raise MalformedTest(f"braces are nested too deeply: {text.strip()[:60]!r}")
-    if depth:
-        raise MalformedTest(f"a brace is not closed: {text.strip()[:60]!r}")
-    return [*parts, text[begin:]]
+def _client(client: str) -> list[Run]:
+    """Runs of graphs, separated by semicolons."""
+    text = Text(client)
+    found: list[Run] = []
+    while text.peek():
+        found.append(_run(text))
+        if text.peek():
+            text.expect(";")
+    return found
 
 
-def _runs(client: str) -> tuple[Run, ...]:
-    runs = []
-    for part in client.split(";") if client.strip() else ():
-        match = re.fullmatch(
-            r"\s*(\w+)\s*:\s*(\w+)(\s+after((\s+(?!fetch\b)\w+)+))?(\s+fetch((\s+[\w.]+)+))?\s*",
-            part,
-            re.ASCII,
-        )
-        if not match:
-            raise MalformedTest(f"not a run, as in 'c:g1 after a b': {part.strip()[:80]!r}")
-        after, fetches = (tuple((each or "").split()) for each in (match[4], match[7]))
-        runs.append(Run(match[1], match[2], after, fetches))
-    return tuple(runs)
+def _run(text: Text) -> Run:
+    """A run, ``c:g1 after a b fetch r0``."""
+    name = text.name("a run, as in c:g1 after a b").text
+    text.expect(":")
+    graph = text.name("a graph, as in c:g1 after a b").text
+    listed: dict[str, list[str]] = {"after": [], "fetch": []}
+    for word in listed:
+        if text.accept(word):
+            while is_name(text.peek()) and text.peek() not in listed:
+                each = text.take()
+                while text.accept("."):
+                    each += f".{text.name('a result').text}"
+                listed[word].append(each)
+            if not listed[word]:
+                raise text.unexpected("a name")
+    return Run(name, graph, tuple(listed["after"]), tuple(listed["fetch"]))
 
 
 @dataclass
@@ -258,141 +189,399 @@ class _Scope:
         return Body(tuple(self.nodes), tuple(results))
 
 
-class _Builder:
-    def __init__(
-        self,
-        dtype: str,
-        shape: tuple[int, ...],
-        reserved: frozenset[str],
-        queues: frozenset[str],
-        accumulators: frozenset[str],
-    ) -> None:
-        self.accumulators = accumulators
-        self.queues = queues
-        self.mutexes: list[str] = []
-        self.sections: list[tuple[str, int, tuple[str, ...]]] = []  # open: mutex, first node, after
-        self.clusters: list[Cluster] = []
-        self.dtype = dtype
-        self.shape = shape
-        self.names = FreshNames(reserved)
-        self.scope = _Scope()
-        self.taken: set[str] = set()  # names of nodes and values
-        self.statements: dict[str, str] = {}  # node to the statement that it came from
-        self.variables: list[str] = []
-        self.observed: list[str] = []  # of the present graph
+@dataclass(frozen=True)
+class _Section:
+    """A section that is open: where, the first node in it, and what it comes after."""
 
-    def chain(self, text: str) -> None:
-        self.scope.registers = {}
-        self.scope.previous = ()
-        self.check_closed()
-        self.sequence(text)
+    mutex: str
+    begin: int
+    first: int
+    after: tuple[str, ...]
+
+
+class _Builder:
+    """Reads a text, and builds the test."""
+
+    def __init__(self, text: str, header: _Header) -> None:
+        self.text = Text(text)
+        self.header = header
+        self.mutexes: list[str] = []
+        self.sections: list[_Section] = []
+        self.clusters: list[Cluster] = []
+        # Generated names of nodes differ from every register.
+        self.names = FreshNames(frozenset(re.findall(r"[a-z]\w*", self.statements, re.ASCII)))
+        self.scope = _Scope()
+        self.depth = 0
+        self.taken: set[str] = set()  # names of nodes and values
+        self.begins: dict[str, int] = {}  # place of the statement that a node or cluster is of
+        self.variables: dict[str, int] = {}  # with the place of their first use
+        self.observed: list[str] = []  # of the present graph
+        self.chains: list[dict[str, str]] = []  # by chain of all graphs: the value of each register
+
+    # --- the whole text ------------------------------------------------------------------
+
+    def test(self, name: str, description: str) -> LitmusTest:
+        text, header = self.text, self.header
+        if text.accept("{"):
+            self.declarations(text.number - 1)
+        parts: list[tuple[tuple[Node, ...], list[str]]] = []
+        while True:
+            self.graph()
+            parts.append((tuple(self.scope.nodes), self.observed))
+            if not text.accept("|||"):
+                break
+        names = ["main"] if len(parts) == 1 else [f"g{number}" for number in range(len(parts))]
+        graphs = tuple(Graph(each, nodes) for each, (nodes, _) in zip(names, parts, strict=True))
+        shown = {each: observed for each, (_, observed) in zip(names, parts, strict=True)}
+        keys = [(run.name, run.graph) for run in header.client] or [(each, each) for each in names]
+        several = len(keys) > 1
+        observed = tuple(
+            f"{run}.{each}" if several else each
+            for run, graph in keys
+            for each in shown.get(graph, ())
+        )
+        given = dict(header.init)
+        variables = tuple(
+            Variable(each, header.dtype, header.shape, given.pop(each, 0))
+            for each in self.variables
+        )
+        if given:
+            message = f"no variable {', '.join(given)} in the test"
+            if places := [header.places[each] for each in given if each in header.places]:
+                raise text.error(message, places[0])
+            raise MalformedTest(message)
+        if not (variables or self.mutexes or header.queues or header.accumulators):
+            hint = "X=1 writes a variable, whose name begins with a capital letter"
+            raise text.error(f"a test has at least one resource: {hint}", text.words[0].begin)
+        begin = text.next.begin
+        try:
+            made = LitmusTest(
+                name,
+                variables,
+                graphs,
+                observed,
+                description,
+                mutexes=tuple(Mutex(each) for each in self.mutexes),
+                queues=tuple(
+                    Queue(q, header.dtype, header.shape, n) for q, n in header.queues.items()
+                ),
+                client=tuple(header.client),
+                accumulators=tuple(
+                    Accumulator(each, header.dtype, header.shape) for each in header.accumulators
+                ),
+                clusters=tuple(self.clusters),
+            )
+        except MalformedTest as error:
+            raise self.placed(error) from None
+        condition = self.condition(made)
+        if text.peek():
+            raise text.unexpected("the end")
+        if condition is None:
+            return made
+        try:
+            return made.asked(condition)
+        except MalformedTest as error:
+            raise text.error(error.message, begin) from None
+
+    @property
+    def statements(self) -> str:
+        """The text without its declarations and its condition, which may name generated nodes."""
+        depth, begin = 0, 0
+        for word, following in pairwise(self.text.words):
+            if depth == 0 and word.text in ("exists", "forall") and following.text != "=":
+                return self.text.text[begin : word.begin]
+            depth += {"{": 1, "}": -1}.get(word.text, 0)
+            if depth == 0 and word.text == "}" and not begin and self.text.peek() == "{":
+                begin = word.end
+        return self.text.text[begin:]
+
+    def placed(self, error: MalformedTest) -> MalformedTest:
+        """A rule of the format is broken: the error at the statement that breaks it."""
+        first, *more = (*map(str, error.path), "")
+        header = self.header
+        places = {
+            "graphs": [self.begins.get(each) for each in more[1:]],
+            "clusters": [self.begins.get(each) for each in more],
+            "variables": [header.places.get(each, self.variables.get(each)) for each in more],
+        }.get(first, [header.places.get(each) for each in more])
+        if "type" in header.places and not {"shape", "dtype"}.isdisjoint(more):
+            places.insert(0, header.places["type"])
+        place = next((each for each in places if each is not None), None)
+        if place is None:
+            if first in ("name", "description", "client", "queues", "accumulators"):
+                return error  # of a parameter
+            place = 0
+        return NotationError(error.message, self.text.text, place, error.path)
+
+    def condition(self, test: LitmusTest) -> Condition | None:
+        """The final condition, if one stands here."""
+        text = self.text
+        quantifier = read_quantifier(text)
+        if not quantifier:
+            return None
+        keys = {}
+        for number, registers in enumerate(self.chains):
+            for register, value in registers.items():
+                if value in test.shown:
+                    keys[f"{number}:{register}"] = keys[register] = value
+        return Condition(
+            quantifier,
+            read_proposition(text, lambda name: name if name in test.shown else keys.get(name)),
+        )
+
+    # --- declarations --------------------------------------------------------------------
+
+    def declarations(self, opened: int) -> None:
+        """What stands in braces before the test: ``{X=5; type float32[4]; queue Q 2}``."""
+        text = self.text
+        while not text.accept("}"):
+            if not text.peek():
+                raise text.error("a brace is not closed", text.words[opened].begin)
+            if text.accept(";"):
+                continue
+            self.declaration()
+            if text.peek() not in (";", "}", "") and not text.on_a_new_line:
+                raise text.unexpected("';' or '}'")
+
+    def declaration(self) -> None:
+        text, header = self.text, self.header
+        begin = text.next.begin
+        word = text.name("a declaration, as in X=5, type int64[2], queue Q 2 or run a:g0").text
+        if word == "type":
+            header.dtype, header.shape = self.type()
+            header.places["type"] = begin
+        elif word == "queue":
+            queue = self.new(header.queues)
+            header.queues[queue] = text.integer("a capacity, as in queue Q 2", 9)
+        elif word == "accumulator":
+            header.accumulators.append(self.new(header.accumulators))
+        elif word == "run":
+            header.client.append(_run(text))
+            header.places[header.client[-1].name] = begin
+        elif not word[0].isupper():
+            message = "expected a variable, as in X=5, or type, queue, accumulator or run"
+            raise text.error(f"{message}, got {word[:40]!r}", begin)
+        elif word in header.places:
+            raise text.error(f"{word} is declared twice", begin)
+        else:
+            text.expect("=")
+            header.init[word] = self.contents(0)
+            header.places[word] = begin
+
+    def new(self, known: Iterable[str]) -> str:
+        """The name of a resource that is declared here."""
+        word = self.text.name(_RESOURCE)
+        if not word.text[0].isupper():
+            raise self.text.error(f"expected {_RESOURCE}, got {word.text[:40]!r}", word.begin)
+        if word.text in known or word.text in self.header.places:
+            raise self.text.error(f"{word.text} is declared twice", word.begin)
+        self.header.places[word.text] = word.begin
+        return word.text
+
+    def type(self) -> tuple[str, tuple[int, ...]]:
+        """A dtype and a shape, ``float32[3,5]``."""
+        text = self.text
+        word = text.name("a dtype, as in int64")
+        if word.text not in DTYPES:
+            message = f"no dtype {word.text[:40]!r}; there are {', '.join(DTYPES)}"
+            raise text.error(message, word.begin)
+        dimensions: list[int] = []
+        if text.accept("["):
+            while not text.accept("]"):
+                if dimensions:
+                    text.expect(",")
+                dimensions.append(text.integer("a dimension", 9))
+        return word.text, tuple(dimensions)
+
+    def contents(self, depth: int) -> Nested:
+        """Initial contents: a number, or a list."""
+        text = self.text
+        if not text.accept("["):
+            return text.integer("a number or a list")
+        if depth > MAX_NESTING:
+            raise text.error("a list is nested too deeply")
+        parts: list[Nested] = []
+        while not text.accept("]"):
+            if parts:
+                text.expect(",")
+            parts.append(self.contents(depth + 1))
+        return tuple(parts)
+
+    # --- chains and statements -----------------------------------------------------------
+
+    def graph(self) -> None:
+        """Chains up to the end of a graph."""
+        self.scope = _Scope()
+        self.observed = []
+        while True:
+            self.scope.registers = {}
+            self.scope.previous = ()
+            self.sequence()
+            self.check_closed()
+            self.chains.append(dict(self.scope.registers))
+            if self.text.peek() == "}":
+                raise self.text.error("a brace too many")
+            if not self.text.accept("||"):
+                return
 
     def check_closed(self) -> None:
         if self.sections:
-            raise MalformedTest(f"lock {self.sections[-1][0]} without unlock")
+            section = self.sections[-1]
+            raise self.text.error(f"lock {section.mutex} without unlock", section.begin)
 
-    def sequence(self, text: str) -> None:
-        for statement in _split(text, ";"):
-            if statement.strip():
-                first = len(self.scope.nodes)
-                self.statement(statement.strip())
-                for node in self.scope.nodes[first:]:
-                    self.statements.setdefault(node.name, statement.strip())
+    def sequence(self) -> None:
+        """Statements up to the end of the chain or of the braces."""
+        text = self.text
+        while (word := text.peek()) not in _ENDS - {";"}:
+            if text.accept(";"):
+                continue
+            if word in _CONDITION and text.after() != "=" and not self.depth:
+                return
+            begin = text.next.begin
+            first = len(self.scope.nodes)
+            self.statement()
+            for node in self.scope.nodes[first:]:
+                self.begins.setdefault(node.name, begin)
+            if text.peek() not in _ENDS | _CONDITION and not text.on_a_new_line:
+                raise self.no_end()
 
-    def statement(self, text: str) -> None:
-        block = _BLOCK.fullmatch(text)
-        if block:
-            self.block(text, block["head"].strip(), text[len(block["head"]) :])
-            return
-        word = re.fullmatch(r"(lock|unlock|close)\s+([A-Z]\w*)", text, re.ASCII)
-        if word and word[1] == "close":
-            self.effect(
-                self.names.numbered("w"), "QueueCloseV2", self.queue(text, word[2]), (), None
-            )
-            return
-        if word:
-            self.section(text, word[1], word[2])
-            return
-        apply = re.fullmatch(r"([A-Z]\w*)\s*<<\s*(.+?)(?:\s+at\s+(.+))?", text, re.ASCII)
-        if apply:
-            self.apply(text, self.accumulator(text, apply[1]), apply[2], apply[3] or "0")
-            return
-        step = re.fullmatch(r"step\s+([A-Z]\w*)\s+(.+)", text, re.ASCII)
-        if step:
-            name, op = self.accumulator(text, step[1]), "ResourceAccumulatorSetGlobalStep"
-            operand = self.whole(text, step[2], "int64")
+    def no_end(self) -> NotationError:
+        """A statement goes on where it should end."""
+        text = self.text
+        word = text.peek()
+        before = text.words[text.number - 1].text
+        if word == "|":
+            return text.error("chains are separated by '||'")
+        if word in _OPERATORS and text.after() == word:
+            return text.error(f"there is no {word}{word}: write X{word}=1")
+        if before == "}":
+            return text.unexpected("';', '||' or the end after the braces")
+        return text.unexpected("an operator (+ - *), ';', '||' or the end")
+
+    @contextmanager
+    def braces(self) -> Iterator[None]:
+        """Take ``{`` before the `with` block, and ``}`` after it."""
+        text = self.text
+        opened = text.next
+        text.expect("{")
+        self.depth += 1
+        if self.depth > 2 * MAX_NESTING:  # of bodies; clusters have braces as well
+            raise text.error("braces are nested too deeply", opened.begin)
+        yield
+        if text.peek() in ("||", "|||"):
+            raise text.error(f"'{text.peek()}' inside braces: they hold one chain")
+        if not text.accept("}"):
+            raise text.error("a brace is not closed", opened.begin)
+        self.depth -= 1
+
+    def statement(self) -> None:
+        text = self.text
+        word, following = text.peek(), text.after()
+        named = is_name(following)
+        if word == "if" and (named or is_number(following) or following in ("-", "(")):
+            self.branch()
+        elif word == "loop" and following not in ("=", "=="):
+            self.loop()
+        elif word in ("call", "cluster") and following == "{":
+            self.call() if word == "call" else self.cluster()
+        elif word in ("lock", "unlock", "close") and named:
+            self.word_on_resource()
+        elif word == "step" and named:
+            text.take()
+            name = self.accumulator()
+            operand = self.whole("int64")
+            op = "ResourceAccumulatorSetGlobalStep"
             self.effect(self.names.numbered("w"), op, name, (operand,), None)
-            return
-        put = re.fullmatch(r"([A-Z]\w*)\s*!\s*(.+)", text, re.ASCII)
-        if put:
-            self.put(text, self.queue(text, put[1]), put[2])
-            return
-        match = _STATEMENT.fullmatch(text)
-        if not match:
-            raise MalformedTest(f"not a statement: {text[:80]!r}")
-        target, how, value = match["target"], match["how"], match["value"]
-        rows = self.rows(text, match["rows"])
-        if target[0].isupper():
-            self.store(text, target, rows, how, value)
-        elif how or rows:
-            raise MalformedTest(f"a register is only assigned: {text[:80]!r}")
+        elif not is_name(word):
+            raise text.unexpected("a statement, as in X=1 or r0=X")
+        elif following == "!":
+            self.put()
+        elif following == "<<":
+            self.apply()
+        elif word[0].isupper():
+            self.store()
         else:
-            self.load(text, target, value)
+            self.load()
 
-    def queue(self, text: str, name: str) -> str:
-        if name not in self.queues:
-            raise MalformedTest(f"no queue {name}: {text[:80]!r}")
-        return name
+    def word_on_resource(self) -> None:
+        word = self.text.take()
+        if word == "close":
+            self.effect(self.names.numbered("w"), "QueueCloseV2", self.queue(), (), None)
+        else:
+            self.section(word)
 
-    def accumulator(self, text: str, name: str) -> str:
-        if name not in self.accumulators:
-            raise MalformedTest(f"no accumulator {name}: {text[:80]!r}")
-        return name
+    def resource(self, kind: str, known: Iterable[str], hint: str) -> str:
+        """The name of a queue or accumulator that is declared."""
+        word = self.text.name(kind)
+        if word.text not in known:
+            raise self.text.error(f"no {kind} {word.text[:40]}: {hint}", word.begin)
+        return word.text
 
-    def apply(self, text: str, name: str, value: str, step: str) -> None:
-        operands = (self.whole(text, step, "int64"), self.expression(text, value, self.shape))
+    def queue(self) -> str:
+        hint = "declare it before the test, as in {queue Q 2}"
+        return self.resource("queue", self.header.queues, hint)
+
+    def accumulator(self) -> str:
+        hint = "declare it before the test, as in {accumulator A}"
+        return self.resource("accumulator", self.header.accumulators, hint)
+
+    def apply(self) -> None:
+        """``A<<5 at 2``: apply a gradient of a local step."""
+        text = self.text
+        name = self.accumulator()
+        text.expect("<<")
+        # The step is computed first, as it is the op's first operand.
+        begin = text.number
+        while text.peek() not in _ENDS and text.peek() != "at":
+            text.take()
+        step = self.whole("int64") if text.accept("at") else self.constant(0, (), "int64")
+        end, text.number = text.number, begin
+        value = self.expression(self.header.shape)
+        if text.peek() == "at":
+            text.number = end
         op = "ResourceAccumulatorApplyGradient"
-        self.effect(self.names.numbered("w"), op, name, operands, None)
+        self.effect(self.names.numbered("w"), op, name, (step, value), None)
 
-    def whole(self, text: str, value: str, dtype: str) -> str:
-        """A scalar of that dtype: a number, or a register."""
-        if re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
-            return self.constant(int(value), (), dtype)
-        return self.expression(text, value, ())
+    def whole(self, dtype: str) -> str:
+        """A scalar of that dtype: a number, or an expression of registers."""
+        text = self.text
+        number = is_number(text.peek()) or (text.peek() == "-" and is_number(text.after()))
+        if number:
+            return self.constant(text.integer(), (), dtype)
+        return self.expression(())
 
-    def put(self, text: str, queue: str, value: str) -> None:
-        parts = value.split(",")
-        if len(parts) == 1:
-            operand = self.expression(text, value, self.shape)
+    def put(self) -> None:
+        """``Q!1``, or ``Q!1,2`` for several elements."""
+        text = self.text
+        queue = self.queue()
+        text.expect("!")
+        begin = text.number
+        text.accept("-")
+        text.take()
+        if text.peek() != ",":
+            text.number = begin
+            operand = self.expression(self.header.shape)
             self.effect(self.names.numbered("w"), "QueueEnqueueV2", queue, (operand,), None)
             return
-        if not all(re.fullmatch(r"\s*-?\d{1,18}\s*", part, re.ASCII) for part in parts):
-            raise MalformedTest(f"several elements are numbers: {text[:80]!r}")
-        many = self.constant(tuple(map(int, parts)), (len(parts), *self.shape))
+        text.number = begin
+        parts = [text.integer("a number: several elements are numbers")]
+        while text.accept(","):
+            parts.append(text.integer("a number: several elements are numbers"))
+        many = self.constant(tuple(parts), (len(parts), *self.header.shape))
         self.effect(self.names.numbered("w"), "QueueEnqueueManyV2", queue, (many,), None)
 
     # --- blocks ------------------------------------------------------------------------
 
-    def block(self, text: str, head: str, rest: str) -> None:
-        """A statement with braces."""
-        blocks = _blocks(text, rest)
-        if head == "cluster" and len(blocks) == 1:
-            self.cluster(text, blocks[0])
-        elif head.startswith("if ") and len(blocks) <= 2:
-            self.branch(text, head[3:], blocks)
-        elif head == "call" and len(blocks) == 1:
-            self.call(blocks[0])
-        elif head.startswith("loop") and len(blocks) == 1:
-            self.loop(text, head, blocks[0])
-        else:
-            raise MalformedTest(f"not a statement: {text[:80]!r}")
-
-    def cluster(self, text: str, inner: str) -> None:
+    def cluster(self) -> None:
+        """``cluster {...}``: the statements are compiled together."""
+        begin = self.text.next.begin
+        self.text.take()
         first = len(self.scope.nodes)
-        self.sequence(inner)
+        with self.braces():
+            self.sequence()
         members = [n.name for n in self.scope.nodes[first:] if _can_be_member(n)]
         name = self.names.numbered("k")
-        self.statements[name] = text
+        self.begins[name] = begin
         self.clusters.append(Cluster(name, tuple(members)))
 
     @contextmanager
@@ -406,36 +595,57 @@ class _Builder:
         finally:
             self.scope, self.sections = outer, sections
 
-    def predicate(self, text: str, test: str, *, reads: bool = False) -> str:
-        """Add the comparison of a predicate, and first the reads of the variables that it names."""
-        match = _TEST.fullmatch(test)
-        if not match:
-            raise MalformedTest(f"a test is as in r0==1 or r0<2: {text[:80]!r}")
-        operands = []
-        for term in (match[1], match[3]):
-            if reads and term[0].isupper():
-                self.declare(term)
-                operands.append(self.names.numbered("r"))
-                self.effect(operands[-1], "ReadVariableOp", term, (), None)
-            else:
-                operands.append(self.operand(text, term, self.shape))
-        return self.pure(_TESTS[match[2]], tuple(operands), None)
+    def block(self, scope: _Scope) -> None:
+        """Statements in braces, built in that scope."""
+        with self.braces(), self.within(scope):
+            self.sequence()
 
-    def branch(self, text: str, test: str, blocks: list[str]) -> None:
-        predicate = self.predicate(text, test)
+    def predicate(self, *, reads: bool = False) -> str:
+        """A comparison, and before it the reads of the variables that it names.
+
+        It may stand in parentheses.
+        """
+        text = self.text
+        opened = text.accept("(")
+        operands = [self.compared(reads=reads)]
+        sign = text.peek()
+        if sign not in _TESTS:
+            raise text.unexpected("'==' or '<', as in r0==1")
+        text.take()
+        operands.append(self.compared(reads=reads))
+        if opened:
+            text.expect(")")
+        return self.pure(_TESTS[sign], tuple(operands), None)
+
+    def compared(self, *, reads: bool) -> str:
+        text = self.text
+        word = text.next
+        if not (reads and word.text[:1].isupper() and is_name(word.text)):
+            return self.operand(self.header.shape)
+        text.take()
+        self.declare(word.text, word.begin)
+        name = self.names.numbered("r")
+        self.effect(name, "ReadVariableOp", word.text, (), None)
+        return name
+
+    def branch(self) -> None:
+        """``if r0==1 {...} else {...}``."""
+        text = self.text
+        text.take()
+        predicate = self.predicate()
         name = self.names.numbered("if")
         captures: dict[str, str] = {}
         bodies = [_Scope(self.scope, captures), _Scope(self.scope, captures)]
-        for scope, inner in zip(bodies, (*blocks, "")[:2], strict=True):
-            with self.within(scope):
-                self.sequence(inner)
+        self.block(bodies[0])
+        if text.accept("else"):
+            self.block(bodies[1])
         both = [r for r in bodies[0].assigned if r in bodies[1].assigned]
         written = []
         for scope in bodies:
             with self.within(scope):
                 results = [self.leaving(name, r, scope.registers[r]) for r in both]
                 # A conditional has at least one result: here a constant after all effects.
-                nothing = self.constant(0, self.shape)
+                nothing = self.constant(0, self.header.shape)
                 written.append(scope.body(results or [self.leaving(name, "done", nothing)]))
         given = tuple((inside, outside) for outside, inside in captures.items())
         attrs = BranchAttrs(given, written[0], written[1], tuple(both or ["done"]))
@@ -444,12 +654,13 @@ class _Builder:
         for register in both:
             self.assign(register, f"{name}.{register}")
 
-    def call(self, inner: str) -> None:
+    def call(self) -> None:
+        """``call {...}``."""
+        self.text.take()
         name = self.names.numbered("call")
         captures: dict[str, str] = {}
         body = _Scope(self.scope, captures)
-        with self.within(body):
-            self.sequence(inner)
+        self.block(body)
         results = [body.registers[r] for r in body.assigned]
         given = tuple((inside, outside) for outside, inside in captures.items())
         attrs = CallAttrs(given, body.body(results), tuple(body.assigned))
@@ -458,24 +669,29 @@ class _Builder:
         for register in body.assigned:
             self.assign(register, f"{name}.{register}")
 
-    def loop(self, text: str, head: str, inner: str) -> None:
-        match = _LOOP.fullmatch(head)
-        if not match:
-            raise MalformedTest(f"a loop is as in 'loop 3 while X==0 {{...}}': {text[:80]!r}")
+    def loop(self) -> None:
+        """``loop[2] 3 free while X==0 {...}``."""
+        text = self.text
+        text.take()
+        parallel = 10
+        if text.accept("["):
+            parallel = text.integer("a number of iterations, as in loop[2] 3 {...}", 9)
+            text.expect("]")
+        most = text.integer("a number of iterations, as in loop 3 {...}", 9)
+        free = text.accept("free")
         name = self.names.numbered("loop")
         counter = self.names.numbered(f"{name}_i")
         start = self.constant(0, (), "int32")
-        limit = self.constant(int(match["limit"]), (), "int32")
+        limit = self.constant(most, (), "int32")
         captures: dict[str, str] = {}
         condition, body = _Scope(self.scope, captures), _Scope(self.scope, captures)
         with self.within(condition):
             more = self.pure("Less", (counter, self.taken_in(limit, "limit")), None)
-            if match["test"]:
-                holds = self.predicate(text, match["test"], reads=True)
+            if text.accept("while"):
+                holds = self.predicate(reads=True)
                 never = self.constant(0, (), "bool")
                 more = self.pure("Select", (more, holds, never), None)
-        with self.within(body):
-            self.sequence(inner)
+        self.block(body)
         again = [r for r in body.assigned if self.find(r) is not None]
         first = [self.find(r) or "" for r in again]
         # Inside, a carried value keeps the name of its capture.
@@ -486,7 +702,7 @@ class _Builder:
         with self.within(body):
             step = self.constant(1, (), "int32")
             following = [self.names.numbered(f"{name}_next")]
-            after = () if match["free"] else body.previous
+            after = () if free else body.previous
             self.add(Node(following[0], "AddV2", (counter, step), (), after))
             following += [self.leaving(name, r, body.registers[r]) for r in again]
         attrs = LoopAttrs(
@@ -494,7 +710,7 @@ class _Builder:
             tuple((inside, outside) for outside, inside in captures.items()),
             condition.body([more]),
             body.body(following),
-            int(match["parallel"] or 10),
+            parallel,
         )
         self.add(Node(name, "While", (start, *first), (), self.scope.previous, attrs))
         self.scope.previous = (name,)
@@ -531,43 +747,71 @@ class _Builder:
         if self.scope.outside is None:
             self.observed.append(value)
 
-    def section(self, text: str, how: str, mutex: str) -> None:
+    def section(self, how: str) -> None:
         """Open a section, or close the one opened last."""
-        if mutex in self.queues or mutex in self.variables:
-            raise MalformedTest(f"{mutex} is no mutex: {text[:80]!r}")
+        text = self.text
+        word = text.name("a mutex")
+        mutex = word.text
+        if not mutex[0].isupper() or mutex in self.header.queues or mutex in self.variables:
+            raise text.error(f"{mutex[:40]} is no mutex", word.begin)
         if how == "lock":
-            self.sections.append((mutex, len(self.scope.nodes), self.scope.previous))
+            begin = text.words[text.number - 2].begin
+            first, after = len(self.scope.nodes), self.scope.previous
+            self.sections.append(_Section(mutex, begin, first, after))
             self.scope.previous = ()
             if mutex not in self.mutexes:
                 self.mutexes.append(mutex)
             return
-        if not self.sections or self.sections[-1][0] != mutex:
-            raise MalformedTest(f"{mutex} is not the one locked last: {text[:80]!r}")
-        _, first, after = self.sections.pop()
-        members = tuple(n.name for n in self.scope.nodes[first:] if _can_be_member(n))
+        if not self.sections or self.sections[-1].mutex != mutex:
+            raise text.error(f"{mutex[:40]} is not the one locked last", word.begin)
+        section = self.sections.pop()
+        members = tuple(n.name for n in self.scope.nodes[section.first :] if _can_be_member(n))
         name = self.names.numbered("s")
-        self.add(Node(name, "CriticalSection", (), (mutex,), after, SectionAttrs(members)))
+        self.add(Node(name, "CriticalSection", (), (mutex,), section.after, SectionAttrs(members)))
         self.scope.previous = (name,)
 
-    def store(
-        self,
-        text: str,
-        target: str,
-        rows: tuple[int, ...] | str | None,
-        how: str | None,
-        value: str,
-    ) -> None:
-        self.declare(target)
-        shape = self.shape
+    # --- reads and writes ----------------------------------------------------------------
+
+    def assignment(self) -> str:
+        """Take ``=``, ``+=``, ``min=`` and the like."""
+        text = self.text
+        word = text.peek()
+        if word in ("min", "max") and text.after() == "=":
+            text.take()
+            text.take()
+            return f"{word}="
+        if word not in _SCATTERS:
+            if word in _OPERATORS and text.after() == word:
+                raise text.error(f"there is no {word}{word}: write X{word}=1")
+            raise text.unexpected("'=', or '+=' or '-='")
+        return text.take()
+
+    def store(self) -> None:
+        """``X=1``, ``X[0,2]+=r0``."""
+        text, header = self.text, self.header
+        target = text.name("a variable")
+        if target.text in header.queues or target.text in header.accumulators:
+            kind, how = (
+                ("queue", "Q!1") if target.text in header.queues else ("accumulator", "A<<1")
+            )
+            raise text.error(f"{target.text} is a {kind}: write {how}", target.begin)
+        if target.text in self.mutexes:
+            raise text.error(f"{target.text} is a mutex", target.begin)
+        indexed = text.peek() == "["
+        rows = self.rows() if indexed else None
+        equals = text.next
+        sign = self.assignment()
+        self.declare(target.text, target.begin)
+        shape = header.shape
         attrs: Attrs | None = None
         indices: tuple[str, ...] = ()
         if isinstance(rows, str):
-            op = f"ResourceScatter{_SCATTERS[how]}"
+            op = f"ResourceScatter{_SCATTERS[sign]}"
             shape = ()  # for each row that the register names
             indices = (rows,)
         elif rows is not None:
-            op = f"ResourceScatter{_SCATTERS[how]}"
-            shape = (len(rows), *self.shape[1:])
+            op = f"ResourceScatter{_SCATTERS[sign]}"
+            shape = (len(rows), *header.shape[1:])
             if op in DEFINED_OPS:  # its places are operands
                 places = Node(
                     self.names.numbered("i"),
@@ -578,101 +822,133 @@ class _Builder:
                 indices = (places.name,)
             else:
                 attrs = RowsAttrs(rows)
-        elif how in ("+", "-"):
-            op = "AssignAddVariableOp" if how == "+" else "AssignSubVariableOp"
-        elif how:
-            raise MalformedTest(f"{how}= needs rows: {text[:80]!r}")
+        elif sign in _DENSE:
+            op = _DENSE[sign]
         else:
-            op = "AssignVariableOp"
-        operand = self.expression(text, value, shape)
-        self.effect(self.names.numbered("w"), op, target, (*indices, operand), attrs)
+            message = f"{sign} needs rows, as in {target.text[:40]}[0]{sign}2"
+            raise text.error(message, equals.begin)
+        operand = self.expression(shape)
+        self.effect(self.names.numbered("w"), op, target.text, (*indices, operand), attrs)
 
-    def load(self, text: str, target: str, value: str) -> None:
+    def load(self) -> None:
+        """``r0=X``, and whatever else a register is assigned."""
+        text = self.text
+        word = text.name("a register")
+        target = word.text
+        if text.peek() == "[" or (text.peek() in _SCATTERS and text.peek() != "="):
+            raise text.error(f"a register is only assigned, as in {target[:40]}=X")
+        text.expect("=")
         if self.scope.outside is None and target in self.taken:
-            raise MalformedTest(f"register {target} is assigned twice: {text[:80]!r}")
+            hint = "each assignment has a register of its own, in all chains"
+            raise text.error(f"register {target[:40]} is assigned twice: {hint}", word.begin)
         # A name is a register's own at the top; inside bodies it is used again.
         name = target if self.scope.outside is None else self.names.numbered(f"{target}in")
-        value = value.strip()
-        take = re.fullmatch(r"([A-Z]\w*)\s*\?\s*(\d{1,9})?", value, re.ASCII)
-        size = re.fullmatch(r"size\s+([A-Z]\w*)", value, re.ASCII)
-        taken = re.fullmatch(r"([A-Z]\w*)\s*>>\s*(\S+)", value, re.ASCII)
-        count = re.fullmatch(r"count\s+([A-Z]\w*)", value, re.ASCII)
-        source = re.fullmatch(rf"([A-Z]\w*)(?:\[({_ROWS})\])?", value, re.ASCII)
-        if take and take[2]:
-            many = CountAttrs(int(take[2]))
-            self.effect(name, "QueueDequeueManyV2", self.queue(text, take[1]), (), many)
-        elif take:
-            self.effect(name, "QueueDequeueV2", self.queue(text, take[1]), (), None)
-        elif taken:
-            needed = (self.whole(text, taken[2], "int32"),)
-            op = "ResourceAccumulatorTakeGradient"
-            self.effect(name, op, self.accumulator(text, taken[1]), needed, None)
-        elif count:
-            op = "ResourceAccumulatorNumAccumulated"
-            self.effect(name, op, self.accumulator(text, count[1]), (), None)
-        elif size:
-            self.effect(name, "QueueSizeV2", self.queue(text, size[1]), (), None)
-        elif source:
-            self.declare(source[1])
-            rows = self.rows(text, source[2])
-            if rows is None:
-                self.effect(name, "ReadVariableOp", source[1], (), None)
-            elif isinstance(rows, str):
-                self.effect(name, "ResourceGather", source[1], (rows,), None)
-            else:
-                self.effect(name, "ResourceGather", source[1], (), RowsAttrs(rows))
-        else:
-            self.expression(text, value, self.shape, name=name)
+        self.value(name)
         self.assign(target, name)
 
-    def expression(
-        self, text: str, value: str, shape: tuple[int, ...], name: str | None = None
-    ) -> str:
-        """Add the nodes that compute `value`, terms from left to right; return the last."""
-        position = 0
+    def value(self, name: str) -> None:
+        """Add the op that gives a register its value, under that name."""
+        text = self.text
+        first, following = text.next, text.after()
+        if first.text in ("size", "count") and is_name(following):
+            text.take()
+            if first.text == "size":
+                self.effect(name, "QueueSizeV2", self.queue(), (), None)
+            else:
+                op = "ResourceAccumulatorNumAccumulated"
+                self.effect(name, op, self.accumulator(), (), None)
+        elif following == "?":
+            queue = self.queue()
+            text.take()
+            if is_number(text.peek()):
+                many = CountAttrs(text.integer(digits=9))
+                self.effect(name, "QueueDequeueManyV2", queue, (), many)
+            else:
+                self.effect(name, "QueueDequeueV2", queue, (), None)
+        elif following == ">>":
+            accumulator = self.accumulator()
+            text.take()
+            needed = (self.whole("int32"),)
+            self.effect(name, "ResourceAccumulatorTakeGradient", accumulator, needed, None)
+        elif is_name(first.text) and first.text[0].isupper():
+            self.read(name)
+        else:
+            self.expression(self.header.shape, name=name)
+
+    def read(self, name: str) -> None:
+        """``X``, or rows of it."""
+        text, header = self.text, self.header
+        word = text.name("a variable")
+        if word.text in header.queues or word.text in header.accumulators:
+            kind, how = ("queue", "Q?") if word.text in header.queues else ("accumulator", "A>>1")
+            raise text.error(f"{word.text} is a {kind}: write {how}", word.begin)
+        if word.text in self.mutexes:
+            raise text.error(f"{word.text} is a mutex", word.begin)
+        rows = self.rows() if text.peek() == "[" else None
+        if text.peek() in _OPERATORS and not text.on_a_new_line:
+            hint = "read it into a register first, as in r0=X; r1=r0+1"
+            raise text.error(f"{word.text[:40]} is a variable: {hint}", word.begin)
+        self.declare(word.text, word.begin)
+        if rows is None:
+            self.effect(name, "ReadVariableOp", word.text, (), None)
+        elif isinstance(rows, str):
+            self.effect(name, "ResourceGather", word.text, (rows,), None)
+        else:
+            self.effect(name, "ResourceGather", word.text, (), RowsAttrs(rows))
+
+    def rows(self) -> tuple[int, ...] | str:
+        """``[0,2]``, or ``[r0]``: numbers of rows, or the value of the register that names them."""
+        text = self.text
+        text.expect("[")
+        if is_name(text.peek()):
+            named = self.operand(())
+            text.expect("]")
+            return named
+        rows = [text.integer("a row, as in X[0,2]")]
+        while text.accept(","):
+            rows.append(text.integer("a row, as in X[0,2]"))
+        text.expect("]")
+        return tuple(rows)
+
+    def expression(self, shape: tuple[int, ...], name: str | None = None) -> str:
+        """Add the nodes that compute a value, terms from left to right; return the last."""
+        text = self.text
         result = ""
         operator = ""
-        value = value.strip()
         while True:
-            term = _TERM.match(value, position)
-            if not term:
-                raise MalformedTest(f"not an expression: {text[:80]!r}")
-            operand = self.operand(text, term.group(), shape)
-            position = term.end()
-            rest = value[position:].lstrip()
-            final = name if name and not rest else None
+            operand = self.operand(shape)
+            more = text.peek() in _OPERATORS and not text.on_a_new_line
+            final = None if more else name
             if operator:
                 result = self.pure(_OPERATORS[operator], (result, operand), final)
             elif final:
                 result = self.pure("Identity", (operand,), final)
             else:
                 result = operand
-            if not rest:
+            if not more:
                 return result
-            operator = rest[0]
-            if operator not in _OPERATORS:
-                raise MalformedTest(f"not an expression: {text[:80]!r}")
-            value, position = rest[1:].lstrip(), 0
+            operator = text.take()
 
-    def rows(self, text: str, rows: str | None) -> tuple[int, ...] | str | None:
-        """Numbers of rows, or the value of the register that names them; None without any."""
-        if rows is None or not rows.strip()[:1].isalpha():
-            return _rows(text, rows)
-        return self.operand(text, rows.strip(), ())
-
-    def operand(self, text: str, term: str, shape: tuple[int, ...]) -> str:
-        if not term.lstrip("-").isdigit():
-            found = self.find(term)
-            if found is None:
-                raise MalformedTest(f"no register {term} in this chain: {text[:80]!r}")
+    def operand(self, shape: tuple[int, ...]) -> str:
+        """A number, or a register."""
+        text = self.text
+        word = text.next
+        if not is_name(word.text):
+            return self.constant(text.integer("a number or a register"), shape)
+        found = self.find(word.text)
+        if found is not None:
+            text.take()
             return found
-        if len(term) > MAX_DIGITS:
-            raise MalformedTest(f"a number of more than {MAX_DIGITS} digits: {text[:80]!r}")
-        return self.constant(int(term), shape)
+        short = word.text[:40]
+        if short[0].isupper():
+            hint = f"{short} is a variable: read it into a register first, as in r0={short}"
+            raise text.error(f"expected a number or a register, but {hint}")
+        hint = "a variable begins with a capital letter, a register belongs to its chain"
+        raise text.error(f"no register {short} in this chain: {hint}")
 
     def constant(self, value: Nested, shape: tuple[int, ...], dtype: str = "") -> str:
         """The constant's node; each body has one for each value and type."""
-        key = (dtype or self.dtype, value, shape)
+        key = (dtype or self.header.dtype, value, shape)
         constants = self.scope.constants
         if key not in constants:
             number = value if isinstance(value, int) else value[0]
@@ -698,40 +974,10 @@ class _Builder:
         self.taken.add(node.name)
         self.names.take(node.name)
 
-    def declare(self, variable: str) -> None:
-        if variable not in self.variables:
-            self.variables.append(variable)
+    def declare(self, variable: str, begin: int) -> None:
+        self.variables.setdefault(variable, begin)
 
 
 def _can_be_member(node: Node) -> bool:
     """True if short notation lists the node among a section's or cluster's members."""
     return not (node.definition.constant or node.members)
-
-
-def _blocks(text: str, rest: str) -> list[str]:
-    """Texts inside the braces of ``{...}`` or ``{...} else {...}``."""
-    inner: list[str] = []
-    while rest:
-        end, depth = 0, 0
-        while end < len(rest):
-            depth += {"{": 1, "}": -1}.get(rest[end], 0)
-            end += 1
-            if depth == 0:
-                break
-        inner.append(rest[1 : end - 1])
-        rest = rest[end:].strip()
-        if rest:
-            match = re.fullmatch(r"else\s*(\{.*)", rest, re.DOTALL)
-            if not match:
-                raise MalformedTest(f"not a statement: {text[:80]!r}")
-            rest = match[1]
-    return inner
-
-
-def _rows(text: str, rows: str | None) -> tuple[int, ...] | None:
-    if rows is None:
-        return None
-    parts = [part.strip() for part in rows.split(",")]
-    if not all(part.isdigit() and len(part) <= MAX_DIGITS for part in parts):
-        raise MalformedTest(f"not a list of rows: {text[:80]!r}")
-    return tuple(map(int, parts))

@@ -117,6 +117,10 @@ def read_text(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
         raise FileError(source, 0, (), error.strerror or "cannot be read") from None
     except ValueError:  # a NUL
         raise FileError(source, 0, (), "cannot be a file's name") from None
+    return _decoded(raw, source, most)
+
+
+def _decoded(raw: bytes, source: str, most: int) -> str:
     if len(raw) > most:
         raise FileError(source, 0, (), f"is larger than {most} bytes")
     try:
@@ -124,6 +128,11 @@ def read_text(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise FileError(source, line, (), "is not UTF-8") from None
+
+
+def read_stream(stream: IO[bytes], source: str, most: int = MAX_BYTES) -> str:
+    """Text of an open stream; see `read_text`."""
+    return _decoded(stream.read(most + 1), source, most)
 
 
 class Document:

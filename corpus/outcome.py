@@ -5,12 +5,22 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from litmusfuzz.corpus.model import LitmusTest
+
+class Keyed(Protocol):
+    """A test, as far as its outcomes depend on it: the model of tests stands above this module."""
+
+    @property
+    def shown(self) -> Mapping[str, object]:
+        """The keys of an outcome, in order."""
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """Place of each key."""
 
 
 class Torn(Enum):
@@ -61,7 +71,7 @@ class Outcome:
 
     @classmethod
     def of(
-        cls, test: LitmusTest, values: Mapping[str, Value], status: Status = Status.COMPLETED
+        cls, test: Keyed, values: Mapping[str, Value], status: Status = Status.COMPLETED
     ) -> Outcome:
         """The outcome of `test` with those values, one for each of its names.
 

@@ -7,7 +7,8 @@ a saved file that is loaded and saved again has the same bytes.
 
 References
 ----------
-docs/decisions/0002-file-format.md shows the format by example, and says why it is so.
+docs/file-format.md describes the format by example, docs/decisions/0002-file-format.md says why it
+is so.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import yaml
 
+from litmusfuzz.corpus.condition import Condition, read_quantifier
 from litmusfuzz.corpus.document import Document, FileError, Path_, read_text
 from litmusfuzz.corpus.model import (
     CONTROL,
@@ -73,6 +75,7 @@ from litmusfuzz.corpus.outcome import (
     digest,
     plain_value,
 )
+from litmusfuzz.corpus.words import NotationError, Text, read_proposition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -245,6 +248,7 @@ class _Top(_Strict, kw_only=True):
     client: dict[str, Any] = {}
     clusters: dict[str, Any] = {}
     observe: list[str] = []
+    condition: str | None = None
     allowed: dict[str, Any] = {}
     finding: dict[str, Any] | None = None
 
@@ -506,7 +510,7 @@ class _Reader(Document):
         variables = tuple(self.variable(name, each) for name, each in top.variables.items())
         graphs = tuple(self.graph(name, each) for name, each in top.graphs.items())
         try:
-            return LitmusTest(
+            test = LitmusTest(
                 name=top.name,
                 variables=variables,
                 graphs=graphs,
@@ -520,6 +524,7 @@ class _Reader(Document):
                     self.accumulator(name, each) for name, each in top.accumulators.items()
                 ),
             )
+            return test if top.condition is None else test.asked(_condition(test, top.condition))
         except MalformedTest as error:
             raise self.error(error.path, error.message) from None
 
@@ -875,6 +880,21 @@ def _flat_value(plain: Plain, size: int, path: Path_) -> tuple[int, ...]:
     return value
 
 
+def _condition(test: LitmusTest, written: str) -> Condition:
+    """The condition in a text, over the keys of the test's outcomes."""
+    text = Text(written)
+    try:
+        quantifier = read_quantifier(text)
+        if not quantifier:
+            raise text.unexpected("exists, ~exists or forall")
+        prop = read_proposition(text, lambda name: name if name in test.shown else None)
+        if text.peek():
+            raise text.unexpected("the end")
+    except NotationError as error:
+        raise MalformedTest(str(error), ("condition",)) from None
+    return Condition(quantifier, prop)
+
+
 class _PlainReader(_Reader):
     """Plain data while a test is made of it."""
 
@@ -905,7 +925,8 @@ def plain_test(test: LitmusTest) -> dict[str, Any]:
         "clusters": {each.name: each.members for each in test.clusters},
         "observe": test.observe,
     }
-    return plain | {name: part for name, part in parts.items() if part or name == "graphs"}
+    plain |= {name: part for name, part in parts.items() if part or name == "graphs"}
+    return plain if test.condition is None else plain | {"condition": str(test.condition)}
 
 
 def dumps(entry: Entry) -> str:

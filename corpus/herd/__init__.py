@@ -22,14 +22,11 @@ Alglave, Maranget, Tautschnig, "Herding Cats", TOPLAS 2014, section 8.2 (the
 format); herdtools7, `lib/splitter.mll`, `lib/CParser.mly`, `lib/stateParser.mly`.
 """
 
-from litmusfuzz.corpus.herd.condition import Cell, Condition
 from litmusfuzz.corpus.herd.log import LoggedTest, State, log, read_log
 from litmusfuzz.corpus.herd.reader import Imported, loads, parse
 from litmusfuzz.corpus.herd.writer import DoesNotFit, Layout, condition_of, dumps, layout
 
 __all__ = [
-    "Cell",
-    "Condition",
     "DoesNotFit",
     "Imported",
     "Layout",

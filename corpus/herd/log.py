@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.herd.condition import TRUE, Cell, Condition
+from litmusfuzz.corpus.condition import TRUE, Condition
 from litmusfuzz.corpus.herd.writer import layout
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.struct import replace
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Value
 
+Cell = int | str | tuple[int, ...]
+"""A value in a state: an int, a word, or an array's elements."""
 State = tuple[tuple[str, Cell], ...]
 """A final state: locations, ``0:r0`` or ``x``, sorted, with their values."""
 
@@ -131,13 +133,12 @@ def log(
             state = tuple(sorted((*state, (STATUS, "completed")), key=lambda each: each[0]))
         # States that differ only in values that are not shown count as one.
         by_state[state] = by_state.get(state, 0) + count if histogram else count
-    needed = set(asked.locations)
-    holds = {s: needed <= {name for name, _ in s} and asked.holds(dict(s)) for s in by_state}
+    holds = {state: asked.holds(dict(state)) for state in by_state}
     true = sum(count for state, count in by_state.items() if holds[state])
     false = sum(by_state.values()) - true
     positive, negative = (false, true) if asked.quantifier == "~exists" else (true, false)
     seen = "Sometimes" if true and false else "Always" if true else "Never"
-    found = {"exists": bool(true), "~exists": not true, "forall": not false}[asked.quantifier]
+    found = asked.satisfied(found=bool(false if asked.quantifier == "forall" else true))
     lines = [f"Test {test.name} {_KINDS[asked.quantifier]}"]
     lines.append(f"Histogram ({len(by_state)} states)" if histogram else f"States {len(by_state)}")
     for state, count in sorted(by_state.items(), key=lambda each: _order(each[0])):

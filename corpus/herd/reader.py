@@ -7,11 +7,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from litmusfuzz.corpus.condition import FALSE, MAX_DEPTH, TRUE, Atom, Condition, Name, Prop
 from litmusfuzz.corpus.document import MAX_BYTES, FileError
-from litmusfuzz.corpus.herd.condition import TRUE, Condition
 from litmusfuzz.corpus.herd.scanner import (
     FINAL,
-    MAX_DEPTH,
     Scanner,
     is_name,
     is_number,
@@ -30,6 +29,7 @@ from litmusfuzz.corpus.herd.words import (
     QUALIFIERS,
     REFUSED_TYPES,
     STORES,
+    STRONG,
     TYPES,
 )
 from litmusfuzz.corpus.model import (
@@ -46,6 +46,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import MAX_MAGNITUDE, ConstAttrs
 
 OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}
+_MAX_LINES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,27 +90,32 @@ class _Source:
     dtypes: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)  # of each variable
     threads: list[list[_Statement]] = field(default_factory=list)
+    weak: dict[str, list[int]] = field(default_factory=dict)  # lines, by what was strengthened
+    updates: list[int] = field(default_factory=list)  # lines of fetch-and-adds
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
     """A test, the condition of its file, if any, and the locations that it lists.
 
-    `locations` are what herd shows in its states: those listed, then those that
-    the condition names.
+    `condition` is over herd's locations; the test has the same one over its own names. `locations`
+    are what herd shows in its states: those listed, then those that the condition names. `changes`
+    says, one a line, where the test means something else than the file: a weak memory order was
+    strengthened, for example.
     """
 
     test: LitmusTest
     condition: Condition | None
     locations: tuple[str, ...]
+    changes: tuple[str, ...] = ()
 
 
 def loads(text: str, source: str = "<text>") -> LitmusTest:
     """The litmus test in herd's text.
 
     Register r0 of thread P0 becomes the node ``P0_r0``, observed; a variable
-    keeps its name if that is one of ours. The quoted comment and the condition
-    are kept in `description`.
+    keeps its name if that is one of ours. `description` has the quoted comment, and where the
+    test means something else than the text (`Imported.changes`).
 
     Raises
     ------
@@ -141,9 +147,32 @@ def parse(text: str, source: str = "<text>") -> Imported:
     if scanner.peek():
         raise scanner.unexpected("the end")
     scanner.line = line
-    shown = dict.fromkeys([*listed, *(condition.locations if condition else ())])
-    test = _Build(scanner, parsed).test(condition)
-    return Imported(test, condition, tuple(shown))
+    shown = dict.fromkeys([*listed, *(condition.names if condition else ())])
+    changes = _changes(parsed)
+    test = _Build(scanner, parsed).test(condition, changes)
+    return Imported(test, condition, tuple(shown), changes)
+
+
+def _changes(parsed: _Source) -> tuple[str, ...]:
+    """Where the test means something else than the file, one sentence each."""
+    found = []
+    if parsed.weak:
+        what = "; ".join(f"{how} ({_lines(lines)})" for how, lines in parsed.weak.items())
+        found.append(f"Strengthened to sequential consistency: {what}.")
+    if parsed.updates:
+        what = f"Fetch-and-add ({_lines(parsed.updates)})"
+        found.append(f"{what}: indivisible under the model executor, not under rfc.")
+    return tuple(found)
+
+
+def _lines(lines: list[int]) -> str:
+    """``line 3``, ``lines 3, 4 and 7``; of more than six, the first and their number."""
+    each = list(dict.fromkeys(lines))
+    if len(each) > _MAX_LINES:
+        return f"{len(each)} lines from {each[0]} on"
+    if len(each) == 1:
+        return f"line {each[0]}"
+    return f"lines {', '.join(map(str, each[:-1]))} and {each[-1]}"
 
 
 def _header(scanner: Scanner) -> _Source:
@@ -298,6 +327,7 @@ class _Statements:
     ) -> None:
         self.scanner = scanner
         self.variables = variables
+        self.parsed = parsed
         self.found: list[_Statement] = []
         self.accesses = 0
         self.here = 0  # accesses of the present statement
@@ -319,6 +349,7 @@ class _Statements:
             raise scanner.error("a block inside a thread is not read")
         elif word == "*":
             target = self.variable("*x")
+            self.weaker("plain accesses", line)
             scanner.expect("=")
             self.add(line, "store", target, self.expression())
         elif _at_type(scanner) and scanner.peek_after() != "(":
@@ -371,38 +402,48 @@ class _Statements:
             target = self.variable(form)
             scanner.expect(",")
             value = self.expression()
-            self.close(ordered=ordered)
+            self.close(function, line, ordered=ordered)
             self.add(line, "store", target, value)
         elif function in FETCHES:
             how, ordered = FETCHES[function]
             target = self.variable("x")
             scanner.expect(",")
             value = self.expression()
-            self.close(ordered=ordered)
+            self.close(function, line, ordered=ordered)
+            self.parsed.updates.append(line)
             self.add(line, how, target, value)
         elif function in KERNEL_ADDS:
             value = self.expression()
             scanner.expect(",")
             target = self.variable("x")
-            self.close(ordered=False)
+            self.close(function, line, ordered=False)
+            self.parsed.updates.append(line)
             self.add(line, KERNEL_ADDS[function], target, value)
         elif function in KERNEL_STEPS:
             target = self.variable("x")
-            self.close(ordered=False)
+            self.close(function, line, ordered=False)
+            self.parsed.updates.append(line)
             self.add(line, KERNEL_STEPS[function], target, 1)
         elif function in LOADS:
             raise scanner.error(f"{function}: its value is dropped", line)
         else:
             raise scanner.error(f"{function[:60]} is not read", line)
 
-    def close(self, *, ordered: bool) -> None:
+    def close(self, function: str, line: int, *, ordered: bool) -> None:
         """The end of a call's arguments."""
+        order = function
         if ordered:
             self.scanner.expect(",")
             if self.scanner.peek() not in ORDERS:
                 raise self.scanner.unexpected("a memory order")
-            self.scanner.take()
+            order = self.scanner.take()
         self.scanner.expect(")")
+        if order not in STRONG:
+            self.weaker(order, line)
+
+    def weaker(self, how: str, line: int) -> None:
+        """Note an access that is sequentially consistent here, and weaker in the file."""
+        self.parsed.weak.setdefault(how, []).append(line)
 
     def variable(self, form: str) -> str:
         scanner = self.scanner
@@ -470,6 +511,7 @@ class _Statements:
             return value_inside
         if word == "*":
             self.here += 1
+            self.weaker("plain accesses", scanner.line)
             return _Load(self.variable("*x"))
         if word == "&":
             raise scanner.error("a pointer as a value is not read")
@@ -501,8 +543,9 @@ class _Statements:
         scanner.take()
         scanner.expect("(")
         form, ordered = LOADS[function]
+        line = scanner.line
         variable = self.variable(form)
-        self.close(ordered=ordered)
+        self.close(function, line, ordered=ordered)
         self.here += 1
         return _Load(variable)
 
@@ -536,7 +579,7 @@ class _Build:
             for statement in thread
         )
 
-    def test(self, condition: Condition | None) -> LitmusTest:
+    def test(self, condition: Condition | None, changes: tuple[str, ...]) -> LitmusTest:
         parsed = self.parsed
         self.scanner.fields = ()
         resources = FreshNames()
@@ -548,9 +591,9 @@ class _Build:
         self.names.take(*(variable.name for variable in self.variables.values()))
         for number, statements in enumerate(parsed.threads):
             self.chain(number, statements)
-        lines = [parsed.doc] if parsed.doc else []
-        if condition is not None and condition.prop != TRUE:
-            lines.append(str(condition))
+        lines = [*([parsed.doc] if parsed.doc else []), *changes]
+        if condition is not None:
+            condition = None if condition.prop == TRUE else self.ours(condition)
         try:
             return LitmusTest(
                 parsed.name,
@@ -558,9 +601,35 @@ class _Build:
                 (Graph("main", tuple(self.nodes)),),
                 tuple(self.observed),
                 "\n".join(lines),
+                condition=condition,
             )
         except MalformedTest as error:
             raise self.refused(error) from None
+
+    def ours(self, condition: Condition) -> Condition:
+        """The condition over the names of the test.
+
+        A register that the thread never assigns keeps its initial value, and has no name here.
+        """
+        initial = self.parsed.init
+
+        def name(place: str) -> str | int:
+            thread, colon, register = place.partition(":")
+            if not colon:
+                return self.variables[place].name
+            ours = f"P{thread}_{register}"
+            return ours if ours in self.observed else initial.get(place, 0)
+
+        def change(atom: Atom) -> Prop:
+            left = name(atom.left)
+            right = name(atom.right.text) if isinstance(atom.right, Name) else atom.right
+            if isinstance(left, int) and isinstance(right, str):
+                left, right = right, left
+            if isinstance(left, int):
+                return TRUE if (left == right) is atom.equal else FALSE
+            return Atom(left, Name(right) if isinstance(right, str) else right, atom.equal)
+
+        return condition.mapped(change)
 
     def refused(self, error: MalformedTest) -> FileError:
         """Report an error of the format at the line of the statement at fault."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.herd.condition import TRUE, Atom, Condition, Join, Not, Prop
-from litmusfuzz.corpus.textfile import FileError
+from litmusfuzz.corpus.condition import Condition, Name, Propositions, read_quantifier
+from litmusfuzz.corpus.document import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from litmusfuzz.corpus.condition import Cell
 
-MAX_DEPTH: Final = 40
 MAX_DIGITS: Final = 18
-MAX_ATOMS: Final = 2_000
-"""Comparisons of a condition, which each final state is compared with."""
 FINAL: Final = frozenset({"exists", "forall", "locations", "~", "final"})
 """Words that end the threads."""
 
@@ -195,90 +192,23 @@ def read_condition(scanner: Scanner, known: frozenset[str]) -> Condition | None:
         return None
     if word in ("filter", "observed", "with"):
         raise scanner.error(f"{word} is not read")
-    quantifier = "exists"
-    if word == "~":
-        scanner.take()
-        scanner.expect("exists")
-        quantifier = "~exists"
-    elif word == "forall":
-        scanner.take()
-        quantifier = "forall"
-    elif word in ("exists", "final"):
-        scanner.take()
-    elif word != "(":
-        raise scanner.unexpected("exists, ~exists or forall")
-    prop = _Props(scanner, known).disjunction()
+    quantifier = read_quantifier(scanner)
+    if not quantifier:
+        if word != "(" and not scanner.accept("final"):
+            raise scanner.unexpected("exists, ~exists or forall")
+        quantifier = "exists"
+    places = Propositions(scanner, lambda: _known(scanner, known), lambda _: _value(scanner, known))
+    prop = places.disjunction()
     scanner.accept(";")
     if scanner.peek() in ("filter", "with"):
         raise scanner.error(f"{scanner.peek()} is not read")
     return Condition(quantifier, prop)
 
 
-class _Props:
-    r"""Reads propositions. ``=>`` binds closer than ``/\``, as in herd's grammar."""
-
-    def __init__(self, scanner: Scanner, known: frozenset[str]) -> None:
-        self.scanner = scanner
-        self.known = known
-        self.depth = 0
-        self.atoms = 0
-
-    def disjunction(self) -> Prop:
-        return self.joined("\\/", self.conjunction)
-
-    def conjunction(self) -> Prop:
-        return self.joined("/\\", self.implication)
-
-    def joined(self, operator: str, part: Callable[[], Prop]) -> Prop:
-        parts = [part()]
-        while self.scanner.accept(operator):
-            parts.append(part())
-        return parts[0] if len(parts) == 1 else Join(operator, tuple(parts))
-
-    def implication(self) -> Prop:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise self.scanner.error("is nested too deeply")
-        left = self.atom()
-        if self.scanner.accept("=>"):
-            left = Join("=>", (left, self.implication()))
-        self.depth -= 1
-        return left
-
-    def atom(self) -> Prop:
-        scanner = self.scanner
-        word = scanner.peek()
-        if word in ("~", "not"):
-            scanner.take()
-            self.depth += 1
-            if self.depth > MAX_DEPTH:
-                raise scanner.error("is nested too deeply")
-            part = self.atom()
-            self.depth -= 1
-            return Not(part)
-        if word in ("true", "false"):
-            scanner.take()
-            return TRUE if word == "true" else Join("\\/", ())
-        if word == "(":
-            scanner.take()
-            inside = self.disjunction()
-            scanner.expect(")")
-            return inside
-        self.atoms += 1
-        if self.atoms > MAX_ATOMS:
-            raise scanner.error(f"more than {MAX_ATOMS} comparisons")
-        left = _known(scanner, self.known)
-        relation = scanner.peek()
-        if relation not in ("=", "==", "!="):
-            raise scanner.unexpected("'=' or '!='")
-        scanner.take()
-        return Atom(left, self.value(), relation != "!=")
-
-    def value(self) -> int | str:
-        scanner = self.scanner
-        word = scanner.peek()
-        if word in ("[", "*") or (is_number(word) and scanner.peek_after() == ":"):
-            return _known(scanner, self.known)
-        if word in ("{", "&") or is_name(word):
-            raise scanner.error("a value is a number or a location, 0:r0 or [x]")
-        return scanner.integer()
+def _value(scanner: Scanner, known: frozenset[str]) -> Cell | Name:
+    word = scanner.peek()
+    if word in ("[", "*") or (is_number(word) and scanner.peek_after() == ":"):
+        return Name(_known(scanner, known))
+    if word in ("{", "&") or is_name(word):
+        raise scanner.error("a value is a number or a location, 0:r0 or [x]")
+    return scanner.integer()

@@ -49,6 +49,11 @@ FETCHES: Final = {
 }
 KERNEL_ADDS: Final = {"atomic_add": "add", "atomic_sub": "sub"}
 KERNEL_STEPS: Final = {"atomic_inc": "add", "atomic_dec": "sub"}
+STRONG: Final = frozenset(
+    {"memory_order_seq_cst", "atomic_load", "atomic_store", "smp_store_mb"}
+    | {"atomic_fetch_add", "atomic_fetch_sub"}
+)
+"""Orders, and functions without one, that are sequentially consistent in C11 or the kernel."""
 FENCES: Final = frozenset({"atomic_thread_fence", "atomic_signal_fence", "barrier"}) | frozenset(
     {"smp_mb", "smp_rmb", "smp_wmb", "smp_mb__before_atomic", "smp_mb__after_atomic"}
 )

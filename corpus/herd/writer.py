@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.herd.condition import TRUE, Condition
-from litmusfuzz.corpus.herd.scanner import Scanner, read_condition
+from litmusfuzz.corpus.condition import TRUE, Atom, Condition, Name
 from litmusfuzz.corpus.herd.words import RESERVED
 from litmusfuzz.corpus.model import FreshNames, LitmusTest, Node, predecessors
 from litmusfuzz.corpus.ops import ConstAttrs
-from litmusfuzz.corpus.textfile import FileError
+from litmusfuzz.corpus.outcome import STATUS_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,15 +140,26 @@ def _c_name(name: str) -> str:
 
 
 def condition_of(test: LitmusTest) -> Condition | None:
-    """The condition that an import has left in `description`, if it still fits the test."""
-    last = test.description.rpartition("\n")[2]
-    if not re.match(r"(~?exists|forall) \(", last):
+    """The test's condition over herd's locations; None without one, or if it does not fit.
+
+    That is, if it asks how an execution ended.
+    """
+    condition = test.condition
+    if condition is None or STATUS_KEY in condition.names:
         return None
-    scanner = Scanner(last, test.name)
-    try:
-        return read_condition(scanner, frozenset(layout(test).places.values()))
-    except FileError:
-        return None
+    return condition.renamed(layout(test).places)
+
+
+def _in_c(condition: Condition) -> Condition:
+    """The condition as a file has it: ``[x]`` is the value of a variable, ``x`` its address."""
+
+    def change(atom: Atom) -> Atom:
+        right = atom.right
+        if isinstance(right, Name) and ":" not in right.text:
+            right = Name(f"[{right}]")
+        return Atom(atom.left, right, atom.equal)
+
+    return condition.mapped(change)
 
 
 def dumps(test: LitmusTest, model: str = "rfc") -> str:
@@ -176,7 +186,7 @@ def dumps(test: LitmusTest, model: str = "rfc") -> str:
     condition = condition_of(test)
     # litmus7 makes C and scripts of it: no sign that ends a string, a comment or a word there.
     plain = re.sub(r"[^\w ,.:;=+<>()'-]", " ", first_line)
-    doc = "" if first_line == test.description and condition else plain
+    doc = plain
     lines = [f"C {test.name}"]
     if doc and doc.isprintable():
         lines.append(f'"{doc}"')
@@ -189,7 +199,7 @@ def dumps(test: LitmusTest, model: str = "rfc") -> str:
     for text in threads:
         lines += [*text, ""]
     lines.append(f"locations [{' '.join(f'{places[name]};' for name in test.names)}]")
-    lines.append(str(condition or Condition("forall", TRUE)))
+    lines.append(str(_in_c(condition or Condition("forall", TRUE))))
     return "\n".join(lines) + "\n"
 
 

@@ -40,6 +40,7 @@ from litmusfuzz.corpus.struct import replace
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from litmusfuzz.corpus.condition import Condition
     from litmusfuzz.corpus.model.graph import Node
     from litmusfuzz.corpus.model.names import Naming
     from litmusfuzz.corpus.model.reordering import Reordering
@@ -92,6 +93,9 @@ class LitmusTest:
         once, concurrently with the others, under its own name.
     clusters : tuple of Cluster
     accumulators : tuple of Accumulator
+    condition : Condition, optional
+        A question about the outcomes, over their keys: does one with these values exist, or do all
+        have them? It changes no allowed set. A test that is edited (`Rewriter`) drops it.
 
     Raises
     ------
@@ -109,6 +113,7 @@ class LitmusTest:
     client: tuple[Run, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     accumulators: tuple[Accumulator, ...] = ()
+    condition: Condition | None = None
     types: Mapping[str, TensorType | None] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -177,6 +182,7 @@ class LitmusTest:
         effects = tuple([n for n, op in zip(nodes, definitions, strict=True) if op.has_effect])
         object.__setattr__(self, "effects", effects)
         object.__setattr__(self, "features", self._features(distinct))
+        self._check_condition(self.condition)
 
     def _set_shown(self, kinds: Iterable[TensorType]) -> None:
         """Set `shown` and `places`, from the type of each key."""
@@ -205,6 +211,26 @@ class LitmusTest:
         description = self.description if description is None else description
         validation.check_texts(name, description)
         return self._with(name=name, description=description)
+
+    def asked(self, condition: Condition | None) -> LitmusTest:
+        """The test with another condition, or with none.
+
+        Raises
+        ------
+        MalformedTest
+            If the condition is not one on the test's outcomes.
+        """
+        self._check_condition(condition)
+        return self._with(condition=condition)
+
+    def _check_condition(self, condition: Condition | None) -> None:
+        if condition is not None:
+            validation.check_condition(
+                condition,
+                {name: self.size_of(kind.shape) for name, kind in self.shown.items()},
+                {each.name for each in self.queues},
+                {each.name for each in self.variables if each.init is None},
+            )
 
     def renamed(self, naming: Naming) -> LitmusTest:
         """The test under other names, in the same order.
@@ -262,10 +288,32 @@ class LitmusTest:
                 [Cluster(cluster_names[c.name], every(c.members)) for c in self.clusters]
             ),
             accumulators=tuple([replace(a, name=names[a.name]) for a in self.accumulators]),
+            condition=self.condition
+            and self.condition.renamed(self._renamed_keys(names, run_names)),
             types=MappingProxyType({names[old]: kind for old, kind in self.types.items()}),
             bounds=MappingProxyType({names[old]: bound for old, bound in self.bounds.items()}),
             failing=frozenset([names[old] for old in self.failing]),
         )
+
+    def _renamed_keys(
+        self, names: Mapping[str, str], run_names: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The new key of an outcome for each key here."""
+        keys: dict[str, str] = {}
+        for key in self.observe:
+            if len(self.runs) > 1:
+                keys[key] = f"{run_names[head(key)]}.{names[after_dot(key)]}"
+            else:
+                keys[key] = names[key]
+        for each in self.variables:
+            keys[each.name] = names[each.name]
+            keys[each.gradient_key] = replace(each, name=names[each.name]).gradient_key
+        for queue in self.queues:
+            keys[queue.name] = names[queue.name]
+        for one in self.accumulators:
+            other = replace(one, name=names[one.name])
+            keys[one.sum.name], keys[one.count.name] = other.sum.name, other.count.name
+        return keys
 
     def reordered(self, order: Reordering) -> LitmusTest:
         """The test with its unordered parts in another order, under the same names.

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from types import MappingProxyType, NoneType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from litmusfuzz.corpus.condition import QUANTIFIERS, Name, status_values
 from litmusfuzz.corpus.model.graph import (
     Body,
     BranchAttrs,
@@ -44,12 +45,14 @@ from litmusfuzz.corpus.ops import (
     model_size,
     result_type,
 )
+from litmusfuzz.corpus.outcome import STATUS_KEY
 from litmusfuzz.corpus.pure.definition import may_fail, shape_value
 from litmusfuzz.corpus.tensors import TENSORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
+    from litmusfuzz.corpus.condition import Atom, Cell, Condition
     from litmusfuzz.corpus.model.client import Run
     from litmusfuzz.corpus.model.graph import Cluster, Node
     from litmusfuzz.corpus.model.resources import Resource
@@ -984,6 +987,58 @@ def _runs_before(run: Run, runs: tuple[Run, ...]) -> set[str]:
             names.add(name)
             stack += by_name[name].after
     return names
+
+
+def check_condition(
+    condition: Condition,
+    sizes: Mapping[str, int],
+    queues: Container[str],
+    without_value: Container[str],
+) -> None:
+    """Check that a condition is about the keys of an outcome, and values that these may have.
+
+    Parameters
+    ----------
+    condition : Condition
+    sizes : mapping of str to int
+        Ints of a value, by key; for a queue, of one element.
+    queues, without_value : container of str
+        Queues, and variables that have no value at first.
+    """
+
+    def refuse(atom: Atom, message: str) -> NoReturn:
+        raise MalformedTest(f"{atom}: {message}", ("condition",))
+
+    if condition.quantifier not in QUANTIFIERS:
+        message = f"is exists, ~exists or forall, not {condition.quantifier[:40]!r}"
+        raise MalformedTest(message, ("condition",))
+    for atom in condition.atoms:
+        named = [atom.left, *([atom.right.text] if isinstance(atom.right, Name) else [])]
+        for name in named:
+            if name not in sizes and name != STATUS_KEY:
+                refuse(atom, f"no {name[:80]} among {', '.join([*sizes, STATUS_KEY])}")
+        if isinstance(atom.right, Name):
+            continue
+        if atom.left == STATUS_KEY:
+            if atom.right not in status_values():
+                refuse(atom, f"{STATUS_KEY} is {', '.join(status_values())}")
+        elif atom.left in queues:
+            if not isinstance(atom.right, tuple):
+                refuse(atom, f"the contents of {atom.left} are a list, as in {atom.left}=[1,2]")
+            if not all(_is_value(each, sizes[atom.left]) for each in atom.right):
+                refuse(atom, f"each element of {atom.left} has {sizes[atom.left]} ints")
+        elif not _is_value(atom.right, sizes[atom.left]) and not (
+            atom.right == () and atom.left in without_value
+        ):
+            size = sizes[atom.left]
+            refuse(atom, f"{atom.left} is {'an int' if size == 1 else f'a list of {size} ints'}")
+
+
+def _is_value(cell: Cell, size: int) -> bool:
+    """True for an int, if a value has one, or else for so many in a list."""
+    if isinstance(cell, tuple):
+        return size > 1 and len(cell) == size and all(isinstance(each, int) for each in cell)
+    return size == 1 and isinstance(cell, int)
 
 
 def check_observe(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MAX_NESTING, MalformedTest, Node, Variable
 from litmusfuzz.corpus.ops import ConstAttrs, RowsAttrs
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.corpus.words import NotationError
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
@@ -174,87 +176,163 @@ def test_variables_stand_in_the_order_of_their_first_use() -> None:
     assert litmus("X=1", name="n", description="a").description == "a"
 
 
-@pytest.mark.parametrize(
-    ("text", "statement", "message"),
-    [
-        ("X=1; foo", "foo", "not a statement: "),
-        ("X=", "X=", "not a statement: "),
-        ("_X=1", "_X=1", "not a statement: "),
-        ("É=1", "É=1", "not a statement: "),
-        ("X[]=1", "X[]=1", "not a statement: "),
-        ("X=1\n+2", "X=1\n+2", "not a statement: "),
-        ("X%=2", "X%=2", "not a statement: "),
-        ("X/=2", "X/=2", "/= needs rows: "),
-        ("X==1", "X==1", "not an expression: "),
-        ("X=1+", "X=1+", "not an expression: "),
-        ("X=1/2", "X=1/2", "not an expression: "),
-        ("X=--1", "X=--1", "not an expression: "),
-        ("X=\u0661", "X=\u0661", "not an expression: "),
-        ("X[ ]=1", "X[ ]=1", "not a list of rows: "),
-        ("X[0,]=1", "X[0,]=1", "not a list of rows: "),
-        ("X[0 1]=1", "X[0 1]=1", "not a list of rows: "),
-        ("r0=X[,]", "r0=X[,]", "not a list of rows: "),
-        ("X*=2", "X*=2", "*= needs rows: "),
-        ("X max=2", "X max=2", "max= needs rows: "),
-        ("r0+=X", "r0+=X", "a register is only assigned: "),
-        ("r0[1]=X", "r0[1]=X", "a register is only assigned: "),
-        ("r0=X; r0=Y", "r0=Y", "register r0 is assigned twice: "),
-        ("r0=X || r0=X", "r0=X", "register r0 is assigned twice: "),
-        ("X=r0", "X=r0", "no register r0 in this chain: "),
-        ("r0=X || Y=r0", "Y=r0", "no register r0 in this chain: "),
-        ("r0=X; r1=r0+X", "r1=r0+X", "no register X in this chain: "),
-        ("X=Y", "X=Y", "no register Y in this chain: "),
-        ("r0=r0", "r0=r0", "no register r0 in this chain: "),
-        ("r0=X; Y=r0[0]", "Y=r0[0]", "no register r0[0] in this chain: "),
-        (
-            "X=1; X=1234567890123456789",
-            "X=1234567890123456789",
-            "a number of more than 18 digits: ",
-        ),
-    ],
-)
-def test_an_error_names_the_statement(text: str, statement: str, message: str) -> None:
-    with pytest.raises(MalformedTest) as caught:
-        litmus(text)
-    assert str(caught.value) == f"{message}{statement!r}"
+def mistake(text: str, **options: Any) -> NotationError:
+    with pytest.raises(NotationError) as caught:
+        litmus(text, **options)
+    assert str(caught.value).count("\n") == 0
+    return caught.value
 
 
 @pytest.mark.parametrize(
-    ("text", "statement", "message"),
+    ("text", "column", "message"),
     [
-        ("X=1; X[0]=1", "X[0]=1", "graphs.main.w1.resources.0: ResourceScatterUpdate needs rows"),
-        (
-            "X=16777216",
-            "X=16777216",
-            "graphs.main.c16777216_0.value: magnitude must be below",
-        ),
-        ("main=X; X[0]=1", "X[0]=1", "graphs.main.w0.resources.0: ResourceScatterUpdate needs"),
+        ("X=1; foo", 9, "expected '=', the text ends"),
+        ("X=", 3, "expected a number or a register, the text ends"),
+        ("_X=1", 1, "expected a statement, as in X=1 or r0=X, got '_X'"),
+        ("É=1", 1, "expected a statement, as in X=1 or r0=X, got 'É'"),
+        ("X[]=1", 3, "expected a row, as in X[0,2], got ']'"),
+        ("X%=2", 2, "expected '=', or '+=' or '-=', got '%'"),
+        ("X/=2", 2, "/= needs rows, as in X[0]/=2"),
+        ("X==1", 2, "expected '=', or '+=' or '-=', got '=='"),
+        ("X=1+", 5, "expected a number or a register, the text ends"),
+        ("X=1/2", 4, "expected an operator (+ - *), ';', '||' or the end, got '/'"),
+        ("X=--1", 4, "expected a number or a register, got '-'"),
+        ("X=\u0661", 3, "expected a number or a register, got '\u0661'"),
+        ("X[0,]=1", 5, "expected a row, as in X[0,2], got ']'"),
+        ("X[0 1]=1", 5, "expected ']', got '1'"),
+        ("r0=X[,]", 6, "expected a row, as in X[0,2], got ','"),
+        ("X*=2", 2, "*= needs rows, as in X[0]*=2"),
+        ("X max=2", 3, "max= needs rows, as in X[0]max=2"),
+        ("X=1; X++", 7, "there is no ++: write X+=1"),
+        ("X=1 | Y=2", 5, "chains are separated by '||'"),
+        ("r0+=X", 3, "a register is only assigned, as in r0=X"),
+        ("r0[1]=X", 3, "a register is only assigned, as in r0=X"),
+        ("r0=X; r0=Y", 7, "register r0 is assigned twice"),
+        ("r0=X || r0=X", 9, "register r0 is assigned twice"),
+        ("X=r0", 3, "no register r0 in this chain"),
+        ("r0=X || Y=r0", 11, "no register r0 in this chain"),
+        ("r0=X; r1=r0+X", 13, "expected a number or a register, but X is a variable"),
+        ("X=Y", 3, "expected a number or a register, but Y is a variable"),
+        ("r0=X+1", 4, "X is a variable: read it into a register first, as in r0=X; r1=r0+1"),
+        ("r0=r0", 4, "no register r0 in this chain"),
+        ("r0=X; Y=r0[0]", 11, "expected an operator (+ - *), ';', '||' or the end, got '['"),
+        ("X=1; X=1234567890123456789", 8, "a number of more than 18 digits"),
+        ("x=1", 1, "a test has at least one resource: X=1 writes a variable"),
+        ("X=1; X[0]=1", 6, "ResourceScatterUpdate needs rows, got int32[]"),
+        ("X=16777216", 1, "magnitude must be below 2**24"),
+        ("main=X; X[0]=1", 9, "ResourceScatterUpdate needs rows"),
+        ("lock M; X=1; unlock N", 21, "N is not the one locked last"),
+        ("X=1; lock M; X=2", 6, "lock M without unlock"),
+        ("X=1; lock X", 11, "X is no mutex"),
+        ("lock M; M=1; unlock M", 9, "M is a mutex"),
+        ("{type float31} X=1", 7, "no dtype 'float31'; there are int32, int64,"),
+        ("{type int32[x]} X=1", 13, "expected a dimension, got 'x'"),
+        ("{type int32[-1]} X=1", 2, ""),
+        ("{X=5; X=6} X=1", 7, "X is declared twice"),
+        ("{X=5 Y=6} X=1", 6, "expected ';' or '}', got 'Y'"),
+        ("{Y=5} X=1", 2, "no variable Y in the test"),
+        ("{x=5} X=1", 2, "expected a variable, as in X=5, or type, queue, accumulator or run"),
+        ("{X=16777216} X=1", 2, "magnitude must be below 2**24"),
+        ("{queue Q 0} Q!1", 8, ""),
+        ("{queue q 1} X=1", 8, "expected a resource, which begins with a capital letter"),
+        ("{run a:g9} X=1", 2, ""),
+        ("{X=1", 1, "a brace is not closed"),
+        ("X=1 exists (r9=1)", 13, "no r9 in an outcome of this test"),
+        ("X=1 exists (X=1", 16, "expected ')', the text ends"),
+        ("X=1 exists (X)", 14, "expected '=' or '!=', got ')'"),
+        ("X=1 exists (X=[1,2])", 5, "X=[1,2]: X is an int"),
+        ("X=1 exists (X=1) Y=2", 18, "expected the end, got 'Y'"),
+        ("X=1 exists (_status=ended)", 5, "_status is completed, blocked, failed"),
     ],
 )
-def test_a_rule_of_the_format_names_the_statement_too(
-    text: str, statement: str, message: str
+def test_a_mistake_has_its_column(text: str, column: int, message: str) -> None:
+    error = mistake(text)
+    assert (error.line, error.column) == (1, column)
+    assert message in error.message
+    line, caret = error.picture
+    assert (line, caret) == (text, " " * (column - 1) + "^")
+
+
+def test_a_mistake_in_a_text_of_several_lines_has_its_line() -> None:
+    error = mistake("X=1\nr0=Y\n  Y=?; r1=X\n")
+    assert str(error).startswith("line 3, column 5: expected a number or a register, got '?'")
+    assert error.picture == ("  Y=?; r1=X", "    ^")
+
+
+def test_of_a_long_line_the_part_with_the_mistake_is_shown() -> None:
+    text = "; ".join(["X=1"] * 200) + "; Y=!" + "; X=2" * 200
+    line, caret = mistake(text).picture
+    assert len(line) <= 100
+    assert line[caret.index("^")] == "!"
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "message"),
+    [
+        ("X[0,3]=1", 1, "row 3 of 3"),
+        ("X[0,0]=1", 1, "row 0 twice in an update"),
+        ("r0=X[0,1]; X=r0", 12, "value must be int32[3], got int32[2]"),
+    ],
+)
+def test_a_rule_that_a_statement_breaks_has_its_column(
+    text: str, column: int, message: str
 ) -> None:
-    with pytest.raises(MalformedTest) as caught:
-        litmus(text)
-    assert str(caught.value).startswith(message)
-    assert str(caught.value).endswith(f": {statement!r}")
+    error = mistake(text, shape=(3,))
+    assert (error.column, error.message) == (column, message)
+
+
+def test_what_a_newcomer_types_is_the_same_test() -> None:
+    """Blanks and line breaks are free; parentheses may stand around a comparison."""
+    sb = litmus("X=1; r0=Y || Y=1; r1=X")
+    for text in (
+        " X = 1 ;r0 = Y||Y=1;r1=X ;",
+        "X = 1\nr0 = Y\n||\nY = 1\nr1 = X\n",
+        "{X=0; Y=0} X=1; r0=Y || Y=1; r1=X",
+        "{}\nX=1; r0=Y || Y=1; r1=X",
+    ):
+        assert litmus(text) == sb
+    assert litmus("r0=X; if (r0 == 1) {Y=1}") == litmus("r0=X; if r0==1 { Y=1 }")
+    # A statement ends with its line, unless an operator is still to come.
+    assert litmus("r0=X\nX=r0 +\n1") == litmus("r0=X; X=r0+1")
+    assert mistake("r0=X\nX=r0\n+1").line == 3
+
+
+def test_braces_before_the_test_declare_what_arguments_do() -> None:
+    declared = litmus("{type int64[2]; X=[1,2]; queue Q 2} X=1; Q!1 || r0=Q?; r1=X")
+    assert declared == litmus(
+        "X=1; Q!1 || r0=Q?; r1=X", dtype="int64", shape=(2,), init={"X": (1, 2)}, queues={"Q": 2}
+    )
+    declared = litmus("{type float32; accumulator A} A<<1 || r0=A>>1")
+    assert declared == litmus("A<<1 || r0=A>>1", dtype="float32", accumulators=["A"])
+    declared = litmus("{run a:g0; run b:g0; run c:g1 after a b} X+=1 ||| r0=X")
+    assert declared == litmus("X+=1 ||| r0=X", client="a:g0; b:g0; c:g1 after a b")
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("written", "condition"),
     [
-        ("X[0,3]=1", "graphs.main.w0.indices.1: row 3 of 3: 'X[0,3]=1'"),
-        ("X[0,0]=1", "graphs.main.w0.indices.1: row 0 twice in an update: 'X[0,0]=1'"),
-        (
-            "r0=X[0,1]; X=r0",
-            "graphs.main.w0.inputs.0: value must be int32[3], got int32[2]: 'X=r0'",
-        ),
+        (r"exists (r0=0 /\ r1=0)", r"exists (r0=0 /\ r1=0)"),
+        (r"exists r0=0 && r1=0", r"exists (r0=0 /\ r1=0)"),
+        (r"exists (0:r0=0 /\ 1:r1=0)", r"exists (r0=0 /\ r1=0)"),
+        (r"forall (r0=1 || not r1=0)", r"forall (r0=1 \/ ~(r1=0))"),
+        (r"~exists (X!=Y \/ [X]=[Y])", r"~exists (X!=Y \/ X=Y)"),
+        (r"forall (r0=0 => r1=1)", r"forall (r0=0 => r1=1)"),
+        (r"exists (_status=blocked)", r"exists (_status=blocked)"),
     ],
 )
-def test_a_statement_on_rows_is_named(text: str, message: str) -> None:
-    with pytest.raises(MalformedTest) as caught:
-        litmus(text, shape=(3,))
-    assert str(caught.value) == message
+def test_a_condition_stands_at_the_end(written: str, condition: str) -> None:
+    text = "X=1; r0=Y || Y=1; r1=X"
+    test = litmus(f"{text}\n{written}")
+    assert str(test.condition) == condition
+    assert test.asked(None) == litmus(text)
+    assert loads(dumps(Entry(test))).test == test
+
+
+def test_a_condition_takes_a_register_that_braces_assign() -> None:
+    test = litmus("r0=X; if r0==1 { r1=2 } else { r1=3 } || X=1 exists (r1=2)")
+    assert str(test.condition) == "exists (if0.r1=2)"
+    test = litmus("X+=1 ||| r0=X exists (g1.r0=1)")
+    assert str(test.condition) == "exists (g1.r0=1)"
 
 
 @pytest.mark.parametrize("digits", [19, 5000])
@@ -278,20 +356,20 @@ def test_a_test_that_is_nested_can_be_written_and_read(head: str) -> None:
         litmus(nested(head, MAX_NESTING + 1))
 
 
-@pytest.mark.parametrize("head", ["if r0==0 {", "loop 1 {", "cluster {", "{"])
+@pytest.mark.parametrize("head", ["if r0==0 {", "loop 1 {", "cluster {", "call {"])
 def test_a_deeply_nested_text_is_refused_at_once(head: str) -> None:
     """It ended in a RecursionError, after seconds."""
-    with pytest.raises(MalformedTest, match="braces are nested too deeply"):
+    with pytest.raises(NotationError, match="braces are nested too deeply"):
         litmus(nested(head, 5000))
 
 
 def test_texts_without_variables_and_wrong_initial_values_are_refused() -> None:
     for text in ("", " ; || ; ", "r0=5"):
-        with pytest.raises(MalformedTest, match="variables: a test has at least one resource"):
+        with pytest.raises(NotationError, match=r"column [12]: a test has at least one resource"):
             litmus(text)
-    with pytest.raises(MalformedTest, match="no variable Y, Z in 'X=1'"):
+    with pytest.raises(MalformedTest, match="no variable Y, Z in the test"):
         litmus("X=1", init={"Y": 1, "X": 0, "Z": 2})
-    with pytest.raises(MalformedTest, match=r"variables\.X\.init: magnitude"):
+    with pytest.raises(NotationError, match="column 1: magnitude"):
         litmus("X=1", init={"X": 1 << 24})
 
 
@@ -377,18 +455,18 @@ def test_a_register_keeps_its_value_until_a_block_gives_it_another() -> None:
     ("text", "message"),
     [
         ("if r0==1 { X=1 }", "no register r0 in this chain"),
-        ("r0=X; if r0=1 { X=1 }", "a test is as in"),
-        ("r0=X; if X==1 { X=1 }", "no register X"),
+        ("r0=X; if r0=1 { X=1 }", "expected '==' or '<', as in r0==1, got '='"),
+        ("r0=X; if X==1 { X=1 }", "but X is a variable"),
         ("r0=X; if r0==1 { X=1", "a brace is not closed"),
         ("r0=X; X=1 }", "a brace too many"),
-        ("r0=X; if r0==1 { X=1 } else X=2", "not a statement"),
-        ("r0=X; if r0==1 { X=1 } { X=2 }", "not a statement"),
-        ("r0=X; if r0==1 { X=1 } else { X=2 } else { X=3 }", "not a statement"),
-        ("loop { X=1 }", "a loop is as in"),
-        ("loop X { X=1 }", "a loop is as in"),
+        ("r0=X; if r0==1 { X=1 } else X=2", "expected '{', got 'X'"),
+        ("r0=X; if r0==1 { X=1 } { X=2 }", "or the end after the braces, got '{'"),
+        ("r0=X; if r0==1 { X=1 } else { X=2 } else { X=3 }", "after the braces, got 'else'"),
+        ("loop { X=1 }", "expected a number of iterations, as in loop 3 {...}, got '{'"),
+        ("loop X { X=1 }", "expected a number of iterations"),
         ("loop 99 { X=1 }", "more than 64 iterations"),
         ("loop[0] 2 { X=1 }", "must be 1 to 64"),
-        ("while 2 { X=1 }", "not a statement"),
+        ("while 2 { X=1 }", "expected '=', got '2'"),
         ("loop 2 { lock M; X=1 }", "lock M without unlock"),
         ("lock M; loop 2 { unlock M }; unlock M", "not the one locked last"),
         ("loop 2 { r0=X }; X=r0", "no register r0"),
@@ -396,6 +474,7 @@ def test_a_register_keeps_its_value_until_a_block_gives_it_another() -> None:
         ("cluster { Q!1 }", "cannot be compiled"),
         ("cluster { }", "at least one member"),
         ("Q!1,r0", "several elements are numbers"),
+        ("r0=X; if r0==1 { X=1 || Y=1 }", "'||' inside braces: they hold one chain"),
         ("close P", "no queue P"),
         ("r0=size P", "no queue P"),
         ("r0=P?2", "no queue P"),

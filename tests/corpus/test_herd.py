@@ -220,7 +220,11 @@ def test_sb_of_c11_has_the_three_outcomes_of_interleaving() -> None:
     test = loads(C11_SB)
     assert test.names == ("P0_r0", "P1_r0", "x", "y")
     assert allowed_values(test, RFC) == {(0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 1, 1)}
-    assert test.description == "PodWR Fre PodWR Fre\nexists (0:r0=0 /\\ 1:r0=0)"
+    assert str(test.condition) == "exists (P0_r0=0 /\\ P1_r0=0)"
+    assert test.description == (
+        "PodWR Fre PodWR Fre\nStrengthened to sequential consistency: memory_order_relaxed"
+        " (line 12); memory_order_acquire (line 13)."
+    )
     assert not verdict(C11_SB)
 
 

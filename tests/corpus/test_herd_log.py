@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.herd import Condition, State, layout, log, parse, read_log
+from litmusfuzz.corpus.herd import State, layout, log, parse, read_log
 from litmusfuzz.corpus.herd.log import STATUS, state_of
 from litmusfuzz.corpus.model import Accumulator, LitmusTest, Variable
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.textfile import Digest, FileError, load
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
+
+if TYPE_CHECKING:
+    from litmusfuzz.corpus.condition import Condition
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 # As herd7 prints it: hexadecimal where a variant asks for it, old and new brackets.
@@ -78,7 +82,7 @@ def condition(test: LitmusTest, text: str) -> Condition:
     source += "P1 (int *X, int *Y) { *Y = 1; int r1 = *X; }\n"
     found = parse(source + text).condition
     assert found is not None
-    assert set(found.locations) <= set(layout(test).names)
+    assert set(found.names) <= set(layout(test).names)
     return found
 
 

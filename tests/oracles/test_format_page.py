@@ -1,4 +1,4 @@
-"""The examples of docs/decisions/0002, one for each feature, load with exact sets."""
+"""The examples of docs/file-format.md, one for each feature, load with exact sets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from litmusfuzz.corpus.textfile import dumps, loads
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.oracles.reference import allowed_outcomes
 
-PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "0002-file-format.md"
+PAGE = Path(__file__).parents[2] / "docs" / "file-format.md"
 FILES = re.findall(r"```yaml\n(litmusfuzz.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -19,7 +19,6 @@ def test_the_page_shows_every_feature() -> None:
     names = [re.search(r"name: (\S+)", text)[1] for text in FILES]
     assert names == [
         "MP",
-        "torn-read",
         "loop-increments",
         "cond-write",
         "call-control-edges",
@@ -30,8 +29,10 @@ def test_the_page_shows_every_feature() -> None:
         "two-workers-then-a-reader",
         "one-graph-two-clients",
         "first-write",
+        "SB-asked",
         "devices-carried-edges",
         "blog-problem-clustered",
+        "torn-read",
     ]
 
 

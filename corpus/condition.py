@@ -1,0 +1,310 @@
+r"""Final conditions of a test: ``exists (r0=0 /\ r1=0)``, over the values of an outcome.
+
+The same data serves our tests, whose atoms name keys of an outcome (`LitmusTest.names`), and
+herd's, whose atoms name locations, ``0:r0`` or ``x``. The grammar of propositions is herd's, and is
+read here once, from whatever gives the words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, plain_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+Cell = int | str | tuple["Cell", ...]
+"""A value in a state: an int, a word, or the elements of an array."""
+MAX_DEPTH: Final = 40
+MAX_ATOMS: Final = 2_000
+"""Comparisons of a condition, which each final state is compared with."""
+QUANTIFIERS: Final = ("exists", "~exists", "forall")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The value of another name, on the right of an atom."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """``left = right``, or ``left != right``.
+
+    `left` is a name; `right` a value, or another name.
+    """
+
+    left: str
+    right: Cell | Name
+    equal: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.left}{'=' if self.equal else '!='}{_written(self.right)}"
+
+
+def _written(value: Cell | Name) -> str:
+    if isinstance(value, tuple):
+        return f"[{','.join(map(_written, value))}]"
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Negation of a proposition."""
+
+    part: Prop
+
+    def __str__(self) -> str:
+        return f"~({self.part})"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    r"""Parts joined by ``/\``, ``\/`` or (two parts) ``=>``; none is the neutral one."""
+
+    operator: str
+    parts: tuple[Prop, ...]
+
+    def __str__(self) -> str:
+        if not self.parts:
+            return "true" if self.operator == "/\\" else "false"
+        return f" {self.operator} ".join(
+            f"({part})" if isinstance(part, Join) and part.parts else str(part)
+            for part in self.parts
+        )
+
+
+Prop = Atom | Not | Join
+TRUE: Final = Join("/\\", ())
+FALSE: Final = Join("\\/", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A final condition; `quantifier` is exists, ~exists or forall."""
+
+    quantifier: str
+    prop: Prop
+
+    def __str__(self) -> str:
+        return f"{self.quantifier} ({self.prop})"
+
+    def holds(self, state: Mapping[str, Cell]) -> bool:
+        """True if the proposition holds in one final state.
+
+        It does not in a state without a value that it names: an execution that blocked or failed
+        lacks some.
+        """
+        return all(name in state for name in self.names) and _holds(self.prop, state)
+
+    def holds_in(self, outcome: Outcome) -> bool:
+        """True if the proposition holds in one outcome of the test; see `holds`."""
+        values = dict(outcome.values)
+        state: dict[str, Cell] = {STATUS_KEY: str(outcome.status)}
+        for name in self.names:
+            if name in values:
+                state[name] = _cell(plain_value(values[name]))
+        return self.holds(state)
+
+    def decides(self, outcome: Outcome) -> bool:
+        """True if this outcome alone answers the condition.
+
+        It is the witness of an ``exists``, or the counterexample of a ``~exists`` or ``forall``.
+        """
+        return self.holds_in(outcome) is not (self.quantifier == "forall")
+
+    def satisfied(self, *, found: bool) -> bool:
+        """True if the condition is met, where some outcome `decides` it or (not `found`) none."""
+        return found is (self.quantifier == "exists")
+
+    def validated(self, states: Iterable[Mapping[str, Cell]]) -> bool:
+        """True if a set of final states satisfies the quantifier."""
+        wanted = self.quantifier != "forall"
+        return self.satisfied(found=any(self.holds(state) is wanted for state in states))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in it, each once."""
+        return tuple(dict.fromkeys(_named(self.prop)))
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """Its comparisons."""
+        return tuple(_atoms(self.prop))
+
+    def mapped(self, change: Callable[[Atom], Prop]) -> Condition:
+        """The condition with another proposition for each atom."""
+        return Condition(self.quantifier, _mapped(self.prop, change))
+
+    def renamed(self, names: Mapping[str, str]) -> Condition:
+        """The condition under other names; one that is not in the mapping stays."""
+
+        def change(atom: Atom) -> Atom:
+            right = atom.right
+            if isinstance(right, Name):
+                right = Name(names.get(right.text, right.text))
+            return Atom(names.get(atom.left, atom.left), right, atom.equal)
+
+        return self.mapped(change)
+
+
+def _cell(plain: object) -> Cell:
+    if isinstance(plain, list):
+        return tuple(map(_cell, plain))
+    assert isinstance(plain, int | str)
+    return plain
+
+
+def _holds(prop: Prop, state: Mapping[str, Cell]) -> bool:
+    if isinstance(prop, Atom):
+        right = state[prop.right.text] if isinstance(prop.right, Name) else prop.right
+        return (state[prop.left] == right) is prop.equal
+    if isinstance(prop, Not):
+        return not _holds(prop.part, state)
+    parts = (_holds(part, state) for part in prop.parts)
+    if prop.operator == "=>":
+        return not next(parts) or next(parts)
+    return all(parts) if prop.operator == "/\\" else any(parts)
+
+
+def _atoms(prop: Prop) -> list[Atom]:
+    if isinstance(prop, Atom):
+        return [prop]
+    parts = (prop.part,) if isinstance(prop, Not) else prop.parts
+    return [atom for part in parts for atom in _atoms(part)]
+
+
+def _named(prop: Prop) -> list[str]:
+    found = []
+    for atom in _atoms(prop):
+        found.append(atom.left)
+        if isinstance(atom.right, Name):
+            found.append(atom.right.text)
+    return found
+
+
+def _mapped(prop: Prop, change: Callable[[Atom], Prop]) -> Prop:
+    if isinstance(prop, Atom):
+        return change(prop)
+    if isinstance(prop, Not):
+        return Not(_mapped(prop.part, change))
+    return Join(prop.operator, tuple(_mapped(part, change) for part in prop.parts))
+
+
+def status_values() -> tuple[str, ...]:
+    """Words that ``_status`` is compared with."""
+    return tuple(map(str, Status))
+
+
+# --- reading -----------------------------------------------------------------------------
+
+
+class Words(Protocol):
+    """What propositions are read from: the words of a text, one by one."""
+
+    def peek(self) -> str:
+        """The next word; "" at the end."""
+
+    def take(self) -> str:
+        """Take the next word."""
+
+    def accept(self, word: str) -> bool:
+        """Take the next word if it is this one."""
+
+    def expect(self, word: str) -> None:
+        """Take this word, or raise the error."""
+
+    def unexpected(self, wanted: str) -> Exception:
+        """The error: another word stands where `wanted` was expected."""
+
+    def error(self, message: str) -> Exception:
+        """An error at the next word."""
+
+
+def read_quantifier(words: Words) -> str:
+    """``exists``, ``~exists`` or ``forall``; "" if none stands there."""
+    if words.accept("~"):
+        words.expect("exists")
+        return "~exists"
+    word = words.peek()
+    return words.take() if word in QUANTIFIERS else ""
+
+
+@dataclass
+class Propositions:
+    r"""Reads propositions. ``=>`` binds closer than ``/\``, as in herd's grammar.
+
+    Parameters
+    ----------
+    words : Words
+    place : callable
+        Reads the name on the left of an atom.
+    value : callable
+        Reads what stands on its right, which may depend on the name.
+    """
+
+    words: Words
+    place: Callable[[], str]
+    value: Callable[[str], Cell | Name]
+    depth: int = 0
+    atoms: int = 0
+
+    def disjunction(self) -> Prop:
+        """A whole proposition."""
+        return self._joined("\\/", ("\\/", "||", "or"), self._conjunction)
+
+    def _conjunction(self) -> Prop:
+        return self._joined("/\\", ("/\\", "&&", "and"), self._implication)
+
+    def _joined(self, operator: str, signs: tuple[str, ...], part: Callable[[], Prop]) -> Prop:
+        parts = [part()]
+        while self.words.peek() in signs:
+            self.words.take()
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Join(operator, tuple(parts))
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.words.error("is nested too deeply")
+
+    def _implication(self) -> Prop:
+        self._deeper()
+        left = self._atom()
+        if self.words.accept("=>"):
+            left = Join("=>", (left, self._implication()))
+        self.depth -= 1
+        return left
+
+    def _atom(self) -> Prop:
+        words = self.words
+        word = words.peek()
+        if word in ("~", "not", "!"):
+            words.take()
+            self._deeper()
+            part = self._atom()
+            self.depth -= 1
+            return Not(part)
+        if word in ("true", "false"):
+            words.take()
+            return TRUE if word == "true" else FALSE
+        if word == "(":
+            words.take()
+            inside = self.disjunction()
+            words.expect(")")
+            return inside
+        self.atoms += 1
+        if self.atoms > MAX_ATOMS:
+            raise words.error(f"more than {MAX_ATOMS} comparisons")
+        left = self.place()
+        relation = words.peek()
+        if relation not in ("=", "==", "!="):
+            raise words.unexpected("'=' or '!='")
+        words.take()
+        return Atom(left, self.value(left), relation != "!=")
