@@ -25,7 +25,13 @@ class OutcomeSet:
     ) -> tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]: ...
 
 class Oracle:
-    def all(self, states: int, memory_bytes: int, plain: int) -> OutcomeSet: ...
+    def all(
+        self,
+        states: int,
+        memory_bytes: int,
+        plain: int,
+        progress: Callable[[int], object] | None = None,
+    ) -> OutcomeSet: ...
     def witness(
         self, outcome: _Pairs, status: int, states: int, memory_bytes: int, plain: int
     ) -> tuple[int, int, list[int]]: ...

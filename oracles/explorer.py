@@ -50,7 +50,7 @@ from litmusfuzz.oracles.model import Axiom
 from litmusfuzz.oracles.question import Sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest, Node
     from litmusfuzz.oracles.allowed import Witness
@@ -273,13 +273,17 @@ class Explorer:
                 return tuple(events[i] for i in search.order if i < len(events))
         return None
 
-    def allowed_outcomes(self, budget: Budget | None = None) -> AllowedSet:
+    def allowed_outcomes(
+        self, budget: Budget | None = None, progress: Callable[[int], object] | None = None
+    ) -> AllowedSet:
         """Return the allowed set; see the function of the same name.
 
         Parameters
         ----------
         budget : Budget, optional
             Limit for this question; that of the explorer by default.
+        progress : callable, optional
+            Called with the number of states so far, some hundred times a second at most.
         """
         budget = budget or self.budget
         sets: list[_explorer.OutcomeSet] = []
@@ -287,7 +291,8 @@ class Explorer:
         while left > 0 and (core := self._core(len(sets))) is not None:
             left -= core.parts
             try:
-                sets.append(self._all(core, max(0, left) // core.slowness, budget))
+                few = max(0, left) // core.slowness
+                sets.append(self._all(core, few, budget, progress))
             except _explorer.TooLarge as error:
                 core.refuse(error)
             left -= sets[-1].states * core.slowness
@@ -305,19 +310,25 @@ class Explorer:
             }
         return AllowedSet(self.model.name, witnesses, 0, complete, max(1, states))
 
-    def _all(self, core: _Core, states: int, budget: Budget) -> _explorer.OutcomeSet:
+    def _all(
+        self,
+        core: _Core,
+        states: int,
+        budget: Budget,
+        progress: Callable[[int], object] | None,
+    ) -> _explorer.OutcomeSet:
         """Return the outcomes under one choice of strictness.
 
         A value that no outcome depends on may be too large: only where none is, the search
         may drop such values.
         """
         few = min(states, budget.plain)
-        found = core.oracle.all(few, budget.memory_bytes, NEVER)
+        found = core.oracle.all(few, budget.memory_bytes, NEVER, progress)
         if found.complete or few == states:
             return found
         small = has_small_values(self.test, self.model, core.unfolding)
         plain = budget.plain if small else NEVER
-        return core.oracle.all(states, budget.memory_bytes, plain)
+        return core.oracle.all(states, budget.memory_bytes, plain, progress)
 
     def _outcome_bytes(self) -> int:
         """Memory for one outcome as an object, about."""

@@ -161,12 +161,22 @@ nb::tuple to_tuple(const Ints& ints) {
   return nb::cast<nb::tuple>(out);
 }
 
+/// Heeds Ctrl-C, and tells `progress`, if that is not None, how many states there are.
+Heed heed(const nb::object& progress) {
+  return [&progress](uint64_t states) {
+    const nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!progress.is_none()) progress(states);
+  };
+}
+
 Oracle::Judgement judge(const Oracle& oracle, nb::tuple pairs, int status, uint64_t states,
                         uint64_t bytes, uint64_t plain) {
   Outcome outcome{.status = static_cast<Status>(status)};
   if (!read_outcome(pairs, oracle, outcome)) return {Answer::kForbidden, 0, {}};
+  const nb::object nothing = nb::none();
   nb::gil_scoped_release release;
-  return oracle.judge(outcome, {states, bytes, plain});
+  return oracle.judge(outcome, {states, bytes, plain, heed(nothing)});
 }
 
 /// Status, and pairs of name and value; absent values are left out.
@@ -228,10 +238,13 @@ NB_MODULE(_explorer, m) {
 
   nb::class_<Oracle>(m, "Oracle")
       .def("all",
-           [](const Oracle& self, uint64_t states, uint64_t bytes, uint64_t plain) {
+           [](const Oracle& self, uint64_t states, uint64_t bytes, uint64_t plain,
+              const nb::object& progress) {
              nb::gil_scoped_release release;
-             return self.all({states, bytes, plain});
-           })
+             return self.all({states, bytes, plain, heed(progress)});
+           },
+           nb::arg("states"), nb::arg("bytes"), nb::arg("plain"),
+           nb::arg("progress") = nb::none())
       .def("witness", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
                          uint64_t bytes, uint64_t plain) {
         const auto found = judge(self, outcome, status, states, bytes, plain);

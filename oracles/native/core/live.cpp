@@ -208,6 +208,7 @@ class LiveSearch {
           add(done | Word{1} << e, {static_cast<int32_t>(e)});
         }
       }
+      if (budget_.heed && (i + 1) % kHeedEvery == 0) budget_.heed(0);
       moves += out.size();
       found[i].moves = std::move(out);
       if (found.size() > budget_.states || (found.size() + moves) * 128 > budget_.bytes) {
@@ -315,7 +316,7 @@ class LiveSearch {
       parents_[node].push_back(parent);
       spent_ += sizeof parent;
     }
-    ++states_;
+    if (++states_ % kHeedEvery == 0 && budget_.heed) budget_.heed(states_);
     most_stored_ = std::max(most_stored_, ++stored_);
     return stored_ / kStored <= budget_.states && states_ / kVisits <= budget_.states &&
            spent_ + table_.bytes() <= budget_.bytes;

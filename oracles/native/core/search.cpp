@@ -659,6 +659,7 @@ class Search {
       return false;
     }
     if (!seen_.insert(key_.data())) return false;
+    if (budget_.heed && seen_.size() % kHeedEvery == 0) budget_.heed(seen_.size());
     if (query_) {
       for (size_t w = 0; w < words(); ++w) {
         for (uint64_t rest = ready[w]; rest; rest &= rest - 1) {
@@ -867,7 +868,8 @@ Found explore_further(const Component& component, const Budget& budget, ValueTab
 
 Found explore(const Component& component, const Budget& budget, ValueTable& table) {
   if (budget.plain >= budget.states) return explore_plainly(component, budget, table);
-  Found first = explore_plainly(component, {budget.plain, budget.bytes}, table);
+  Found first =
+      explore_plainly(component, {budget.plain, budget.bytes, UINT64_MAX, budget.heed}, table);
   if (first.complete) return first;
   const Symmetry symmetry(component, table);
   if (!symmetry.found()) return explore_further(component, budget, table);
@@ -878,7 +880,8 @@ Membership decide(Query& query, const Budget& budget, ValueTable& table) {
   if (query.impossible || !query.saturate()) return {};
   const bool live = budget.plain < budget.states && handles_live(query.component);
   if (!live) return decide_plainly(query, budget, table);
-  Membership first = decide_plainly(query, {budget.plain, budget.bytes}, table);
+  Membership first =
+      decide_plainly(query, {budget.plain, budget.bytes, UINT64_MAX, budget.heed}, table);
   if (first.answer != Answer::kUnknown) return first;
   auto found = decide_live(query, budget, table);
   return found && found->answer != Answer::kUnknown ? std::move(*found)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "program.h"
@@ -12,12 +13,18 @@
 
 namespace litmusfuzz::oracle {
 
+/// Called with the number of states so far, now and then (`kHeedEvery`); it may throw, which ends
+/// the search: an interrupt, for example.
+using Heed = std::function<void(uint64_t)>;
+inline constexpr uint64_t kHeedEvery = 1 << 14;  // states: some ten milliseconds
+
 struct Budget {
   uint64_t states = 0;
   uint64_t bytes = 0;
   /// States of the plain search, after which the search over live values takes over: on small
   /// components the plain search is faster. No limit where some value may be too large.
   uint64_t plain = UINT64_MAX;
+  Heed heed = {};
 };
 
 enum class Answer : uint8_t { kForbidden, kAllowed, kUnknown };

@@ -301,6 +301,7 @@ Found Symmetry::expand(Found found, const Budget& budget) const {
            rows.needed() + set.needed() + table_.bytes() <= budget.bytes;
   };
   for (size_t number = 0; number < rows.size() && found.complete; ++number) {
+    if (budget.heed && (number + 1) % kHeedEvery == 0) budget.heed(found.states);
     const std::vector<uint32_t> from(rows.row(number), rows.row(number) + width);
     for (const Exchange& exchange : exchanges_) {
       make(
