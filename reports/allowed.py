@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.textfile import outcome_order
@@ -12,6 +14,7 @@ from litmusfuzz.reports.tables import counted, outcome_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from litmusfuzz.corpus.condition import Condition
     from litmusfuzz.corpus.model import LitmusTest
 
 
@@ -35,22 +38,97 @@ class ModelSet:
 
 
 @dataclass(frozen=True, slots=True)
+class ConditionReport:
+    """The condition of a test, answered for each model.
+
+    `answers` has a word for each model (`ANSWERS`, or "unknown"); `deciding` an order of an outcome
+    that decides it, under the strictest models that have one: a witness of an ``exists``, or a
+    counterexample of a ``forall`` or ``~exists``.
+    """
+
+    condition: Condition
+    answers: Mapping[str, str]
+    deciding: tuple[Witnessed, ...]
+
+    @property
+    def met(self) -> bool | None:
+        """The answer over all the models together; None if that is unknown.
+
+        An ``exists`` is met if one of them allows such an outcome; a ``forall`` or ``~exists`` if
+        none allows another one.
+        """
+        wanted = self.condition.quantifier == "exists"
+        if ANSWERS[self.condition.quantifier][0] in self.answers.values():
+            return wanted
+        return None if "unknown" in self.answers.values() else not wanted
+
+    def lines(self) -> list[str]:
+        """The answers, then the orders."""
+        by_answer: dict[str, list[str]] = {}
+        for model, answer in self.answers.items():
+            by_answer.setdefault(answer, []).append(model)
+        answers = ", ".join(f"{a} under {' and '.join(m)}" for a, m in by_answer.items())
+        lines = [f"{self.condition}: {answers}"]
+        kind = "witness" if self.condition.quantifier == "exists" else "counterexample"
+        for each in self.deciding:
+            looser = [m for m in self.answers if self.answers[m] == self.answers[each.model]]
+            also = [m for m in looser if m != each.model]
+            hence = f", and hence under {' and '.join(also)}" if also else ""
+            lines += ["", f"{kind}, a total order under {each.model}{hence}:"]
+            lines += numbered(each.events)
+            lines.append(f"which yields  {ended_as(each.outcome)}")
+        return lines
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with everything that `lines` has."""
+        return {
+            "condition": str(self.condition),
+            "answers": dict(self.answers),
+            "met": self.met,
+            "deciding": [each.as_json() for each in self.deciding],
+        }
+
+
+ANSWERS: Final[Mapping[str, tuple[str, str]]] = {
+    "exists": ("yes", "never"),
+    "~exists": ("does not hold", "holds"),
+    "forall": ("does not hold", "holds"),
+}
+"""By quantifier: the answer if some outcome decides the condition, and if none does."""
+
+
+@dataclass(frozen=True)
 class SetsReport:
-    """The allowed sets of a test, the loosest model first."""
+    """The allowed sets of a test, the loosest model first.
+
+    `limit` says how many outcomes are listed; None for all. They are always counted.
+    """
 
     test: LitmusTest
     sets: tuple[ModelSet, ...]
+    condition: ConditionReport | None = None
+    limit: int | None = None
 
     @property
     def complete(self) -> bool:
         """True if no search was cut short."""
         return all(each.complete for each in self.sets)
 
+    @cached_property
+    def _all(self) -> frozenset[Outcome]:
+        return frozenset[Outcome]().union(*(each.outcomes for each in self.sets))
+
     @property
+    def total(self) -> int:
+        """Number of outcomes that some model allows, as far as they were found."""
+        return len(self._all)
+
+    @cached_property
     def outcomes(self) -> list[Outcome]:
-        """Outcomes that some model allows, in the order of files."""
-        found: set[Outcome] = set().union(*(each.outcomes for each in self.sets))
-        return sorted(found, key=outcome_order)
+        """Outcomes that some model allows, in the order of files: the first, up to the limit."""
+        if self.limit is None or self.total <= self.limit:
+            return sorted(self._all, key=outcome_order)
+        return heapq.nsmallest(self.limit, self._all, key=outcome_order)
 
     def text(self) -> str:
         """A table with a column for each model, then each model's counts."""
@@ -61,7 +139,16 @@ class SetsReport:
         ]
         titles = [each.model for each in self.sets] if several else []
         shown = outcome_table(self.test.names, titles, rows)
-        return "\n".join([shown, "", *(self._counts(each) for each in self.sets)])
+        lines = [shown]
+        if len(self.outcomes) < self.total:
+            lines.append(
+                f"... the first {len(self.outcomes):,} of {self.total:,} outcomes;"
+                " --limit all lists them"
+            )
+        lines += ["", *(self._counts(each) for each in self.sets)]
+        if self.condition is not None:
+            lines += ["", *self.condition.lines()]
+        return "\n".join(lines)
 
     def _counts(self, each: ModelSet) -> str:
         line = f"{counted(len(each.outcomes), 'outcome')} allowed under {each.model}"
@@ -89,9 +176,12 @@ class SetsReport:
             if "?" in marks.values():
                 row["unknown"] = [model for model, mark in marks.items() if mark == "?"]
             rows.append(row)
+        asked = {} if self.condition is None else {"condition": self.condition.as_json()}
         return {
             "test": self.test.name,
             "complete": self.complete,
+            "total": self.total,
+            "truncated": len(self.outcomes) < self.total,
             "models": {
                 each.model: {
                     "outcomes": len(each.outcomes),
@@ -101,7 +191,7 @@ class SetsReport:
                 for each in self.sets
             },
             "allowed": rows,
-        }
+        } | asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +204,14 @@ class Witnessed:
     model: str
     outcome: Outcome
     events: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data with all of it."""
+        return {
+            "model": self.model,
+            "outcome": self.outcome.plain,
+            "events": list(self.events),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +278,7 @@ class VerdictReport:
             "test": self.test.name,
             "wanted": dict(self.wanted),
             "verdicts": dict(self.verdicts),
-            "witnesses": [
-                {"model": w.model, "outcome": w.outcome.plain, "events": list(w.events)}
-                for w in self.witnesses
-            ],
+            "witnesses": [each.as_json() for each in self.witnesses],
             "reasons": [asdict(why) for why in self.reasons],
         }
 

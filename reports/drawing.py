@@ -61,6 +61,8 @@ def text(test: LitmusTest) -> str:
     observed = f"reads {', '.join(test.observe)} and " if test.observe else ""
     queues = " and queue" if test.queues else ""
     lines += ["", f"  observed: {observed}the final value of every variable{queues}"]
+    if test.condition is not None:
+        lines.append(f"  asked: {test.condition}")
     return "\n".join(lines)
 
 

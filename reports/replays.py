@@ -71,7 +71,38 @@ class ReplayReport(ExecutorResult):
         )
         line += f"; {self.schedule}" if self.schedule else ""
         line += "; interrupted" if self.interrupted else ""
+        line += f"; {self.condition}" if self.condition else ""
         return line + "".join(f"; {death}" for death in self.deaths())
+
+    @property
+    def deciding(self) -> dict[Outcome, int]:
+        """Outcomes that showed, and that are witnesses or counterexamples of the condition."""
+        condition = self.entry.test.condition
+        if condition is None:
+            return {}
+        return {o: n for o, n in self.histogram.items() if condition.decides(o)}
+
+    @property
+    def condition(self) -> str:
+        """What showed of the test's condition, in a line; "" without one.
+
+        It changes no verdict: an outcome that the model forbids is forbidden with or without it.
+        """
+        condition = self.entry.test.condition
+        if condition is None or not self.executions:
+            return ""
+        if not self.deciding:
+            never = "never observed" if condition.quantifier == "exists" else "held"
+            return f"{condition}: {never} in {counted(self.executions, 'execution')}"
+        times = counted(sum(self.deciding.values()), "time")
+        # One that the model forbids says most.
+        first = min(
+            self.deciding,
+            key=lambda o: (self.verdicts[o] != "forbidden", -self.deciding[o], str(o)),
+        )
+        seen = "observed" if condition.quantifier == "exists" else "violated"
+        verdict = self.verdicts[first]
+        return f"{condition}: {seen} {times}, as {first} ({verdict} under {self.model})"
 
     def notes(self) -> list[str]:
         """Totals and remarks below a histogram."""
@@ -81,6 +112,8 @@ class ReplayReport(ExecutorResult):
         ]
         if self.schedule:
             lines.append(self.schedule)
+        if condition := self.condition:
+            lines.append(condition)
         lines += self.devices()
         if self.interrupted:
             lines.append("interrupted: more executions were asked for")
@@ -101,6 +134,13 @@ class ReplayReport(ExecutorResult):
         elif self.entry.finding:
             lines.append("the finding did not show again")
         return lines
+
+    def _condition_as_json(self) -> dict[str, Any]:
+        condition = self.entry.test.condition
+        if condition is None:
+            return {}
+        deciding = [{"outcome": o.plain, "count": n} for o, n in self.deciding.items()]
+        return {"condition": {"condition": str(condition), "deciding": deciding}}
 
     @property
     def drivers_of_the_finding(self) -> dict[str, str]:
@@ -137,6 +177,7 @@ class ReplayReport(ExecutorResult):
                 for o, n in self.histogram.items()
             ],
             "allowed_not_seen": [o.plain for o in self.unseen],
+            **self._condition_as_json(),
             "schedule": self.schedule,
             "drivers": dict(self.drivers),
             "drivers_of_the_finding": self.drivers_of_the_finding,

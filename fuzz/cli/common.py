@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TextIO
@@ -13,15 +14,18 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TextIO
 import click
 from click.shell_completion import CompletionItem
 
+from litmusfuzz.corpus.near import did_you_mean
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Entry, FileError
-from litmusfuzz.fuzz.executors.entries import load
+from litmusfuzz.corpus.textfile import Entry, FileError, read_text
+from litmusfuzz.fuzz.executors.entries import load, loads
 from litmusfuzz.reports.tables import one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from litmusfuzz.corpus.herd import Imported
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.words import NotationError
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
@@ -35,7 +39,38 @@ MAX_NUMBER = 10**15
 MAX_COMPLAINT = 2_000
 """Characters of a line on standard error: a name in it may be as long as arguments may be."""
 MAX_LOG_BYTES = 12 << 20
-SUFFIXES = (".yaml", ".litmus")
+HERD_SUFFIX: Final = ".litmus"
+SUFFIXES: Final = (".yaml", HERD_SUFFIX)
+STDIN: Final = "-"
+NOTATION: Final = "notation"
+"""Name of a test in the short notation."""
+
+
+class NamedChoice(click.Choice[str]):
+    """One of a few names, which `litmusfuzz list` describes.
+
+    Parameters
+    ----------
+    names : sequence of str
+    kind : str
+        What `litmusfuzz list` calls them.
+    """
+
+    def __init__(self, names: Sequence[str], kind: str) -> None:
+        super().__init__(names)
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name itself; click reports the message."""
+        if value not in self.choices:
+            hint = did_you_mean(str(value), map(str, self.choices), self.kind)
+            self.fail(f"no {self.kind.removesuffix('s')} {str(value)[:80]!r}; {hint}", param, ctx)
+        return str(value)
+
+
+MODEL: Final = NamedChoice(
+    ["rfc", "executor", "acd", "program", "sequential", "one_cluster"], "models"
+)
 
 
 class Duration(click.ParamType[float]):
@@ -57,7 +92,7 @@ class Duration(click.ParamType[float]):
 
 
 class TestName(click.ParamType[str]):
-    """A test: the path of a file, or the name of a test of the corpus.
+    """A test: a file, the name of a test of the corpus, or the short notation.
 
     The command resolves it (`resolve_test`), so that all mistakes are reported alike.
     """
@@ -83,23 +118,31 @@ class Names(click.ParamType[str]):
     ----------
     known : callable
         Gives the names that the shell completes, from the options before.
+    with_configurations : bool
+        True if a name may be that of an executor with a configuration, ``tf:grappler``.
     """
 
     name = "names"
 
-    def __init__(self, known: Callable[[click.Context], Iterable[str]]) -> None:
+    def __init__(
+        self,
+        known: Callable[[click.Context], Iterable[str]],
+        *,
+        with_configurations: bool = False,
+    ) -> None:
         self.known = known
+        self.with_configurations = with_configurations
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """The last of the names, with those before it."""
         before, comma, last = incomplete.rpartition(",")
-        return [
-            CompletionItem(f"{before}{comma}{name}")
-            for name in self.known(ctx)
-            if name.startswith(last)
-        ]
+        known = list(self.known(ctx))
+        executor, colon, _ = last.partition(":")
+        if self.with_configurations and colon:
+            known = [f"{executor}:{name}" for name in _configurations_of(executor)]
+        return [CompletionItem(f"{before}{comma}{name}") for name in known if name.startswith(last)]
 
 
 def _executors(_ctx: click.Context) -> Iterable[str]:
@@ -109,10 +152,14 @@ def _executors(_ctx: click.Context) -> Iterable[str]:
 
 
 def _configurations(ctx: click.Context) -> Iterable[str]:
+    return _configurations_of(str(ctx.params.get("executors") or "tf"))
+
+
+def _configurations_of(name: str) -> Iterable[str]:
     from litmusfuzz.fuzz.executors.table import UnknownExecutor, executor_class
 
     try:
-        executor = executor_class(str(ctx.params.get("executors") or "tf"))
+        executor = executor_class(name)
     except UnknownExecutor:
         return ()
     return (config.name for config in executor.configurations())
@@ -130,7 +177,7 @@ def _mutants(_ctx: click.Context) -> Iterable[str]:
     return (name for name in _executors(_ctx) if name.startswith(MUTANT))
 
 
-EXECUTORS = Names(_executors)
+EXECUTORS = Names(_executors, with_configurations=True)
 CONFIGURATION = Names(_configurations)
 FAMILIES = Names(_families)
 MUTANTS = Names(_mutants)
@@ -163,6 +210,14 @@ def complain(message: str) -> None:
     click.echo(f"litmusfuzz: {cut}", err=True)
 
 
+def fail_at(error: NotationError, argument: str) -> NoReturn:
+    """Say what is wrong with a text that was typed, with a caret under the place; exit 2."""
+    complain(f"{argument}, {error}")
+    for line in error.picture:
+        click.echo(f"  {harmless(line)}", err=True)
+    sys.exit(USAGE)
+
+
 def fail(message: str) -> NoReturn:
     """One line on standard error, exit 2."""
     complain(message)
@@ -171,30 +226,89 @@ def fail(message: str) -> NoReturn:
 
 def resolve_test(argument: str) -> str:
     """Path of a test that is given as a path or by name; an existing path wins."""
-    from difflib import get_close_matches
-
     from litmusfuzz.corpus.library import paths
 
+    if argument == STDIN or is_notation(argument):
+        fail(f"{argument}: is a test without a file; this takes the path of a file, or a name")
     # What looks like a path is one: `load` says what is wrong with it.
-    if Path(argument).exists() or Path(argument).suffix in SUFFIXES or os.sep in argument:
+    if os.path.lexists(argument) or Path(argument).suffix in SUFFIXES or os.sep in argument:
         return argument
     names = paths()
     if argument in names:
         return str(names[argument])
-    cased = {name.lower(): name for name in names}
-    near = [cased[name] for name in get_close_matches(argument.lower(), cased, 3)]
-    hint = (
-        f"is it {' or '.join(near)}?" if near else "`litmusfuzz list tests` prints those there are"
-    )
+    hint = did_you_mean(argument, names, "tests")
     fail(f"{argument}: no such file, and no test of the corpus has that name; {hint}")
 
 
-def load_or_fail(argument: str) -> Entry:
-    """A test by path or name; its first mistake in one line and exit 2."""
+def is_notation(argument: str) -> bool:
+    """True if an argument is a test in the short notation; a file of that name wins."""
+    if os.path.lexists(argument) or Path(argument).suffix in SUFFIXES:
+        return False
+    if os.sep in argument and not re.search(r"[\s;|{}!?]|/=|/\\|\\/", argument):
+        return False  # a path with an equals sign in it
+    return bool(re.search(r"[=!?<>;|{}\n]", argument))
+
+
+def load_or_fail(argument: str, name: str = NOTATION) -> Entry:
+    """A test from an argument; its first mistake and exit 2.
+
+    Parameters
+    ----------
+    argument : str
+        The path of a file of ours or (``.litmus``) of herd's, the name of a test of the corpus, a
+        test in the short notation, or ``-`` for standard input, which holds any of these texts.
+    name : str
+        Of a test in the notation.
+    """
+    from litmusfuzz.corpus.builder import litmus
+    from litmusfuzz.corpus.document import read_stream
+    from litmusfuzz.corpus.model import MalformedTest
+    from litmusfuzz.corpus.words import NotationError
+
     try:
-        return load(resolve_test(argument))
+        if argument != STDIN and not is_notation(argument):
+            path = resolve_test(argument)
+            return Entry(herd_or_fail(path).test) if path.endswith(HERD_SUFFIX) else load(path)
+        text = argument
+        if argument == STDIN:
+            text = read_stream(sys.stdin.buffer, "<stdin>")
+            if re.search(r"^litmusfuzz:", text, re.MULTILINE):
+                return loads(text, "<stdin>")
+        return Entry(litmus(text, name=name, description=text))
     except FileError as error:
         fail(str(error))
+    except NotationError as error:
+        fail_at(error, NOTATION if argument != STDIN else "<stdin>")
+    except MalformedTest as error:
+        fail(f"{NOTATION}: {error}")
+
+
+def load_tests(arguments: Iterable[str]) -> list[tuple[str, Entry]]:
+    """The tests of several arguments, each with its argument.
+
+    Of several in the short notation each has a name of its own: results differ by it.
+    """
+    arguments = list(arguments)
+    several = sum(each == STDIN or is_notation(each) for each in arguments) > 1
+    if arguments.count(STDIN) > 1:
+        fail("-: standard input holds one test")
+    return [
+        (each, load_or_fail(each, f"{NOTATION}-{number}" if several else NOTATION))
+        for number, each in enumerate(arguments, 1)
+    ]
+
+
+def herd_or_fail(path: str) -> Imported:
+    """A test in herd's format; says where it means something else than the file does."""
+    from litmusfuzz.corpus.herd import parse
+
+    try:
+        imported = parse(read_text(path), path)
+    except FileError as error:
+        fail(str(error))
+    for change in imported.changes:
+        complain(f"{path}: {change}")
+    return imported
 
 
 def tests_below(folder: Path) -> Iterator[Path]:
@@ -227,14 +341,21 @@ def model_of(name: str) -> Model:
 
 
 def explore_or_fail(
-    path: str, test: LitmusTest, model: Model, budget: int | None
+    path: str,
+    test: LitmusTest,
+    model: Model,
+    budget: int | None,
+    progress: Callable[[int], object] | None = None,
 ) -> tuple[Explorer, AllowedSet]:
-    """The explorer of a test and its allowed set, within the budget."""
+    """The explorer of a test and its allowed set, within the budget.
+
+    `progress` gets the number of states so far.
+    """
     from litmusfuzz.oracles.errors import NoAllowedSet
 
     explorer = explorer_for(path, test, model, budget)
     try:
-        return explorer, explorer.allowed_outcomes()
+        return explorer, explorer.allowed_outcomes(progress=progress)
     except NoAllowedSet as error:
         fail(f"{path}: {error}")
 
@@ -330,14 +451,14 @@ log_option = click.option(
 model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
+    type=MODEL,
     default=None,
     help="Memory model; rfc if not given.",
 )
 one_model_option = click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
+    type=MODEL,
     default=None,
     help="Memory model; rfc and executor if not given.",
 )
@@ -407,4 +528,42 @@ def progress_line() -> Iterator[Callable[[str], None]]:
         yield progress
     finally:
         if terminal:
+            click.echo("\r\x1b[K", file=unescaped(sys.stderr), nl=False)
+
+
+FIRST_S: Final = 2.0
+"""Seconds after which a terminal shows how far a command is."""
+FIRST_LINE_S: Final = 10.0
+"""The same where standard error is no terminal; then a line each time the time has doubled."""
+
+
+@contextmanager
+def slow_progress() -> Iterator[Callable[[str], None]]:
+    """A function that shows how far a command is, if it takes long.
+
+    On a terminal one line that changes, gone at the end; elsewhere a line now and then.
+    """
+    terminal = sys.stderr.isatty()
+    start = time.monotonic()
+    due = start + (FIRST_S if terminal else FIRST_LINE_S)
+    shown = False
+
+    def progress(part: str) -> None:
+        nonlocal due, shown
+        now = time.monotonic()
+        if now < due:
+            return
+        shown = True
+        text = f"{one_line(harmless(part))} after {now - start:.0f} s"
+        if terminal:
+            click.echo(f"\r\x1b[K{text} ...", file=unescaped(sys.stderr), nl=False)
+            due = now + 0.2
+        else:
+            click.echo(f"litmusfuzz: {text}", err=True)
+            due = now + (now - start)
+
+    try:
+        yield progress
+    finally:
+        if shown and terminal:
             click.echo("\r\x1b[K", file=unescaped(sys.stderr), nl=False)

@@ -35,7 +35,6 @@ from litmusfuzz.fuzz.cli.common import (
     model_option,
     print_report,
 )
-from litmusfuzz.fuzz.cli.herd import load_herd
 from litmusfuzz.fuzz.cli.oracle import membership
 
 
@@ -106,7 +105,7 @@ def _named(places: tuple[str, ...], names: set[str]) -> dict[str, tuple[str, Lit
             )
         for file in files:
             path = str(file)
-            test = load_herd(path)[0] if file.suffix == ".litmus" else load_or_fail(path).test
+            test = load_or_fail(path).test
             other = found.setdefault(test.name, (path, test))
             if other[1] != test:
                 fail(f"--tests: {other[0]} and {path} are two tests named {test.name}")

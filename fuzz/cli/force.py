@@ -34,7 +34,7 @@ from litmusfuzz.fuzz.cli.common import (
     explorer_for,
     fail,
     json_option,
-    load_or_fail,
+    load_tests,
     log_option,
     model_of,
     model_option,
@@ -106,7 +106,9 @@ def force(
     """
     from litmusfuzz.fuzz.campaign.coverage import Limits
 
-    entries = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
+    entries = [
+        (file, entry.test) for file, entry in load_tests(files)
+    ]  # all mistakes before any work
     if wanted is None:
         for name, value in (("--log", log_file), ("--model", model_name), ("--budget", budget)):
             if value is not None:

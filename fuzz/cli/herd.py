@@ -5,26 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from litmusfuzz.corpus.textfile import Entry, FileError, dumps, read_text, write_text
-
-if TYPE_CHECKING:
-    from litmusfuzz.corpus.herd import Condition
-    from litmusfuzz.corpus.model import LitmusTest
-
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
+    HERD_SUFFIX,
     UNKNOWN,
     USAGE,
     budget_option,
     complain,
     explore_or_fail,
     fail,
+    herd_or_fail,
     json_option,
-    load_or_fail,
+    load_tests,
     model_of,
     model_option,
     print_json,
@@ -39,7 +36,8 @@ def herd() -> None:
     """Exchange tests and logs with herd7 and litmus7.
 
     Tests are in herd's C: one atomic access a statement, no branches, no pointer
-    values. Every access counts as sequentially consistent, whatever order it names.
+    values. Every access counts as sequentially consistent, whatever order it names: an import
+    says which orders it strengthened.
     """
 
 
@@ -60,15 +58,22 @@ out_option = click.option(
 @out_option
 @json_option
 def herd_import(files: tuple[str, ...], folder: str | None, as_json: bool) -> None:
-    """Convert each .litmus FILE of herd's to a test of ours, NAME.yaml."""
-    tests = [(file, load_herd(file)[0]) for file in files]  # all mistakes before any work
+    """Convert each .litmus FILE of herd's to a test of ours, NAME.yaml.
+
+    Where the test means something else than the file, for example because a weak memory order
+    was strengthened, it says so, and the test's description does.
+    """
+    imported = [(file, herd_or_fail(file)) for file in files]  # all mistakes before any work
+    tests = [(file, each.test) for file, each in imported]
     unique_names(tests, "import")
     if folder is None and len(tests) > 1 and not as_json:
         fail("several files: --out names the folder to write to")
     rows = []
-    for file, test in tests:
-        to = _place(folder, f"{test.name}.yaml", dumps(Entry(test)), as_json=as_json)
-        rows.append({"file": file, "test": test.name, "to": to, "text": dumps(Entry(test))})
+    for file, each in imported:
+        test, text = each.test, dumps(Entry(each.test))
+        to = _place(folder, f"{test.name}.yaml", text, as_json=as_json)
+        row = {"file": file, "test": test.name, "to": to, "text": text}
+        rows.append(row | {"changes": list(each.changes)})
     if as_json:
         print_json(rows)
     elif folder is not None:
@@ -95,7 +100,8 @@ def herd_export(files: tuple[str, ...], folder: str | None, model_name: str, as_
     from litmusfuzz.corpus.herd import DoesNotFit
     from litmusfuzz.corpus.herd import dumps as herd_text
 
-    tests = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
+    # All mistakes before any work.
+    tests = [(file, entry.test) for file, entry in load_tests(files)]
     unique_names(tests, "export")
     rows: list[dict[str, Any]] = []
     for file, test in tests:
@@ -133,24 +139,20 @@ def herd_log(
     A log of a test of herd's has the locations that the test lists, as herd's has. A set
     over budget is left out with a message: exit 3.
     """
-    from litmusfuzz.corpus.herd import condition_of, log
+    from litmusfuzz.corpus.herd import condition_of, log, parse
 
-    tests: list[tuple[str, LitmusTest, Condition | None, tuple[str, ...]]] = []
-    for file in files:  # all mistakes before any work
-        if file.endswith(".litmus"):
-            tests.append((file, *load_herd(file)))
-        else:
-            test = load_or_fail(file).test
-            tests.append((file, test, condition_of(test), ()))
-    unique_names(((file, test) for file, test, *_ in tests), "log")
+    # All mistakes before any work.
+    tests = [(file, entry.test) for file, entry in load_tests(files)]
+    listed = {f: parse(read_text(f), f).locations for f in files if f.endswith(HERD_SUFFIX)}
+    unique_names(tests, "log")
     model = model_of(model_name or "rfc")
     rows = []
-    for file, test, condition, locations in tests:
+    for file, test in tests:
         _, allowed = explore_or_fail(file, test, model, budget)
         text = None
         if allowed.complete:
             sets = dict.fromkeys(allowed.witnesses, 1)
-            text = log(test, sets, condition, locations=locations)
+            text = log(test, sets, condition_of(test), locations=listed.get(file, ()))
         else:
             click.echo(
                 f"litmusfuzz: {file}: over budget under {model.name}; see --budget", err=True
@@ -161,17 +163,6 @@ def herd_log(
     if as_json:
         print_json(rows)
     sys.exit(UNKNOWN if any(row["log"] is None for row in rows) else CLEAN)
-
-
-def load_herd(path: str) -> tuple[LitmusTest, Condition | None, tuple[str, ...]]:
-    """A test in herd's format: the test, its condition, and the locations that it lists."""
-    from litmusfuzz.corpus.herd import parse
-
-    try:
-        imported = parse(read_text(path), path)
-    except FileError as error:
-        fail(str(error))
-    return imported.test, imported.condition, imported.locations
 
 
 def _place(folder: str | None, name: str, text: str, *, as_json: bool) -> str | None:

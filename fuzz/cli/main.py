@@ -13,6 +13,7 @@ import io
 import os
 import sys
 import traceback
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
@@ -22,6 +23,7 @@ from litmusfuzz.fuzz.cli.check import check
 from litmusfuzz.fuzz.cli.cmin import cmin
 from litmusfuzz.fuzz.cli.common import CLEAN, UNKNOWN, USAGE, complain, harmless
 from litmusfuzz.fuzz.cli.compare import compare
+from litmusfuzz.fuzz.cli.completion import ColonBashComplete as _  # noqa: F401 - for bash
 from litmusfuzz.fuzz.cli.device import device
 from litmusfuzz.fuzz.cli.doctor import doctor
 from litmusfuzz.fuzz.cli.force import force
@@ -55,6 +57,16 @@ GROUPS: dict[str, tuple[click.Command, ...]] = {
 class GroupedCommands(click.Group):
     """The commands, printed in the groups of `GROUPS`."""
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; of a misspelt one the message has those like it."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            near = [repr(each) for each in get_close_matches(args[0], self.commands)]
+            hint = f"is it {' or '.join(near)}?" if near else "`litmusfuzz --help` lists all"
+            ctx.fail(f"no command {args[0][:80]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section for each group."""
         names = [command.name or "" for commands in GROUPS.values() for command in commands]
@@ -72,12 +84,14 @@ class GroupedCommands(click.Group):
     epilog="""\b
 Exit codes: 0 clean, 1 a forbidden outcome, 2 usage or harness error,
 3 undecided (only unknown, timed out, crashed or unconfirmed, or not run).
+
 \b
 Completion of commands, options and names of tests, executors, configurations,
 families and models, for bash (for zsh, write zsh_source):
   eval "$(_LITMUSFUZZ_COMPLETE=bash_source litmusfuzz)"
 and for fish:
   _LITMUSFUZZ_COMPLETE=fish_source litmusfuzz | source
+
 \b
 Example: litmusfuzz oracle SB""",
 )
@@ -89,7 +103,8 @@ def main() -> None:
     memory model allows, runs the graphs on real executors, and reports every
     outcome that the model forbids.
 
-    TEST is the path of a test's file, or the name of a test of the corpus.
+    TEST is a file, the name of a test of the corpus, or a test in the short notation:
+    'X=1; r0=Y || Y=1; r1=X'. A single - reads it from standard input.
     """
 
 

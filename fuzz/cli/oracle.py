@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,11 +16,19 @@ from litmusfuzz.corpus.textfile import value_from_plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from litmusfuzz.corpus.condition import Condition
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Plain, Value
+    from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model
-    from litmusfuzz.reports.allowed import Refuted, SetsReport, VerdictReport, Witnessed
+    from litmusfuzz.reports.allowed import (
+        ConditionReport,
+        Refuted,
+        SetsReport,
+        VerdictReport,
+        Witnessed,
+    )
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
@@ -30,14 +38,33 @@ from litmusfuzz.fuzz.cli.common import (
     explore_or_fail,
     explorer_for,
     fail,
+    is_notation,
     json_option,
-    load_or_fail,
+    load_tests,
     model_of,
     one_model_option,
     print_json,
     print_text,
+    slow_progress,
     tests_argument,
 )
+from litmusfuzz.reports.tables import one_line
+
+
+class Limit(click.ParamType[int | None]):
+    """A number of rows; None for ``all``."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | None:
+        """From text; click reports the message."""
+        if value is None or value == "all":
+            return None
+        if not re.fullmatch(r"[1-9][0-9]{0,11}", str(value), re.ASCII):
+            self.fail(f"{value!r} is no number of outcomes; write 200, or all", param, ctx)
+        return int(value)
 
 
 @click.command(epilog="Example: litmusfuzz oracle SB --outcome r0=0,r1=0")
@@ -49,24 +76,36 @@ from litmusfuzz.fuzz.cli.common import (
     help="Judge this outcome only: r0=2,r1=0 or X=[1,2] or Q=[[1,2],[3,4]] or _status=blocked.",
 )
 @one_model_option
+@click.option(
+    "--limit",
+    type=Limit(),
+    default="200",
+    help="List so many outcomes, the first; all of them with: all. They are always counted.",
+)
 @budget_option
 @json_option
 def oracle(
     files: tuple[str, ...],
     wanted: str | None,
     model_name: str | None,
+    limit: int | None,
     budget: int | None,
     as_json: bool,
 ) -> None:
     """Print the outcomes that each memory model allows for each TEST.
 
+    Answers the condition of a test that has one, with a witness: 'X=1 || r0=X exists (r0=0)'.
+    Exits 1 if it is not met: if no model allows what exists asks for, or one allows an
+    outcome that a forall or ~exists excludes.
+
     With --outcome, judge that outcome, and print a witness or the reason; a name that
     it leaves out may have any value. Exits 1 if every model forbids it.
     """
     models = _models(model_name)
-    tests = [(file, load_or_fail(file).test) for file in files]  # all mistakes before any work
+    # All mistakes before any work.
+    tests = [(file, entry.test) for file, entry in load_tests(files)]
     answers = [
-        _sets(file, test, models, budget)
+        _sets(file, test, models, budget, limit)
         if wanted is None
         else _judged(file, test, wanted, models, budget)
         for file, test in tests
@@ -77,28 +116,73 @@ def oracle(
     else:
         several = len(answers) > 1
         texts = (
-            f"{test.name}\n{report.text()}" if several else report.text()
-            for (_, test), (report, _) in zip(tests, answers, strict=True)
+            f"{_title(file, test)}\n{report.text()}" if several else report.text()
+            for (file, test), (report, _) in zip(tests, answers, strict=True)
         )
         print_text("\n\n".join(texts))
     codes = {code for _, code in answers}
     sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
 
 
+def _title(file: str, test: LitmusTest) -> str:
+    """The name of one test of several; of one in notation also its text."""
+    return f"{test.name}: {one_line(file)}" if is_notation(file) else test.name
+
+
 def _sets(
-    file: str, test: LitmusTest, models: tuple[Model, ...], budget: int | None
+    file: str,
+    test: LitmusTest,
+    models: tuple[Model, ...],
+    budget: int | None,
+    limit: int | None,
 ) -> tuple[SetsReport, int]:
     """The allowed set under each model, and the exit code."""
     from litmusfuzz.reports.allowed import ModelSet, SetsReport
 
+    found: dict[Model, tuple[Explorer, AllowedSet]] = {}
     sets = []
-    for model in models:
-        _, allowed = explore_or_fail(file, test, model, budget)
-        sets.append(
-            ModelSet(model.name, frozenset(allowed.witnesses), allowed.complete, allowed.states)
-        )
-    report = SetsReport(test, tuple(sets))
+    with slow_progress() as progress:
+        for model in models:
+
+            def so_far(states: int, model: Model = model) -> None:
+                progress(f"{test.name}: {states:,} states under {model.name}")
+
+            found[model] = explore_or_fail(file, test, model, budget, so_far)
+            allowed = found[model][1]
+            progress(f"{test.name}: {len(allowed.witnesses):,} outcomes under {model.name}")
+            sets.append(
+                ModelSet(model.name, frozenset(allowed.witnesses), allowed.complete, allowed.states)
+            )
+        asked = None if test.condition is None else _answered(test.condition, found)
+        report = SetsReport(test, tuple(sets), asked, limit)
+        progress(f"{test.name}: sorting {report.total:,} outcomes")
+        assert report.outcomes or not report.total  # sorted now
+    if asked is not None:
+        return report, UNKNOWN if asked.met is None else CLEAN if asked.met else FORBIDDEN
     return report, CLEAN if report.complete else UNKNOWN
+
+
+def _answered(
+    condition: Condition, found: Mapping[Model, tuple[Explorer, AllowedSet]]
+) -> ConditionReport:
+    """The answer to a condition under each model."""
+    from litmusfuzz.corpus.textfile import outcome_order
+    from litmusfuzz.reports.allowed import ANSWERS, ConditionReport, Witnessed
+
+    decided, not_decided = ANSWERS[condition.quantifier]
+    answers = {}
+    deciding: dict[Model, Witnessed] = {}
+    for model, (_, allowed) in found.items():
+        matching = filter(condition.decides, allowed.witnesses)
+        outcome = min(matching, key=outcome_order, default=None)
+        if outcome is None:
+            answers[model.name] = not_decided if allowed.complete else "unknown"
+            continue
+        answers[model.name] = decided
+        events = tuple(map(str, allowed.witnesses[outcome]))
+        deciding[model] = Witnessed(model.name, outcome, events)
+    strictest = [m for m in deciding if not any(m.axioms < o.axioms for o in deciding)]
+    return ConditionReport(condition, answers, tuple(deciding[model] for model in strictest))
 
 
 def _models(name: str | None) -> tuple[Model, ...]:

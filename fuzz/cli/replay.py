@@ -32,6 +32,7 @@ from litmusfuzz.fuzz.cli.common import (
     FORBIDDEN,
     MAX_NUMBER,
     MAX_SEED,
+    MODEL,
     UNKNOWN,
     Duration,
     budget_option,
@@ -41,7 +42,7 @@ from litmusfuzz.fuzz.cli.common import (
     explorer_of,
     fail,
     json_option,
-    load_or_fail,
+    load_tests,
     log_option,
     model_alone,
     model_of,
@@ -90,7 +91,7 @@ from litmusfuzz.reports.tables import counted
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
+    type=MODEL,
     default=None,
     help="Memory model; without this option the finding's or rfc, and for several executors the "
     "model that each guarantees.",
@@ -126,7 +127,7 @@ def replay(
     from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, ReplayOptions
 
     python = python_or_fail(python)
-    entries = [(file, load_or_fail(file)) for file in files]  # all mistakes before any work
+    entries = load_tests(files)  # all mistakes before any work
     chosen: list[list[tuple[str, Config]]] = []
     for file, entry in entries:
         named = found_on(entry, executors, config_name)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from litmusfuzz.corpus.near import did_you_mean
 from litmusfuzz.fuzz.cli.campaigns import (
     as_generated_option,
     begin,
@@ -283,7 +284,12 @@ def systems_of(
     from fnmatch import fnmatchcase
 
     from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, has_product, listed
-    from litmusfuzz.fuzz.executors.table import CANARY, UnknownExecutor, executor_class
+    from litmusfuzz.fuzz.executors.table import (
+        CANARY,
+        UnknownExecutor,
+        executor_class,
+        no_configuration,
+    )
 
     systems: list[tuple[str, *tuple[Config, ...]]] = []
     for part in named.split(","):
@@ -301,8 +307,8 @@ def systems_of(
             fail(f"--engine, --threads: of one configuration, not of {part.strip()}")
         chosen = [config for config in known if fnmatchcase(config.name, pattern)]
         if not chosen:
-            there = ", ".join(config.name for config in known)
-            fail(f"--executors: {name} has no configuration {pattern!r}; there are {there}")
+            there = [config.name for config in known]
+            fail(f"--executors: {no_configuration(name, pattern, there)}")
         systems.append((name, *chosen))
     all_named = [(name, config.name) for name, *configs in systems for config in configs]
     if any(name == CANARY for name, _ in all_named):
@@ -322,7 +328,7 @@ def families_of(wanted: str | None, executors: list[str]) -> dict[str, float]:
     for part in wanted.split(",") if wanted is not None else ():
         name, _, weight = (each.strip() for each in part.partition("="))
         if name not in FAMILIES:
-            fail(f"--families: no family {name!r}; there are {', '.join(FAMILIES)}")
+            fail(f"--families: no family {name!r}; {did_you_mean(name, FAMILIES, 'families')}")
         if "=" in part and not re.fullmatch(r"\d{1,3}(\.\d{1,3})?", weight, re.ASCII):
             fail(f"--families: a weight is as in {name}=3 or {name}=0.5, got {part.strip()!r}")
         weights[name] = float(weight or 1)

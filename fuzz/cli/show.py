@@ -11,7 +11,7 @@ from litmusfuzz.fuzz.cli.common import (
     explore_or_fail,
     fail,
     json_option,
-    load_or_fail,
+    load_tests,
     model_of,
     print_json,
     refuse_allowed,
@@ -39,7 +39,7 @@ def show(files: tuple[str, ...], form: str, as_json: bool) -> None:
     With --format script, print a script that runs the test on TensorFlow without
     LitmusFuzz, for a bug report.
     """
-    entries = [(file, load_or_fail(file)) for file in files]
+    entries = load_tests(files)
     if as_json:
         data = [_as_json(file, entry, form) for file, entry in entries]
         print_json(data[0] if len(data) == 1 else data)

@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.cli.common import (
     budget_option,
     fail,
     json_option,
-    load_or_fail,
+    load_tests,
     print_json,
     print_text,
     tests_argument,
@@ -61,9 +61,9 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
 
     if source is not None and source in EXECUTOR_SOURCES:
         with closing(ExecutorClusters(source)) as ask:
-            reports = [_by_executor(file, _loaded(file), source, ask, budget) for file in files]
+            reports = [_by_executor(*each, source, ask, budget) for each in _loaded(files)]
     elif source is None or source in CLUSTERINGS:
-        reports = [_by_function(file, _loaded(file), source, budget) for file in files]
+        reports = [_by_function(*each, source, budget) for each in _loaded(files)]
     else:
         there = ", ".join((*CLUSTERINGS, *EXECUTOR_SOURCES))
         fail(f"--clusters: no source {source!r}; there are {there}")
@@ -77,14 +77,15 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     sys.exit(UNKNOWN if "unknown" in verdicts else CLEAN)
 
 
-def _loaded(file: str) -> LitmusTest:
-    """The file's test; fails unless it may have clusters, which are then sound or not."""
-    test = load_or_fail(file).test
-    try:
-        check_clusterable(test.runs, test.variables)
-    except MalformedTest as error:
-        fail(f"{file}: {error}")
-    return test
+def _loaded(files: tuple[str, ...]) -> list[tuple[str, LitmusTest]]:
+    """The tests; fails unless each may have clusters, which are then sound or not."""
+    tests = [(file, entry.test) for file, entry in load_tests(files)]
+    for file, test in tests:
+        try:
+            check_clusterable(test.runs, test.variables)
+        except MalformedTest as error:
+            fail(f"{file}: {error}")
+    return tests
 
 
 def _by_executor(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import asdict
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 from types import MappingProxyType
@@ -13,13 +12,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from litmusfuzz.corpus.near import did_you_mean
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Config, Configurable, ForkAfter, Mutant
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from importlib.metadata import EntryPoint
 
     from litmusfuzz.fuzz.executors.protocol import Executor
@@ -212,13 +212,9 @@ def executor_class(name: str) -> type[Executor]:
 
 
 def _there_are(name: str) -> str:
-    """The names that exist, or those that are close to an unknown one."""
-    close = get_close_matches(name, names(), 3, 0.75)
-    if close:
-        return f"is it {' or '.join(close)}?"
-    systems = [each for each in names() if not each.startswith(MUTANT)]
-    mutants = len(names()) - len(systems)
-    return f"there are {', '.join(systems)}, and {mutants} as {MUTANT}NAME"
+    """The names that are close to an unknown one, or where all are listed."""
+    kind = "mutants" if name.startswith(MUTANT) else "executors"
+    return did_you_mean(name, names(), kind)
 
 
 @cache
@@ -310,5 +306,11 @@ def configuration(executor: str, name: str | None = None, guarantees: str | None
             return found.configured(name)
         except ValueError as error:
             raise UnknownExecutor(f"{executor}: {error}") from None
-    known = ", ".join(config.name for config in configs)
-    raise UnknownExecutor(f"{executor} has no configuration {name!r}; there are {known}")
+    raise UnknownExecutor(no_configuration(executor, name, [config.name for config in configs]))
+
+
+def no_configuration(executor: str, name: str, known: Iterable[str]) -> str:
+    """The message that an executor has no such configuration, with those like it."""
+    each = [f"{executor}:{config}" for config in known]
+    hint = did_you_mean(f"{executor}:{name}", each, f"configurations --executors {executor}")
+    return f"{executor} has no configuration {name!r}; {hint}"

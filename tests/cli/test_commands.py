@@ -210,7 +210,7 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
         (("oracle", SB, "--outcome", "_status=stuck"), "completed, blocked or failed, not stuck"),
         (("oracle", SB, "--outcome", "_status=failed,X=1"), "a failed outcome has no values"),
         (("oracle", SB, "--budget", "0"), "budget"),
-        (("run", "--families", "dog"), "no family 'dog'; there are dag, sections,"),
+        (("run", "--families", "dog"), "no family 'dog'; is it 'dag'? `litmusfuzz list families`"),
         (("run", "--families", ""), "no family ''; there are dag, sections,"),
         (("run", "--out", ""), "--out: names no folder"),
         (("run", "--tests", "0"), "--tests 0: only with --resume"),

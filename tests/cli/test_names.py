@@ -80,7 +80,7 @@ def test_an_unknown_name_is_one_line_with_near_matches(
     result = litmusfuzz_here(*command, "lost-updat")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("litmusfuzz: lost-updat: no such file, and no test of")
-    assert "is it lost-update" in result.stderr
+    assert "is it 'lost-update'" in result.stderr
     assert result.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
 

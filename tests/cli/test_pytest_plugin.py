@@ -318,7 +318,10 @@ for number in range(int(sys.argv[1])):
 
 def test_mistakes_are_reported_in_one_line(run, project: Path, environment: dict[str, str]) -> None:
     mistakes = (
-        (("--litmus-executors=absent", "-q"), "no executor 'absent'; there are tf"),
+        (
+            ("--litmus-executors=absent", "-q"),
+            "no executor 'absent'; `litmusfuzz list executors` prints all",
+        ),
         (("--litmus-executors=native,native", "-q"), "native stands twice"),
         (("--litmus-executors=native", "--litmus-count=0"), "at least 1, got 0"),
         (("--litmus-executors=native", "--litmus-time=soon"), "'soon' is no duration"),

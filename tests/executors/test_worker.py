@@ -347,7 +347,7 @@ def test_the_table_knows_its_names() -> None:
         assert configuration(name, config.name) == config
         with pytest.raises(UnknownExecutor, match="no configuration 'absent'"):
             configuration(name, "absent")
-    with pytest.raises(UnknownExecutor, match="there are tf"):
+    with pytest.raises(UnknownExecutor, match="`litmusfuzz list executors` prints all"):
         executor_class("absent")
 
 
