@@ -43,7 +43,7 @@ def normalize(test: LitmusTest, model: Model) -> Normalization:
     if not (yield test):  # it shows too seldom at the moment to say what it needs
         return Normalized(test)
     current = test
-    plain = test.titled(NAME, "")
+    plain = test.titled(NAME, "").asked(None)
     if plain != test and (yield plain):
         current = plain
     in_order, needs_order = ordered(current, model), False

@@ -89,11 +89,11 @@ def canonical_names(test: LitmusTest, kept: Collection[str] = ()) -> Naming:
 
 
 def normalized(test: LitmusTest, name: str, kept: Collection[str] = ()) -> LitmusTest:
-    """The same test under canonical names, apart from those kept, and without its description.
+    """The same test under canonical names, apart from those kept.
 
-    The description is dropped, because it described a larger test.
+    Without its description and condition, which were about a larger test.
     """
-    return test.renamed(canonical_names(test, kept)).titled(name, "")
+    return test.asked(None).renamed(canonical_names(test, kept)).titled(name, "")
 
 
 def ranked_names(test: LitmusTest) -> Naming:

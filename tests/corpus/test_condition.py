@@ -11,6 +11,7 @@ from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError, dumps, loads
+from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
@@ -103,6 +104,7 @@ def test_renaming_renames_the_condition_and_editing_drops_it() -> None:
     assert loads(dumps(Entry(renamed))).test == renamed
     assert test.titled("other").condition == test.condition
     assert Rewriter.of(test).build() == test.asked(None)
+    assert normalized(test, "small").condition is None
 
 
 def test_renaming_keeps_the_runs_results_and_cells_of_a_condition() -> None:
