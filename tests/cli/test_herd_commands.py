@@ -103,7 +103,7 @@ def test_mistakes_are_one_line_and_write_nothing(litmusfuzz_here, sb: str, tmp_p
         (("import", sb, "again.litmus", "--out", "o"), "both have the name SB"),
         (("import", good), "SB.yaml:1: a test for"),
         (("import", sb, str(tmp_path / "absent")), "absent: No such file"),
-        (("export", sb), "SB.litmus:"),
+        (("export", "none.litmus"), "none.litmus: No such file"),
         (("export", *files("SB", "MP")), "--out names the folder"),
         (("export", good, good, "--out", "o"), "both have the name SB"),
         (("log", "bad.litmus"), "bad.litmus:3"),
