@@ -323,12 +323,13 @@ class Explorer:
         may drop such values.
         """
         few = min(states, budget.plain)
-        found = core.oracle.all(few, budget.memory_bytes, NEVER, progress)
+        heard = () if progress is None else (progress,)
+        found = core.oracle.all(few, budget.memory_bytes, NEVER, *heard)
         if found.complete or few == states:
             return found
         small = has_small_values(self.test, self.model, core.unfolding)
         plain = budget.plain if small else NEVER
-        return core.oracle.all(states, budget.memory_bytes, plain, progress)
+        return core.oracle.all(states, budget.memory_bytes, plain, *heard)
 
     def _outcome_bytes(self) -> int:
         """Memory for one outcome as an object, about."""
