@@ -543,7 +543,7 @@ def result_type(
         return _type_without_attributes(op.name, inputs, variables)
     _check_static(op, inputs)
     if op.kind is Kind.QUEUE:
-        return _queue_type(op, attrs, inputs, variables[0], whole=whole)
+        return _queue_type(op, attrs, inputs, variables[0])
     if op.has_effect:
         return _effect_type(op, attrs, inputs, variables)
     assert isinstance(attrs, (ConstAttrs, PlaceholderAttrs))
@@ -652,12 +652,10 @@ def _queue_type(
     attrs: Attrs | None,
     inputs: tuple[TensorType, ...],
     queue: TensorType,
-    *,
-    whole: bool,
 ) -> TensorType | None:
     """Type of what a queue op returns; `queue` is the type of an element."""
     several = op.several
-    if several and (queue.shape or whole):
+    if several and queue.shape:
         raise MalformedTest(f"{op.name} takes a queue of scalars, got {queue}", ("resources", 0))
     if inputs:
         fits = (

@@ -47,6 +47,7 @@ from litmusfuzz.corpus.model import (
     clusters_of,
     nested_pairs,
     steps,
+    steps_before,
 )
 from litmusfuzz.corpus.ops import (
     CLUSTER,
@@ -63,7 +64,7 @@ from litmusfuzz.oracles.model import FRONT_ENDS, Axiom
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.model import LitmusTest, Run
+    from litmusfuzz.corpus.model import LitmusTest, Run, Step
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.oracles.model import Model
 
@@ -441,10 +442,12 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
         graph = Graph("", nodes)
         if Axiom.PROGRAM_ORDER in model.axioms:
             graph = in_program_order(graph)
-        if _in_turn(model, top=top):
-            graph = one_by_one(graph)
+        in_turn = _in_turn(model, top=top)
         late = set(late)
-        for kind, step in steps(graph, clusters_of(nodes, test.clusters)):
+        held_up = False  # one after another: a step before may never be done
+        for kind, step in (
+            one_by_one(graph) if in_turn else steps(graph, clusters_of(nodes, test.clusters))
+        ):
             if isinstance(step, Cluster):
                 here = [node for node in graph.nodes if node.name in step.members]
                 if any(late.intersection(node.references) for node in here):
@@ -452,9 +455,10 @@ def _half_blocked(test: LitmusTest, model: Model) -> list[Node]:
                 continue
             if kind == "acquire":
                 late.update(step.members)
-            waits = kind != "node" or step.name in late or blocks(step)
+            waits = kind != "node" or step.name in late or blocks(step) or held_up
             if waits or late.intersection(step.references):
                 late.update(step.keys)
+                held_up = in_turn
             if not bodies(step):
                 continue
             outer = [outer for _, outer in captures_of(step)]
@@ -549,9 +553,7 @@ def _unfolded(test: LitmusTest, model: Model, strictness: Mapping[str, Strictnes
         graph = test.graph_of(run) if Axiom.FETCHES in model.axioms else graphs[run.graph]
         # RFC, rule 3: a run's source comes after the sinks of the runs before it.
         source: tuple[int, ...] = ()
-        if Axiom.SEQUENCE in model.axioms:
-            source = tuple(ended.values())
-        elif Axiom.RUNS in model.axioms:
+        if Axiom.RUNS in model.axioms:
             source = tuple(ended[name] for name in run.after)
         first = unfolder.mark()
         frame = _Frame(run.name if len(runs) > 1 else "", source)
@@ -794,6 +796,7 @@ class _Unfolder:
         token_of: dict[str, int] = {}
         held: dict[str, tuple[int, ...]] = {}  # by node: acquires of the sections around it
         inside: dict[str, tuple[int, ...]] = {}  # by node with bodies: all instances done or dead
+        before: tuple[int, ...] = ()  # one after another: what the step before leaves
         for kind, step in plan.steps:
             if kind == "cluster":
                 assert isinstance(step, Cluster)
@@ -809,14 +812,15 @@ class _Unfolder:
             waits = frame.waits
             if node.after and self.dependencies:
                 waits += tuple([values[name] for name in node.after])
-            if in_turn:
-                waits += tuple(token for tokens in inside.values() for token in tokens)
+            waits += before
             if kind == "node":
                 if held:
                     waits += held.get(node.name, ())
                 if not bodies(node):
                     made = self.instance(node, inputs, waits, values, frame)
                     token_of[node.name] = values[node.name] = made
+                    if in_turn and not node.definition.fed:  # what is fed waits for nothing
+                        before = (made,)
                     continue
                 first = self.mark()
                 results = self.nested(node, inputs, waits, values, frame)
@@ -824,6 +828,8 @@ class _Unfolder:
                 values |= results
                 if plan.waits:
                     inside[node.name] = (self.finished(first),)
+                if in_turn:
+                    before = (results[node.name], *inside[node.name])
                 continue
             assert isinstance(node.attrs, SectionAttrs)
             members = tuple(values[name] for name in node.attrs.members if name in values)
@@ -836,14 +842,17 @@ class _Unfolder:
                 waits += tuple(token for name in outside for token in held[name])
                 taken = self.event(frame, node, Access.ACQUIRE, node.resources, waits)
                 held[node.name] = (self.token(Result(taken)),)
+                before = held[node.name] if in_turn else ()
                 for name in node.attrs.members:
                     held[name] = (*held.get(name, ()), *held[node.name])
             else:
                 needs = held[node.name] + members
                 needs += tuple(t for name in node.attrs.members for t in inside.get(name, ()))
                 needs += tuple(token_of[name] for name in within.get(node.name, ()))
+                needs += before
                 released = self.event(frame, node, Access.RELEASE, node.resources, needs)
                 token_of[node.name] = values[node.name] = self.token(Result(released))
+                before = (token_of[node.name],) if in_turn else ()
         return token_of
 
     def plan(self, graph: Graph, *, top: bool) -> _Plan:
@@ -852,14 +861,13 @@ class _Unfolder:
         if Axiom.PROGRAM_ORDER in self.model.axioms:
             graph = in_program_order(graph)
         in_turn = _in_turn(self.model, top=top)
-        if in_turn:
-            graph = one_by_one(graph)
         sections = [n for n in graph.nodes if type(n.attrs) is SectionAttrs]
         around, within = nested_pairs(sections)
         clusters = [self.first_members[n.name] for n in graph.nodes if n.name in self.first_members]
         pairs = sum(map(len, around.values()))
         waits = bool(sections) or in_turn
-        made = _Plan(graph, steps(graph, clusters), around, within, in_turn, waits, pairs)
+        taken = one_by_one(graph) if in_turn else steps(graph, clusters)
+        made = _Plan(graph, taken, around, within, in_turn, waits, pairs)
         self.plans[(id(nodes), top)] = made
         return made
 
@@ -1045,12 +1053,13 @@ class _Unfolder:
                 goes_on += (*gathered, self.finished(first, tested))
             working = self.graph(body, scope, _Frame(frame.run, goes_on, guards, name))
             inside = scope | working
-            after = (*goes_on, predicate, *self.effects(tested))
+            after = (*goes_on, predicate, *self.effects(first))
             carried = [self.token(Held(inside[result], after)) for result in attrs.body.results]
             ends.append(self.mark())
             # Ready whenever a later iteration is live, since this body is live then.
             instances.append((*testing.values(), *working.values()))
-        everything = (self.finished(start),) if strict.late else ()
+        # By the axiom, also what the last condition does, which no carried value waits for.
+        everything = (self.finished(start),) if strict.late else self.effects(start)
         results: dict[str, int] = {}
         for position, name in enumerate(attrs.carried):
             result = leaving[bound][position]
@@ -1347,14 +1356,47 @@ def _in_turn(model: Model, *, top: bool) -> bool:
     return Axiom.SEQUENCE in model.axioms or (top and Axiom.IN_TURN in model.axioms)
 
 
-def one_by_one(graph: Graph) -> Graph:
-    """Return the graph with an edge from each node to the next in the file."""
-    before: tuple[str, ...] = ()
-    nodes: list[Node] = []
+def one_by_one(graph: Graph) -> list[tuple[str, Node | Cluster]]:
+    """Steps of a graph (`steps`) with its nodes in the order of the file.
+
+    A section's acquire stands just before its first member, its release just after its last. Other
+    nodes between these stay where they are.
+
+    Raises
+    ------
+    MalformedTest
+        If an edge into or out of a section asks for another order.
+
+    References
+    ----------
+    semantics.md, section 3, model `program`.
+    """
+    sections = [node for node in graph.nodes if type(node.attrs) is SectionAttrs]
+    # Of two that begin or end with one member, one lies inside the other, and has fewer.
+    sections.sort(key=lambda section: -len(section.members))
+    begin: dict[str, list[Node]] = {}
+    end: dict[str, list[Node]] = {}
+    for section in sections:
+        inside = set(section.members)
+        here = [node.name for node in graph.nodes if node.name in inside]
+        begin.setdefault(here[0], []).append(section)
+        end.setdefault(here[-1], []).insert(0, section)
+    ordered: list[tuple[str, Node | Cluster]] = []
     for node in graph.nodes:
-        nodes.append(replace(node, after=tuple(dict.fromkeys((*node.after, *before)))))
-        before = (node.name,)
-    return Graph(graph.name, tuple(nodes))
+        if type(node.attrs) is SectionAttrs:
+            continue
+        ordered += (("acquire", section) for section in begin.get(node.name, ()))
+        ordered.append(("node", node))
+        ordered += (("release", section) for section in end.get(node.name, ()))
+    if sections:
+        seen: set[Step] = set()
+        before = steps_before(graph)
+        for kind, step in ordered:
+            for other, name in sorted(before[kind, step.name] - seen):
+                message = f"cycle through a section: {other} of {name}, {kind} of {step.name}"
+                raise MalformedTest(message, (name if other == "release" else step.name,))
+            seen.add((kind, step.name))
+    return ordered
 
 
 def in_program_order(graph: Graph) -> Graph:

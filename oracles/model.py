@@ -86,9 +86,10 @@ class Axiom(StrEnum):
     nothing. A front end adds this order to the graph."""
 
     EFFECTS_FIRST = "results after effects"
-    """Automatic control dependencies of `tf.function`: what a function, a branch or an
-    iteration of a loop returns comes after all events of its body. So an iteration comes
-    after all events of the body of the one before."""
+    """Automatic control dependencies of `tf.function`: what a function or a branch returns
+    comes after all events of its body, what an iteration hands on after all of its condition
+    and body, and what a loop returns after all of the last condition, too. So everything of an
+    iteration comes before the next."""
 
     ONE_CLUSTER = "one cluster"
     """`tf.function` with ``jit_compile``: each run's whole graph is one cluster, its members
@@ -96,12 +97,13 @@ class Axiom(StrEnum):
 
     IN_TURN = "program order"
     """Eager execution, which is synchronous: the nodes of a run's graph come in the order of
-    the file, each wholly done before the next. Inside of a node with a body it orders nothing."""
+    the file, each wholly done before the next. A section's acquire stands just before its first
+    member, its release just after its last. Inside of a node with a body it orders nothing."""
 
     SEQUENCE = "one thing at a time"
-    """A program of one thread: the nodes of every graph and body come in the order of the file,
-    each wholly done before the next, iterations one after another, and runs in the order of the
-    file. A test has a single outcome then."""
+    """A thread for each run: the nodes of every graph and body come in the order of the file,
+    each wholly done before the next, and iterations one after another. So a run has a single
+    outcome, and so has a test whose client orders all runs; others run side by side."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
 """The sequential interpreter: runs a test as a program of one thread, with dual integers.
 
 Runs come in the order of the file, and so do the nodes of each graph and body, each wholly
-done before the next. That is the model `sequential`, under which a test has a single outcome. The
-interpreter needs no unfolding and no search; tests compare it with the oracles that do.
+done before the next. That is the model `sequential`, under which a test has a single outcome if
+its client orders all runs; otherwise this is one of its outcomes. The interpreter needs no
+unfolding and no search; tests compare it with the oracles that do.
 
 Gradients are pushed through the same execution: each integer carries its derivatives, one for each
 element of the initial contents that the test differentiates by.
 
 References
 ----------
-semantics.md, section 3, model `program`, of one thread. Griewank and Walther, "Evaluating
+semantics.md, section 3, model `sequential`. Griewank and Walther, "Evaluating
 Derivatives", SIAM 2008, chapter 3: forward mode.
 """
 
@@ -37,13 +38,13 @@ from litmusfuzz.oracles.model import Axiom
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from litmusfuzz.corpus.model import Body, LitmusTest, Node
+    from litmusfuzz.corpus.model import Body, LitmusTest, Node, Run
     from litmusfuzz.oracles.arithmetic import Ints
     from litmusfuzz.oracles.model import Model
 
 EXPRESSIBLE: Final = frozenset(
     {
-        *("several runs", "conditionals", "loops", "calls", "handles"),
+        *("several runs", "conditionals", "loops", "calls", "handles", "critical sections"),
         *("fetches", "placeholders", "uninitialized variables", "gradients", "computed indices"),
     }
 )
@@ -54,23 +55,30 @@ class NotSequential(NoProgramOrder):
     """The test has a feature that no program of one thread has; the message names it."""
 
 
+class _Blocks(Exception):
+    """A section waits for a mutex that its own run holds."""
+
+
 def outcome(test: LitmusTest) -> Outcome:
-    """The outcome of a test under the model `sequential`.
+    """The outcome of a test under the model `sequential`, of a thread that executes all runs.
 
     Raises
     ------
     NotSequential
-        If it has queues, critical sections, clusters or transfers.
+        If it has queues, accumulators, clusters or transfers.
     ValueTooLarge
         If a value or a gradient reaches 2**24.
     NoGradient
         If a gradient is not defined.
     """
     _check(test)
+    machine = _Machine(test)
     try:
-        shown = _Machine(test).execute()
+        shown = machine.execute()
     except OpFails:
         return Outcome.of(test, {}, Status.FAILED)
+    if machine.blocked:
+        return Outcome.of(test, shown, Status.BLOCKED)
     return Outcome.of(test, shown | gradients(test))
 
 
@@ -85,8 +93,12 @@ def gradients(test: LitmusTest) -> dict[str, Ints]:
     if "gradients" not in test.features:
         return {}
     _check(test)
+    if not _in_one_line(test.runs):
+        raise NotSequential("gradients of runs that the client does not order")
     machine = _DualMachine(test)
     shown = machine.execute()
+    if machine.blocked:  # no outcome has a gradient
+        return {}
     totals, bounds = [0] * machine.directions, [0] * machine.directions
     for key, weights in test.weights.items():
         for dual, weight in zip(shown[key], weights, strict=True):
@@ -146,6 +158,16 @@ def _check(test: LitmusTest) -> None:
         raise NotSequential(", ".join(sorted(beyond)))
 
 
+def _in_one_line(runs: Sequence[Run]) -> bool:
+    """True if the client orders all runs."""
+    above: dict[str, set[str]] = {}
+    for run in runs:
+        above[run.name] = {*run.after}.union(*(above[name] for name in run.after))
+        if len(above[run.name]) < len(above) - 1:
+            return False
+    return True
+
+
 Value = TypeVar("Value", bound=tuple[Any, ...])
 """A model value: of ints, or of dual numbers."""
 
@@ -158,6 +180,9 @@ class _Interpreter(Generic[Value]):
 
     def __post_init__(self) -> None:
         self.contents: dict[str, Value] = {}
+        self.locked: set[str] = set()
+        self.blocked: set[str] = set()
+        """Runs that wait for a mutex for ever, or for such a run."""
 
     # --- what depends on the numbers -----------------------------------------------------
 
@@ -194,16 +219,44 @@ class _Interpreter(Generic[Value]):
         for run in test.runs:
             graph = test.graph_of(run)
             fed = {n.name: self.lifted(test.fed(run, n)) for n in graph.nodes if n.definition.fed}
-            values = self.nodes(graph.nodes, fed)
+            if self.blocked.intersection(run.after):
+                self.blocked.add(run.name)
+                continue
+            try:
+                values = self.nodes(graph.nodes, fed)
+            except _Blocks:
+                self.blocked.add(run.name)
+                continue
             prefix = "" if len(test.runs) == 1 else f"{run.name}."
             shown |= {f"{prefix}{name}": value for name, value in values.items()}
         return shown | self.contents
 
     def nodes(self, nodes: Sequence[Node], scope: Mapping[str, Value]) -> dict[str, Value]:
-        """Execute nodes in their order; all values."""
+        """Execute nodes in their order; all values.
+
+        A section's lock is taken just before its first member, and given back after its last.
+        """
         values = dict(scope)
+        names = [node.name for node in nodes]
+        sections = [
+            (section, [name for name in names if name in section.members])
+            for section in nodes
+            if section.definition.kind is Kind.SECTION
+        ]
+        sections.sort(key=lambda each: len(each[0].members), reverse=True)  # the outer ones first
         for node in nodes:
+            if node.definition.kind is Kind.SECTION:
+                continue
+            for section, members in sections:
+                if members[0] == node.name:
+                    (mutex,) = section.resources
+                    if mutex in self.locked:
+                        raise _Blocks
+                    self.locked.add(mutex)
             values |= self.node(node, values)
+            for section, members in sections:
+                if members[-1] == node.name:
+                    self.locked.difference_update(section.resources)
         return values
 
     def node(self, node: Node, values: Mapping[str, Value]) -> dict[str, Value]:
@@ -291,6 +344,7 @@ class _Machine(_Interpreter["Ints"]):
     """The interpreter over integers."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.contents = {v.name: self.test.initial(v) for v in self.test.variables}
 
     def lifted(self, ints: Ints) -> Ints:
@@ -416,13 +470,13 @@ class _DualMachine(_Interpreter["Duals"]):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.directions = 0
         self.place: dict[str, int] = {}
         for variable in self.test.variables:
             if variable.gradient:
                 self.place[variable.name] = self.directions
                 self.directions += self.test.size_of(variable.shape)
-        self.contents: dict[str, Duals] = {}
         for variable in self.test.variables:
             values = self.lifted(self.test.initial(variable))
             start = self.place.get(variable.name)

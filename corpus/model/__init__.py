@@ -7,6 +7,7 @@ unordered parts; `traversal` has the one fold and the one map over nodes, bodies
 """
 
 from litmusfuzz.corpus.model.client import Run, listed
+from litmusfuzz.corpus.model.done import done_before
 from litmusfuzz.corpus.model.graph import (
     Body,
     BranchAttrs,
@@ -23,7 +24,6 @@ from litmusfuzz.corpus.model.graph import (
 from litmusfuzz.corpus.model.names import CONTROL, FreshNames, Naming, after_dot, check_name, head
 from litmusfuzz.corpus.model.order import (
     Step,
-    edge_waits_for,
     enclosing,
     nested_pairs,
     nesting,
@@ -96,7 +96,7 @@ __all__ = [
     "check_clusterable",
     "check_name",
     "clusters_of",
-    "edge_waits_for",
+    "done_before",
     "enclosing",
     "handles_of",
     "head",

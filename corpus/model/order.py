@@ -10,9 +10,8 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.model.graph import CallAttrs, Graph, bodies
+from litmusfuzz.corpus.model.graph import Graph
 from litmusfuzz.corpus.model.names import head
-from litmusfuzz.corpus.model.traversal import all_nodes
 from litmusfuzz.corpus.ops import MalformedTest, SectionAttrs
 
 if TYPE_CHECKING:
@@ -240,23 +239,6 @@ def predecessors(graph: Graph) -> Iterator[tuple[Node, frozenset[str]]]:
         known[node.name] = frozenset(above)
         places[node.name] = place
         yield node, known[node.name]
-
-
-def edge_waits_for(node: Node, inner: Node) -> bool:
-    """True if an edge from a node waits for an op in one of its bodies, or for the node itself.
-
-    An edge from a loop or conditional waits for its results alone; one from a call waits for all.
-    """
-    if node is inner or isinstance(node.attrs, CallAttrs):
-        return True
-    for _, body in bodies(node):
-        for holder in body.nodes:
-            if any(each is inner for each in all_nodes([holder])):
-                above = {each.name: names for each, names in predecessors(Graph("", body.nodes))}
-                results = map(head, body.results)
-                after = all(holder.name in {name, *above.get(name, ())} for name in results)
-                return after and edge_waits_for(holder, inner)
-    return False
 
 
 def path_between(graph: Graph, source: str, target: str) -> list[str]:

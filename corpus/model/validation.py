@@ -15,6 +15,7 @@ from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from litmusfuzz.corpus.condition import QUANTIFIERS, Name, status_values
+from litmusfuzz.corpus.model.done import done_before
 from litmusfuzz.corpus.model.graph import (
     Body,
     BranchAttrs,
@@ -24,7 +25,7 @@ from litmusfuzz.corpus.model.graph import (
     captures_of,
 )
 from litmusfuzz.corpus.model.names import CONTROL, after_dot, check_name, head
-from litmusfuzz.corpus.model.order import edge_waits_for, nesting, path_between, pruned, steps
+from litmusfuzz.corpus.model.order import nesting, path_between, pruned, steps
 from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Variable
 from litmusfuzz.corpus.model.traversal import all_nodes, handles_of, levels
 from litmusfuzz.corpus.ops import (
@@ -405,7 +406,7 @@ class _Checker:
 
     def handle(self, node: Node, op: OpDef, earlier: Mapping[str, TensorType | None]) -> None:
         """Refuse a handle that is none, or that stands for other variables."""
-        if not op.on_variables or len(op.roles) != 1:
+        if op.on != "variable" or len(op.roles) != 1:
             raise MalformedTest(f"{node.op} takes no handle", ("handle",))
         kind = earlier.get(node.handle)
         if kind is None or not kind.is_handle:
@@ -923,14 +924,13 @@ def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
     semantics.md, section 3.
     """
     closes: list[tuple[Graph, Node]] = []
-    puts: dict[str, list[tuple[Graph, Node, bool]]] = {}
-    """By queue: graphs, each with a node that puts an element, or holds one that does, and whether
-    an edge from the node waits for that."""
+    puts: dict[str, list[tuple[Graph, Node, str]]] = {}
+    """By queue: each node that puts an element, with its graph and the node that holds it."""
     for graph in graphs:
         for node in graph.nodes:
             for inner in all_nodes([node]):
                 if inner.definition.puts:
-                    entry = (graph, node, edge_waits_for(node, inner))
+                    entry = (graph, inner, node.name)
                     puts.setdefault(inner.resources[0], []).append(entry)
                 if not inner.definition.closes:
                     continue
@@ -950,31 +950,16 @@ def check_closes(graphs: tuple[Graph, ...], runs: tuple[Run, ...]) -> None:
             path = ("graphs", graph.name, node.name)
             raise MalformedTest("a queue is closed once, by a graph that runs once", path)
         closed.add(node.resources[0])
-    before = _closes_after(graphs, closes)
-    for number, (graph, node) in enumerate(closes):
+    for graph, node in closes:
         earlier = _runs_before(runs_of[graph.name][0], runs)
-        for other, put, waited in puts.get(node.resources[0], ()):
-            if other is graph and waited and before[put.name] >> number & 1:
+        entries = puts.get(node.resources[0], ())
+        before = done_before(graph, [put.name for other, put, _ in entries if other is graph])
+        for other, put, holder in entries:
+            if other is graph and put.name in before[node.name]:
                 continue
             if any(run.name not in earlier for run in runs_of.get(other.name, ())):
                 path = ("graphs", graph.name, node.name)
-                raise MalformedTest(f"{put.name!r} is not ordered before it", path)
-
-
-def _closes_after(
-    graphs: tuple[Graph, ...], closes: Sequence[tuple[Graph, Node]]
-) -> dict[str, int]:
-    """By node: the set, in bits, of the closes that it precedes, by the edges of its graph."""
-    number = {node.name: place for place, (_, node) in enumerate(closes)}
-    after: dict[str, int] = {}
-    for graph in graphs:
-        for node in reversed(graph.nodes):
-            reached = after.setdefault(node.name, 0)
-            reached |= 1 << number[node.name] if node.name in number else 0
-            if reached:
-                for name in map(head, node.edges):
-                    after[name] = after.get(name, 0) | reached
-    return after
+                raise MalformedTest(f"{holder!r} is not ordered before it", path)
 
 
 def _runs_before(run: Run, runs: tuple[Run, ...]) -> set[str]:

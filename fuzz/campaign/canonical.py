@@ -53,7 +53,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.campaign.renaming import normalized
-from litmusfuzz.oracles.events import in_program_order, one_by_one
+from litmusfuzz.oracles.events import in_program_order
 from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
 from litmusfuzz.oracles.reason import explain
 
@@ -298,18 +298,18 @@ def _below(test: LitmusTest, model: Model, *, order: bool = False) -> dict[str, 
         return found
     clustered = {name for cluster in test.clusters for name in cluster.members}
 
-    def level(graph: Graph, turn: Graph, *, in_order: bool) -> None:
+    def level(graph: Graph, *, chained: bool, in_order: bool) -> None:
         above: tuple[str, ...] = ()
-        ordered_nodes = (in_program_order(graph) if in_order else turn).nodes
+        ordered_nodes = (in_program_order(graph) if in_order else graph).nodes
         for node, more in zip(graph.nodes, ordered_nodes, strict=True):
-            found[node.name] = above if every else more.after[len(node.after) :]
+            found[node.name] = above if chained else more.after[len(node.after) :]
             above = (node.name,)
             for _, body in bodies(node):
                 inside = Graph("", body.nodes)
-                level(inside, inside, in_order=in_order or node.name in clustered)
+                level(inside, chained=every, in_order=in_order or node.name in clustered)
 
     for graph in test.graphs:
-        level(graph, one_by_one(graph) if in_turn else graph, in_order=in_order)
+        level(graph, chained=every or in_turn, in_order=in_order)
     return found
 
 

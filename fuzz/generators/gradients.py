@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import MalformedTest
@@ -25,7 +26,9 @@ _NO_PROGRAM: Final = frozenset({"queues", "critical sections"})
 
 
 def add(test: LitmusTest, support: Support, rng: random.Random) -> LitmusTest:
-    """The test, or the test with gradients of some of its variables.
+    """The test, or the test with gradients of some of its variables, for a program of one thread.
+
+    Its client orders all runs, since one thread executes them one after another.
 
     Parameters
     ----------
@@ -34,11 +37,22 @@ def add(test: LitmusTest, support: Support, rng: random.Random) -> LitmusTest:
     """
     if "gradients" not in support.features or support.features & _NO_PROGRAM:
         return test
+    test = _in_line(test)
     floats = [v.name for v in test.variables if v.dtype in FLOATS and v.init is not None]
     if not floats or rng.random() >= SHARE:
         return test
     chosen = rng.sample(floats, rng.randint(1, len(floats)))
     return differentiated(test, chosen) or test
+
+
+def _in_line(test: LitmusTest) -> LitmusTest:
+    """The test whose client runs one graph after another, in the order of the file."""
+    runs = test.runs
+    client = [runs[0]]
+    for before, run in pairwise(runs):
+        after = run.after if before.name in run.after else (*run.after, before.name)
+        client.append(replace(run, after=after))
+    return test if tuple(client) == runs else replace(test, client=tuple(client))
 
 
 def differentiated(test: LitmusTest, by: Collection[str]) -> LitmusTest | None:

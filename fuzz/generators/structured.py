@@ -27,7 +27,9 @@ from litmusfuzz.corpus.model import (
     Variable,
     all_nodes,
     bodies,
-    edge_waits_for,
+    done_before,
+    head,
+    predecessors,
 )
 from litmusfuzz.corpus.ops import (
     BOOL,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Mapping, Sequence
 
+    from litmusfuzz.corpus.model import Node
     from litmusfuzz.corpus.ops import OpDef
     from litmusfuzz.fuzz.support import Support
     from litmusfuzz.oracles.paths import Path
@@ -772,12 +775,34 @@ def small(
 def closes_early(made: UnbuiltTest) -> bool:
     """True if a queue is closed after a loop or branch that need not wait for its enqueues."""
     for graph in made.graphs:
-        closed = {node.resources[0] for node in graph.nodes if node.definition.closes}
-        for node in graph.nodes if closed else ():
-            for inner in all_nodes([node]):
-                puts = inner.definition.puts and inner.resources[0] in closed
-                if puts and not edge_waits_for(node, inner):
-                    return True
+        for close in graph.nodes:
+            if not close.definition.closes:
+                continue
+            holders = {
+                inner.name: node
+                for node in graph.nodes
+                for inner in all_nodes([node])
+                if inner.definition.puts and inner.resources == close.resources
+            }
+            # Each of several results is to wait: a seed makes what it always did.
+            if not all(_all_wait_for(node, name) for name, node in holders.items()):
+                return True
+            if done_before(graph, holders)[close.name] != holders.keys():
+                return True
+    return False
+
+
+def _all_wait_for(node: Node, inner: str) -> bool:
+    """True if paths lead to each result of a node from an op in its bodies, and in all of them."""
+    if node.name == inner or isinstance(node.attrs, CallAttrs):
+        return True
+    for _, body in bodies(node):
+        for holder in body.nodes:
+            if any(each.name == inner for each in all_nodes([holder])):
+                above = {each.name: names for each, names in predecessors(Graph("", body.nodes))}
+                results = map(head, body.results)
+                after = all(holder.name in {name, *above.get(name, ())} for name in results)
+                return after and _all_wait_for(holder, inner)
     return False
 
 
