@@ -6,8 +6,8 @@ with what each saw; whether a value is there, whether a body has started, and wh
 next are functions of the state, each written down from one sentence of the page. It walks all
 states, and is slow.
 
-It handles what `SUPPORTED` names, with computed indices of vectors only, in the models ``rfc`` and
-``executor``, and ``program`` for tests without critical sections.
+It handles what `SUPPORTED` names, with computed indices of vectors only, in all models: ``rfc``,
+``executor``, ``acd``, ``program``, ``sequential``, and ``one_cluster`` for what a compiler takes.
 """
 
 from __future__ import annotations
@@ -61,6 +61,10 @@ class TooManyStates(Exception):
     """The test has more states than the caller wants to see."""
 
 
+class NoProgram(Exception):
+    """An edge into or out of a critical section asks for another order than the model's."""
+
+
 class Failed(Exception):
     """An op fails: the order ends there."""
 
@@ -110,7 +114,13 @@ def allowed_outcomes(test: LitmusTest, model: str, states: int = 100_000) -> fro
     ------
     TooManyStates
         If there are more than `states` in all.
+    NoProgram
+        If the model has program order, and the test another.
     """
+    if model == "one_cluster":
+        return of_clusters(test)
+    if model in ("program", "sequential"):
+        check_edges(World(test, model, {}))
     outcomes: set[Outcome] = set()
     left = states
     for strictness in strictnesses(test, model):
@@ -167,6 +177,9 @@ def strictnesses(
         needed = needed_by(nodes, (*run.fetches, *run.targets))
         happening += all_nodes(node for node in nodes.values() if node.name in needed)
     nests = {node.name: node for node in happening if isinstance(node.attrs, NestAttrs)}
+    if model == "sequential":  # "each wholly done before the next", inside too
+        yield dict.fromkeys(nests, Strictness(1, gathers=True, late=True))
+        return
     choices = []
     for node in nests.values():
         windows: list[int | None] = [None]
@@ -313,7 +326,11 @@ class View:
         """A carried value as an iteration finds it."""
         if not iteration:
             return self.value(scope, node.inputs[place])
-        return self.returned(inside(scope, node.name, "body", iteration - 1), place)
+        before = [inside(scope, node.name, body, iteration - 1) for body in ("condition", "body")]
+        if self.world.model == "acd" and not all(map(self.effects_of, before)):
+            # "everything stateful of iteration i, its condition's instances included, precedes"
+            return None
+        return self.returned(before[1], place)
 
     def returned(self, body: Scope, place: int) -> Ints | None:
         """A value that a body returns."""
@@ -333,6 +350,8 @@ class View:
             value = None if body is None else self.returned(body, place)
         if self.world.strictness[node.name].late and not self.instances_done(scope, node):
             return None
+        if self.world.model == "acd" and not self.effects_done(scope, node):
+            return None  # "results and control edges leave after all effects"
         return value
 
     def seen(self, scope: Scope, node: Node) -> Ints | None:
@@ -381,6 +400,20 @@ class View:
         """True if all instances inside a node are done."""
         frames = self.frames(scope, node)
         return frames is not None and all(self.all_done(frame) for frame in frames)
+
+    def effects_of(self, scope: Scope) -> bool:
+        """True if every event of a frame has happened, with all inside."""
+        level = self.world.level(scope).values()
+        return self.started(scope) and all(self.effects_done(scope, node) for node in level)
+
+    def effects_done(self, scope: Scope, node: Node) -> bool:
+        """True if every event of a node has happened, with all inside; pure ops have none."""
+        if all(each.op in PURE or each.name in self.world.bodies for each in all_nodes([node])):
+            return True
+        if node.name not in self.world.bodies:
+            return self.done(scope, node)
+        frames = self.frames(scope, node)
+        return frames is not None and all(map(self.effects_of, frames))
 
     def all_done(self, scope: Scope) -> bool:
         """True if every instance of a frame is done, with all inside."""
@@ -455,11 +488,17 @@ class View:
         level = self.world.level(scope)
         if not self.started(scope):
             return False
-        if self.world.model == "program" and not scope.path:
-            # "the top-level nodes of a run come in program order, each wholly done before the next"
-            earlier = takewhile(lambda each: each is not node, level.values())
-            if not all(self.wholly(scope, each) for each in earlier):
-                return False
+        sequential = self.world.model == "sequential"
+        if (sequential or (self.world.model == "program" and not scope.path)) and not all(
+            self.stepped(scope, *step) for step in before_it(level, node)
+        ):
+            return False
+        if self.world.model == "acd" and not all(
+            self.done(scope, each)
+            for each in takewhile(lambda each: each is not node, level.values())
+            if in_conflict(each, node, level)
+        ):
+            return False
         for each in node.after:
             source = level.get(each)
             there = (
@@ -474,6 +513,12 @@ class View:
             (scope, section.name, "acquire") in self.state.done
             for section in self.world.sections(scope, node.name)
         )
+
+    def stepped(self, scope: Scope, name: str, what: str) -> bool:
+        """True if a step of a thread is done (`in_turn`)."""
+        if what:
+            return (scope, name, what) in self.state.done
+        return self.wholly(scope, self.world.level(scope)[name])
 
     def steps(self, scope: Scope, node: Node) -> tuple[str, ...]:
         """The events of a node that touches a resource, in order."""
@@ -639,6 +684,181 @@ class View:
             values[queue.name] = self.state.contents[queue.name][0]
         status = Status.COMPLETED if len(ended) == len(test.runs) else Status.BLOCKED
         return Outcome.of(test, values, status)
+
+
+# --- program order ---
+
+
+def in_turn(level: Mapping[str, Node]) -> list[tuple[str, str]]:
+    """What a thread does in a graph or body: nodes, and a section's acquire and release.
+
+    "A section's acquire stands just before its first member in program order, its release just
+    after its last; other nodes between them stay where they are."
+    """
+    listed = [(name, "") for name, node in level.items() if node.op != "CriticalSection"]
+    # Inner sections first, so that the outer one's acquire and release go around theirs.
+    sections = [node for node in level.values() if node.op == "CriticalSection"]
+    for section in sorted(sections, key=lambda each: len(each.members)):
+        inner = {each.name for each in sections if set(each.members) < set(section.members)}
+        places = [i for i, (name, _) in enumerate(listed) if name in {*section.members, *inner}]
+        listed.insert(places[-1] + 1, (section.name, "release"))
+        listed.insert(places[0], (section.name, "acquire"))
+    return listed
+
+
+def before_it(level: Mapping[str, Node], node: Node) -> list[tuple[str, str]]:
+    """The steps of a thread before a node, or before a section's acquire."""
+    first = (node.name, "acquire" if node.op == "CriticalSection" else "")
+    return list(takewhile(lambda step: step != first, in_turn(level)))
+
+
+def check_edges(world: World) -> None:
+    """Refuse edges that lead from a later step of a thread to an earlier one."""
+    graphs = [run for run in world.runs if world.levels[run]]
+    # A loop without iterations has a body that no thread enters.
+    never = {name for name, bound in world.test.bounds.items() if not bound}
+    reached = [name for name in world.levels if isinstance(name, str) and name in graphs]
+    keys: list[Any] = list(reached)
+    for key in keys:
+        for name in world.levels[key]:
+            for body in world.bodies.get(name, ()):
+                if world.model == "sequential" and not (body == "body" and name in never):
+                    keys.append((name, body))
+    for key in keys:
+        level = world.levels[key]
+        steps = in_turn(level)
+        for name, node in level.items():
+            for source in map(head, node.references):
+                if source not in level:
+                    continue
+                left = "release" if level[source].op == "CriticalSection" else ""
+                first = (name, "acquire" if node.op == "CriticalSection" else "")
+                if steps.index((source, left)) > steps.index(first):
+                    raise NoProgram(f"{source} before {name}")
+
+
+def in_conflict(one: Node, other: Node, level: Mapping[str, Node]) -> bool:
+    """True if both use one handle, and not both only read: "reads among themselves free"."""
+    mine, others = uses(one, level), uses(other, level)
+    return any(mine[key] or others[key] for key in mine.keys() & others.keys())
+
+
+def uses(node: Node, level: Mapping[str, Node]) -> dict[str, bool]:
+    """By handle tensor, whether a node changes something through it.
+
+    "Ops of one function body through one handle tensor (Identity looked through)". An op that
+    names its resource itself shares a handle with all that do: its name begins with a star.
+    """
+    found: dict[str, bool] = {}
+
+    def use(name: str, *, changes: bool) -> None:
+        while name in level and level[name].op == "Identity":
+            (name,) = level[name].inputs
+        found[name] = found.get(name, False) or changes
+
+    if node.op not in (*PURE, "CriticalSection"):
+        reads = node.op in ("ReadVariableOp", "ResourceGather", "VarIsInitializedOp")
+        named = (node.handle,) if node.handle else tuple(f"*{name}" for name in node.resources)
+        for name in named:
+            use(name, changes=not reads)
+    attrs = node.attrs
+    if isinstance(attrs, (BranchAttrs, LoopAttrs, CallAttrs)):
+        outer = dict(captures(node))
+        inside_of = {BranchAttrs: ("then", "orelse"), LoopAttrs: ("condition", "body")}
+        if isinstance(attrs, LoopAttrs):
+            outer |= dict(zip(attrs.carried, node.inputs, strict=True))
+        for name in inside_of.get(type(attrs), ("body",)):
+            body = {each.name: each for each in getattr(attrs, name).nodes}
+            for each in body.values():
+                for key, changes in uses(each, body).items():
+                    if key.startswith("*") or key in outer:
+                        use(outer.get(key, key), changes=changes)
+    return found
+
+
+# --- one cluster ---
+
+
+def of_clusters(test: LitmusTest) -> frozenset[Outcome]:
+    """All outcomes where each run is one cluster: one snapshot, one write-back.
+
+    "SSA order the program's; runs among themselves as in rfc."
+    """
+    world = World(test, "one_cluster", {})
+    outcomes: set[Outcome] = set()
+    first = (frozenset[str](), (), tuple(initial(test).items()))
+    stack: list[Any] = [first]
+    seen = {first}
+    while stack:
+        written_back, snapshots, contents = stack.pop()
+        runs = dict(snapshots)
+        nexts: list[Any] = []
+        for name, run in world.runs.items():
+            if name in runs or not written_back.issuperset(run.after):
+                continue
+            nexts.append((written_back, (*snapshots, (name, contents)), contents))
+        for name, snapshot in snapshots:
+            if name in written_back:
+                continue
+            store = dict(snapshot)
+            changed: set[str] = set()
+            thread(world, Scope(name), store, changed, {})
+            held = tuple((key, store[key] if key in changed else old) for key, old in contents)
+            nexts.append((written_back | {name}, snapshots, held))
+        if not nexts:
+            values = dict(contents)
+            for name, snapshot in snapshots:
+                there = thread(world, Scope(name), dict(snapshot), set(), {})
+                values |= {
+                    key: there[key if len(runs) == 1 else key.partition(".")[2]]
+                    for key in test.observe
+                    if len(runs) == 1 or head(key) == name
+                }
+            outcomes.add(Outcome.of(test, values))
+        for each in nexts:
+            if each not in seen:
+                seen.add(each)
+                stack.append(each)
+    return frozenset(outcomes)
+
+
+def thread(
+    world: World, scope: Scope, store: dict[str, Any], changed: set[str], values: dict[str, Any]
+) -> dict[str, Any]:
+    """Execute a graph or body in the order of the file, on a copy of the variables."""
+    values = dict(values)
+    for name, node in world.level(scope).items():
+        given = [values[each] for each in node.inputs]
+        attrs = node.attrs
+        if node.op in PURE:
+            values[name] = pure(world, scope, node, given)
+        elif node.op in ONE_VALUE:
+            values[name] = read(node, store[node.resources[0]], given)
+        elif not isinstance(attrs, NestAttrs):
+            (variable,) = node.resources
+            store[variable] = written(node, store[variable], given)
+            changed.add(variable)
+        else:
+            taken = {inner: values[outer] for inner, outer in captures(node)}
+            bodies = world.bodies[name]
+            if isinstance(attrs, LoopAttrs):
+                results = given
+                while True:
+                    scoped = taken | dict(zip(attrs.carried, results, strict=True))
+                    condition = inside(scope, name, "condition")
+                    there = thread(world, condition, store, changed, scoped)
+                    if not there[bodies["condition"].results[0]][0]:
+                        break
+                    there = thread(world, inside(scope, name, "body"), store, changed, scoped)
+                    results = [there[each] for each in bodies["body"].results]
+            else:
+                which = "body"
+                if isinstance(attrs, BranchAttrs):
+                    which = "then" if given[0][0] else "else"
+                there = thread(world, inside(scope, name, which), store, changed, taken)
+                results = [there[each] for each in bodies[which].results]
+            values |= {f"{name}.{r}": v for r, v in zip(node.results, results, strict=True)}
+    return values
 
 
 # --- ops ---
