@@ -93,8 +93,8 @@ RESERVE_S: Final = 5.0
 written."""
 MIN_SHARD_TIME_S: Final = 3.0
 """No shard starts with less time than this."""
-STOP_GRACE_S: Final = 15.0
-"""Seconds to wait for shards that were asked to stop."""
+STOP_GRACE_S: Final = 60.0
+"""Seconds to wait for shards that were asked to stop: they end within one, on a free machine."""
 ORPHAN_GRACE_S: Final = 60.0
 """Seconds to wait for shards of a coordinator that was killed; they end within seconds."""
 UNDECIDED: Final = 3
