@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 REQUEST_S = 2e-3
 EXECUTION_S = 2e-5
 BLOCKED_S = 5e-3
-"""What a request to a worker takes, and each execution: about what the native executor needs where
-it has a core of its own."""
+LOOK_S = 1e-5
+"""What a request to a worker takes, each execution, and what is done between two looks at the
+clock: about what the native executor needs where it has a core of its own."""
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def counted_clock() -> Iterator[None]:
     """The clock of campaigns is turned by each answer of a worker.
 
     A request that had no answer in time has taken all of it. The canary's take no time. Each look
-    at the clock turns it by a nanosecond: what has been done has taken some time.
+    at the clock turns it as well: what has been done has taken some time.
     """
     ask, seconds = Worker.run, 0.0
 
@@ -45,7 +46,7 @@ def counted_clock() -> Iterator[None]:
 
     def now() -> float:
         nonlocal seconds
-        seconds += 1e-9
+        seconds += LOOK_S
         return seconds
 
     with pytest.MonkeyPatch.context() as patch:
