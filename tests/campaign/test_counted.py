@@ -10,8 +10,10 @@ from campaign.counted import LOOK_S, counted_clock
 from litmusfuzz.fuzz import campaign
 from litmusfuzz.fuzz.campaign import clock
 
-ON_THE_MACHINES_CLOCK = {"clock", "coordinator", "coverage", "replay", "script_runner", "shard"}
-"""They wait for other processes, or for as long as a person has asked for."""
+ON_THE_MACHINES_CLOCK = {
+    *("clock", "coordinator", "coverage", "live_page", "replay", "script_runner", "shard"),
+}
+"""They wait for other processes, or show people how far it is."""
 
 
 def test_only_one_module_reads_the_time_of_a_campaign() -> None:
