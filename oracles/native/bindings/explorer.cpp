@@ -237,14 +237,14 @@ NB_MODULE(_explorer, m) {
       });
 
   nb::class_<Oracle>(m, "Oracle")
-      .def("all",
-           [](const Oracle& self, uint64_t states, uint64_t bytes, uint64_t plain,
-              const nb::object& progress) {
-             nb::gil_scoped_release release;
-             return self.all({states, bytes, plain, heed(progress)});
-           },
-           nb::arg("states"), nb::arg("bytes"), nb::arg("plain"),
-           nb::arg("progress") = nb::none())
+      .def(
+          "all",
+          [](const Oracle& self, uint64_t states, uint64_t bytes, uint64_t plain,
+             const nb::object& progress) {
+            nb::gil_scoped_release release;
+            return self.all({states, bytes, plain, heed(progress)});
+          },
+          nb::arg("states"), nb::arg("bytes"), nb::arg("plain"), nb::arg("progress") = nb::none())
       .def("witness", [](const Oracle& self, nb::tuple outcome, int status, uint64_t states,
                          uint64_t bytes, uint64_t plain) {
         const auto found = judge(self, outcome, status, states, bytes, plain);
