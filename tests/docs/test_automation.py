@@ -167,6 +167,15 @@ def test_a_run_with_nothing_new_opens_no_issue(
         assert runner.value(issue["if"]) is opens
 
 
+def test_what_is_shipped_is_known_to_the_workflow(steps: list[dict[str, Any]]) -> None:
+    """Otherwise the first day would open an issue."""
+    (fuzz,) = (step["run"] for step in steps if step.get("id") == "fuzz")
+    assert "known=()" in fuzz
+    assert "none" not in fuzz
+    (command,) = re.findall(r"litmusfuzz nightly (?:.|\n)*? \|\|", fuzz)
+    assert command.count("--known") == 0
+
+
 def test_a_broken_run_is_kept_as_well(machine: Callable[[int], Runner], tmp_path: Path) -> None:
     """And all that is left of earlier runs: `--keep` prunes these."""
     broken = machine(3)

@@ -208,6 +208,9 @@ def test_the_wheel_has_one_top_level_name(wheel: Path) -> None:
         "litmusfuzz/corpus/litmus/SB.yaml",
         "litmusfuzz/corpus/findings/scatter-beside-read.yaml",
         "litmusfuzz/corpus/findings/scatter-beside-read.py",
+        "litmusfuzz/corpus/findings/jax/stale-condition.py",
+        "litmusfuzz/corpus/findings/jax/stale-condition.yaml",
+        "litmusfuzz/corpus/known.yaml",
     } <= files
     assert not [name for name in files if name.endswith((".cpp", ".cu")) or "/tests/" in name]
 
@@ -233,6 +236,9 @@ def test_commands_and_workers_run_beside_the_project(
     )  # fmt: skip
     assert fuzzed.returncode == 0, fuzzed.stderr
     assert '"tests": 5' in fuzzed.stdout
+    listed = run(project, *command, "list", "findings")
+    assert "tensorflow 2.21" in listed.stdout, listed.stderr
+    assert str(environment.parent / "lib") in listed.stdout  # files of the wheel
     replayed = run(project, *command, "replay", "SB", "--executors", "native,mutant/stale-reads")
     assert replayed.returncode == 1, replayed.stderr
     assert "FORBIDDEN" in replayed.stdout
