@@ -13,13 +13,12 @@ kept, and the present time, depend on it.
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import accumulate
-from pathlib import PurePath, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace as with_changes
@@ -28,6 +27,7 @@ from litmusfuzz.corpus.outcome import nearest
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, Script, loads, outcome_from_plain
 from litmusfuzz.reports import events
+from litmusfuzz.reports.commands import replay_command
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.forbidden import ForbiddenTests
 from litmusfuzz.reports.once import Once
@@ -227,16 +227,6 @@ def _named(entry: Entry) -> str:
     found = entry.finding
     settings = found is not None and "=" in found.configuration
     return f"{found.executor}:{found.configuration}" if found and settings else ""
-
-
-def replay_command(
-    kind: str, file: str, folder: str, python: str | None, executor: str = ""
-) -> str:
-    """The command that shows a finding again."""
-    what = "validate" if kind == FindingKind.UNSOUND else "replay"
-    there = ["--python", python] if python and what == "replay" else []
-    there += ["--executors", executor] if executor and what == "replay" else []
-    return shlex.join(["litmusfuzz", what, str(PurePath(folder) / file), *there])
 
 
 class Fold:
@@ -560,8 +550,12 @@ class Fold:
         if event.finding:
             if event.verdict == UNDECIDED:
                 self._undecided[event.finding].add(event.cause)
-        elif event.seconds:
+        elif event.verdict == EXPLAINED:
+            self._forbidden.explain(event.run)
+        if not event.finding and event.seconds:
             self._look_alikes[event.cause, event.verdict] += 1
+            if event.verdict == UNDECIDED:
+                self._forbidden.leave_undecided(event.run, event.cause)
             if event.verdict == NEW:
                 self.behind.add(event.run)
 
@@ -651,6 +645,7 @@ class Fold:
             canary=(self._canary[0], self._canary[1]),
             unconfirmed=tuple(line for _, line in sorted(self._forbidden.unconfirmed.items())),
             pending=tuple(line for _, line in sorted(self._forbidden.pending.items())),
+            unchecked=tuple(line for _, line in sorted(self._forbidden.unchecked.items())),
             versions={name: dict(versions) for name, versions in self._versions.items()},
             unavailable=dict(self._unavailable),
             problem="; ".join(self._all_problems()),

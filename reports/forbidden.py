@@ -2,8 +2,8 @@
 
 Such a test, on one executor in one configuration, has one state: pending, explained by a finding,
 or unconfirmed. A worker that crashes throws doubt on what its process showed before: such a
-*suspect* counts for nothing until a fresh process shows it again. All figures here are sums over
-the present states.
+*suspect* shows no finding until a fresh process shows it again. It showed a forbidden outcome all
+the same, and counts as a test that did. All figures here are sums over the present states.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.reports.report import Pending, UnconfirmedTest
+from litmusfuzz.reports.open_tests import Pending, UncheckedTest, UnconfirmedTest
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -63,13 +63,11 @@ class Sightings:
 class _Shown:
     """State of a test; `key` is the finding that it shows, "" if none is known.
 
-    It showed a forbidden outcome in `seen` of `executions`.
+    `line` also has how often it showed a forbidden outcome.
     """
 
     line: Pending
     family: str
-    seen: int
-    executions: int
     key: str = ""
     at: float = 0.0
     confirmed: bool = False
@@ -80,6 +78,8 @@ class _Shown:
     """Executions by these."""
     file: str = ""
     """Of the test as it was run, once a fresh process did not show it."""
+    unsettled: frozenset[str] = frozenset()
+    """Keys of known causes: experiments could not decide whether they explain all of it."""
 
     @property
     def unconfirmed(self) -> bool:
@@ -109,8 +109,10 @@ class ForbiddenTests:
         By key of the finding.
     unconfirmed : dict of Run to UnconfirmedTest
         Tests that no fresh process has shown again.
+    unchecked : dict of Run to UncheckedTest
+        Tests that show a known cause, and perhaps something else: no experiment has decided that.
     by_configuration, by_family : Counter
-        Believed tests by executor and configuration, and by executor and family.
+        All tests by executor and configuration, and by executor and family.
     graphs : Counter of int
         By index, the executors on which the test showed a forbidden outcome; none is zero.
     graphs_of_family : Counter of str
@@ -124,6 +126,7 @@ class ForbiddenTests:
         self.pending: dict[Run, Pending] = {}
         self.sightings: dict[str, Sightings] = {}
         self.unconfirmed: dict[Run, UnconfirmedTest] = {}
+        self.unchecked: dict[Run, UncheckedTest] = {}
         self.by_configuration: Counter[tuple[str, str]] = Counter()
         self.by_family: Counter[tuple[str, str]] = Counter()
         self.graphs: Counter[int] = Counter()
@@ -134,11 +137,14 @@ class ForbiddenTests:
     def executed(self, shard: int, event: Executions) -> None:
         """A test showed a forbidden outcome; its event may name a known finding."""
         file = event.unreduced or ""
-        line = Pending(event.index, event.executor, event.configuration, file, shard)
+        line = Pending(
+            *(event.index, event.executor, event.configuration, file, shard),
+            seen=event.verdicts["forbidden"],
+            executions=sum(event.verdicts.values()),
+            model=event.model,
+        )
         self._of_file[file] = event.run
-        seen, executions = event.verdicts["forbidden"], sum(event.verdicts.values())
-        key = event.key or ""
-        self._set(event.run, _Shown(line, event.family, seen, executions, key, event.at))
+        self._set(event.run, _Shown(line, event.family, event.key or "", event.at))
 
     def seen_again(self, event: SeenAgain) -> None:
         """A test shows a known finding; of several, the first counts."""
@@ -175,6 +181,16 @@ class ForbiddenTests:
         old = self._tests[event.run]
         tried = old.tried + event.executions
         self._change(event.run, attempts=old.attempts + 1, tried=tried, file=event.file)
+
+    def explain(self, test: Run) -> None:
+        """Experiments have shown that a known cause explains all of it."""
+        if test in self._tests:
+            self._change(test, unsettled=frozenset())
+
+    def leave_undecided(self, test: Run, cause: str) -> None:
+        """No experiment could decide whether a known cause explains all of it."""
+        if test in self._tests:
+            self._change(test, unsettled=self._tests[test].unsettled | {cause})
 
     def minimize(self, shard: int, files: Iterable[str]) -> None:
         """A shard starts that minimizes the pending tests in these files."""
@@ -213,19 +229,25 @@ class ForbiddenTests:
         else:
             self.pending.pop(test, None)
         if shown.unconfirmed:
-            numbers = shown.seen, shown.executions, shown.attempts, shown.tried
-            self.unconfirmed[test] = UnconfirmedTest(*test, shown.file, *numbers)
+            line = shown.line
+            numbers = line.seen, line.executions, shown.attempts, shown.tried
+            self.unconfirmed[test] = UnconfirmedTest(*test, shown.file, *numbers, line.model)
         else:
             self.unconfirmed.pop(test, None)
+        if shown.is_sighting and shown.unsettled:
+            line, causes = shown.line, tuple(sorted(shown.unsettled))
+            often = line.seen, line.executions
+            self.unchecked[test] = UncheckedTest(*test, line.file, *often, line.model, causes)
+        else:
+            self.unchecked.pop(test, None)
 
     def _count(self, shown: _Shown, number: int) -> None:
         """Add 1 or -1 to all figures in which a test with this state counts."""
         line = shown.line
-        if shown.is_believed:
-            self.by_configuration[line.executor, line.configuration] += number
-            self.by_family[line.executor, shown.family] += number
-            counted = line.index in self.graphs
-            self.graphs[line.index] += number
-            if not self.graphs[line.index]:
-                del self.graphs[line.index]
-            self.graphs_of_family[shown.family] += (line.index in self.graphs) - counted
+        self.by_configuration[line.executor, line.configuration] += number
+        self.by_family[line.executor, shown.family] += number
+        counted = line.index in self.graphs
+        self.graphs[line.index] += number
+        if not self.graphs[line.index]:
+            del self.graphs[line.index]
+        self.graphs_of_family[shown.family] += (line.index in self.graphs) - counted

@@ -11,7 +11,9 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.reports import drawing
+from litmusfuzz.reports import denials, drawing
+from litmusfuzz.reports.denials import no_findings
+from litmusfuzz.reports.open_tests import MOST_IN_FULL
 from litmusfuzz.reports.sections import how_much_ran, sections
 from litmusfuzz.reports.tables import counted, printable
 from litmusfuzz.reports.text import remarks
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from litmusfuzz.reports.events import Kill
+    from litmusfuzz.reports.open_tests import OpenTest
     from litmusfuzz.reports.report import Report, ReportedFinding
     from litmusfuzz.reports.sections import Section
 
@@ -39,12 +42,8 @@ def markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
         f" {short(report.graphs)} graphs, {short(report.outcomes)} outcomes;"
         f" {counted(len(report.findings), 'finding')}, {len(report.new)} of them new.",
     ]
-    if report.pending:
-        graphs = counted(len(report.pending), "graph")
-        text = f"**{graphs} with a forbidden outcome: not minimized for lack of time.**"
-        known = len(report.pending) - report.undecided
-        text += f" Of these, a known cause may explain {known}." if known else ""
-        head.append(text)
+    if nothing := no_findings(report):
+        head.append(f"Findings: {_inline(nothing)}.")
     head.append(_section(how_much_ran(report)))
     tail = [
         *_known(report),
@@ -62,6 +61,8 @@ def markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
             parts.append(f"**And {more}, which do not fit here: see `report.html`.**")
             break
         parts.append(part)
+    opened, left = _open_tests(report, left)
+    parts += opened
     for part in tail:
         if left < 0 and _size(part) > 20_000:
             part = f"{part.partition(chr(10))[0]}\n\nToo long for here: see `report.html`."
@@ -77,7 +78,7 @@ def _finding(finding: ReportedFinding) -> str:
     configs = sorted(finding.configs.items(), key=lambda each: -each[1])
     shown = ", ".join(f"{_code(name)} ({n})" for name, n in configs)
     lines = [
-        f"## {_inline(finding.title)}",
+        f"## {_inline(finding.headline)}",
         "",
         f"- {_inline(finding.kind)} on {_code(finding.where)}"
         + (f", judged by {_code(finding.model)}" if finding.model else ""),
@@ -99,14 +100,53 @@ def _finding(finding: ReportedFinding) -> str:
     return "\n".join([*lines, "", "</details>"])
 
 
+def _open_tests(report: Report, left: int) -> tuple[list[str], int]:
+    """Tests with a forbidden outcome and no finding, in `left` bytes; and the bytes left then.
+
+    The first are in full; the files of the others are listed.
+    """
+    tests = report.open_tests
+    if not tests:
+        return [], left
+    graphs = counted(len(tests), "graph")
+    parts = [f"## Forbidden outcomes without a finding: {graphs}"]
+    shown = 0
+    for test in tests[:MOST_IN_FULL]:
+        part = _open_test(test)
+        if left < 2 * _size(part):  # the others are to be named as well
+            break
+        left -= _size(part)
+        parts.append(part)
+        shown += 1
+    if others := tests[shown:]:
+        lines = [f"- {_code(each.file)}: {_inline(each.headline)}" for each in others]
+        listed = "\n".join(lines)
+        if _size(listed) > max(left, 20_000):
+            listed = f"**And {counted(len(others), 'more graph')}: see `report.html`.**"
+        left -= _size(listed)
+        parts.append(listed)
+    return parts, left
+
+
+def _open_test(test: OpenTest) -> str:
+    lines = [f"### {_inline(test.headline)}", ""]
+    lines += [f"- {_inline(what)}: {_inline(text)}" for what, text in test.facts.items()]
+    lines += ["", _fenced(test.replay, "sh")]
+    if test.entry is None:
+        return "\n".join(lines)
+    graph = drawing.shortened(test.entry.test, MAX_DRAWING_LINES)
+    lines += ["", "<details><summary>The test</summary>", "", _fenced(graph, "text")]
+    return "\n".join([*lines, "", "</details>"])
+
+
 def _known(report: Report) -> list[str]:
     parts = []
     if report.shown:
         rows = [(_code(e.label), _inline(e.sightings), _inline(e.why)) for e in report.shown]
         parts.append(f"## Known causes that showed\n\n{_table(('cause', 'seen in', 'why'), rows)}")
-    if report.stale:
+    if title := denials.NOT_SEEN.of(report):
         unseen = [(_code(each.key), _inline(each.why)) for each in report.stale]
-        parts.append(f"## Known, not seen in this run\n\n{_table(('key', 'why'), unseen)}")
+        parts.append(f"## {title.capitalize()}\n\n{_table(('key', 'why'), unseen)}")
     return parts
 
 

@@ -8,8 +8,10 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, write_text
-from litmusfuzz.reports import stats
+from litmusfuzz.reports import drawing, stats
+from litmusfuzz.reports.denials import no_findings
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.junit import junit
@@ -21,6 +23,7 @@ from litmusfuzz.reports.text import by_cause
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from litmusfuzz.reports.open_tests import OpenTest
     from litmusfuzz.reports.report import Report
 
 
@@ -76,10 +79,23 @@ def as_json(report: Report) -> dict[str, Any]:
         "not_reached": report.not_reached,
         "causes": len(by_cause(f for f in report.findings if f.kind is FindingKind.FORBIDDEN)),
         "mutation_score": report.mutation_score,
+        "undecided": report.undecided,
+        "no_findings": no_findings(report),
+        "open_tests": [_open(each) for each in report.open_tests],
         "new": [each.key for each in report.new],
         "stale": [each.key for each in report.stale],
     }
     data: dict[str, Any] = plain(report)
+    return data | derived
+
+
+def _open(test: OpenTest) -> dict[str, Any]:
+    """An open test as plain data, with its picture if its file was read."""
+    derived: dict[str, Any] = {"headline": test.headline, "facts": dict(test.facts)}
+    derived["outcomes"] = [{"outcome": o.plain, "count": n} for o, n in test.outcomes]
+    if test.entry is not None:
+        derived["picture"] = drawing.text(test.entry.test)
+    data: dict[str, Any] = plain(replace(test, entry=None))  # `entries` has it
     return data | derived
 
 
@@ -92,6 +108,7 @@ def plain(value: Any) -> Any:
     if is_dataclass(value):
         data = {each.name: plain(getattr(value, each.name)) for each in fields(value)}
         if isinstance(value, ReportedFinding):
+            data["headline"] = value.headline
             data["no_histogram"] = value.no_histogram
             data["histogram"] = [
                 {"outcome": outcome.plain, "count": count, "verdict": verdict}

@@ -10,16 +10,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from litmusfuzz.reports import times
+from litmusfuzz.reports import denials, times
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
+from litmusfuzz.reports.headline import headline, symptom_of
+from litmusfuzz.reports.open_tests import OpenState, OpenTest, open_tests
 from litmusfuzz.reports.tables import counted, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.events import ExecutorTotals, Kill
+    from litmusfuzz.reports.open_tests import Pending, UncheckedTest, UnconfirmedTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +119,9 @@ class ReportedFinding:
     undecided: tuple[str, ...] = ()
 
     @property
-    def title(self) -> str:
-        """Name of the test, its ops, each once, and the settings that it needs."""
-        ops = Counter(node.op for node in self.entry.test.named_nodes)
-        names = (op if n == 1 else f"{n} {op}" for op, n in ops.items())
-        needs = f", {self.needs}" if self.needs else ""
-        return f"{self.entry.test.name}: {' + '.join(names)}{needs}"
+    def headline(self) -> str:
+        """One line, the same in every output: symptom, ops, and the settings that it needs."""
+        return headline(symptom_of(self.entry, self.kind), self.entry.test, self.needs)
 
     @property
     def where(self) -> str:
@@ -140,19 +140,19 @@ class ReportedFinding:
     @property
     def no_histogram(self) -> str:
         """Why no outcome was observed; "" if some were."""
-        if self.observed:
-            return ""
-        if self.kind is FindingKind.UNSOUND:
-            return "clusters are validated without an execution"
-        if self.kind is FindingKind.TIMED_OUT:
-            return "the worker reported no outcome in time"
-        return "the worker ended before it reported an outcome"
+        return denials.no_outcome(self)
 
     @property
     def forbidden(self) -> tuple[Outcome, ...]:
-        """The forbidden outcomes seen, the most frequent first."""
-        shown = [o for o, (_, verdict) in self.observed.items() if verdict == "forbidden"]
-        return tuple(sorted(shown, key=lambda o: (-self.observed[o][0], str(o))))
+        """The forbidden outcomes seen: as in its file, which is named after the first, then others.
+
+        Of those that the file does not list, the most frequent is first.
+        """
+        shown = {o for o, (_, verdict) in self.observed.items() if verdict == "forbidden"}
+        in_file = self.entry.finding.forbidden if self.entry.finding is not None else ()
+        first = [o for o, _ in in_file if o in shown]
+        others = shown.difference(first)
+        return (*first, *sorted(others, key=lambda o: (-self.observed[o][0], str(o))))
 
     @property
     def executions(self) -> int:
@@ -163,9 +163,9 @@ class ReportedFinding:
 
     @property
     def seen(self) -> str:
-        """The most frequent forbidden outcome, in a line."""
+        """The first forbidden outcome, in a line."""
         if not self.forbidden:
-            return f"no outcome: {self.no_histogram}"
+            return self.no_histogram
         outcome = self.forbidden[0]
         return f"{outcome}, {self.observed[outcome][0]:,} times in {self.executions:,} executions"
 
@@ -211,6 +211,8 @@ class Known:
         Whether its own test still shows it; None if that is undecided, or it did not run.
     executions : int
         Of its own test.
+    may_explain : int
+        Graphs without a finding that it may explain.
     """
 
     key: str
@@ -226,6 +228,7 @@ class Known:
     shows: bool | None = None
     executions: int = 0
     file: str = ""
+    may_explain: int = 0
 
     @property
     def label(self) -> str:
@@ -239,18 +242,19 @@ class Known:
         return f"{of}; {self.file}" if self.file else of
 
     @property
+    def is_unseen(self) -> bool:
+        """True if no graph showed it, and none that is left may be one that did."""
+        return not self.seen and not self.may_explain
+
+    @property
     def gone(self) -> bool:
-        """True if it no longer shows: so many executions would have shown it."""
-        return self.shows is False
+        """True if it no longer shows: so many executions would have shown it, and no graph did."""
+        return self.shows is False and self.is_unseen
 
     @property
     def state(self) -> str:
         """Whether the cause still shows."""
-        if not self.executions:
-            return "not run by itself"
-        if self.gone:
-            return f"no longer shows in {self.executions:,} executions"
-        return "still shows" if self.shows else f"not seen in {self.executions:,} executions"
+        return denials.state_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,42 +422,6 @@ class ShardLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
-    """A test with a forbidden outcome that is not minimized yet.
-
-    `attempts` counts the shards that tried; `minimizing_in` is the number of the running shard
-    that tries now. `shard` has executed it, `suspect` is True if its process crashed later.
-    """
-
-    index: int
-    executor: str
-    configuration: str
-    file: str
-    shard: int
-    attempts: int = 0
-    minimizing_in: int | None = None
-    suspect: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class UnconfirmedTest:
-    """A test whose forbidden outcome no fresh process has shown again.
-
-    It showed a forbidden outcome in `seen` of `executions`. Since then, `attempts` fresh processes
-    have executed it `tried` times in all. The file has it as it was run.
-    """
-
-    index: int
-    executor: str
-    configuration: str
-    file: str
-    seen: int
-    executions: int
-    attempts: int
-    tried: int
-
-
-@dataclass(frozen=True, slots=True)
 class Moment:
     """Totals at one moment of a run, for throughput over time.
 
@@ -558,7 +526,7 @@ class Report:
     unconfirmed: tuple[UnconfirmedTest, ...]
     """Tests with a forbidden outcome that no fresh process has shown again."""
     pending: tuple[Pending, ...]
-    """Tests with a forbidden outcome that were not minimized for lack of time."""
+    """Tests with a forbidden outcome that are not minimized."""
     versions: Mapping[str, Mapping[str, str]]
     earlier: tuple[Earlier, ...] = ()
     damaged: tuple[str, ...] = ()
@@ -573,8 +541,13 @@ class Report:
     interrupted: bool = False
     tests_done: int = 0
     """Generated graphs that no configuration has yet to run."""
-    undecided: int = 0
-    """Graphs of `pending` that no entry of the known-findings file can explain."""
+    unchecked: tuple[UncheckedTest, ...] = ()
+    """Tests with a forbidden outcome that a known cause explains, perhaps not all of it."""
+    may_be_known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the file of a test that is pending or unconfirmed, names of the known causes that may
+    explain it."""
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    """What the files of `MOST_IN_FULL` open tests have."""
     unattended: bool = False
     tests: int | None = None
     min_graphs: int = 1
@@ -624,7 +597,17 @@ class Report:
     @property
     def stale(self) -> tuple[Known, ...]:
         """Entries of the known-findings file that this campaign did not see."""
-        return tuple(each for each in self.known if not each.seen)
+        return tuple(each for each in self.known if each.is_unseen)
+
+    @property
+    def open_tests(self) -> tuple[OpenTest, ...]:
+        """Tests that showed a forbidden outcome and have no finding, the weightiest first."""
+        return open_tests(self)
+
+    @property
+    def undecided(self) -> int:
+        """Number of open tests that were not minimized, and that nothing known may explain."""
+        return sum(each.exit_code == 1 for each in self.open_tests)
 
     @property
     def gone(self) -> tuple[Known, ...]:
@@ -652,12 +635,10 @@ class Report:
         interrupted = f"; {self.interruption}" if self.interrupted else ""
         if self.complaint:
             return f"broken: {one_line(self.complaint)}{interrupted}"
-        so_far = " so far" if self.ended is None else ""
-        gone = f"; {counted(len(self.gone), 'known cause')} no longer shown" if self.gone else ""
+        gone = f"; {denials.GONE.of(self)}" if self.gone else ""
         if self.interrupted and self.exit_code() == 3:
-            left = "nothing new so far" if self.outcomes else "nothing ran"
-            return f"{self.interruption}: {left}{self._known_shown}{gone}"
-        return f"{self._verdict(so_far)}{gone}{interrupted}"
+            return f"{self.interruption}: {self._result}{self._known_shown}{gone}"
+        return f"{self._verdict}{gone}{interrupted}"
 
     @property
     def interruption(self) -> str:
@@ -671,17 +652,24 @@ class Report:
             return f"interrupted after {asked} s, before all findings were completed"
         return f"interrupted after {times.seconds(self.spent_s)} of {asked} s"
 
-    def _verdict(self, so_far: str) -> str:
-        news = [counted(len(self.new), "new finding")] if self.new else []
-        if self.undecided:
-            news.append(f"{counted(self.undecided, 'graph')} not minimized that may be new")
-        if news:
-            return f"{' and '.join(news)}{so_far}"
-        if self.damaged:
-            return f"nothing new{so_far}, but a report beside this one is damaged"
-        if self.ended is not None and self.exit_code() == 3:
-            return self._left_open + self._known_shown
-        return f"nothing new{so_far}{self._known_shown}"
+    @property
+    def _verdict(self) -> str:
+        """What was seen, or that nothing was; and what that is worth."""
+        verdict, code = self._result, self.exit_code()
+        if code == 2:
+            return f"{verdict}, but a report beside this one is damaged"
+        if self.ended is None or code != 3 or not self.outcomes:
+            return f"{verdict}{self._known_shown if code != 1 else ''}"
+        if self.not_reached:
+            configurations = counted(len(self.by_config), "configuration")
+            if self.min_graphs > 1:
+                less = f"ran fewer than {self.min_graphs} graphs"
+            else:
+                less = "was not reached" if self.not_reached == 1 else "were not reached"
+            verdict += f", but {self.not_reached} of {configurations} {less}"
+        elif not self.open_tests:
+            verdict += ", but not everything was decided"
+        return verdict + self._known_shown
 
     @property
     def _known_shown(self) -> str:
@@ -689,18 +677,28 @@ class Report:
         return f"; {counted(len(self.shown), 'known cause')} showed" if self.shown else ""
 
     @property
-    def _left_open(self) -> str:
-        """The verdict of a campaign without anything new that is not clean either."""
-        if not self.outcomes:
-            return "nothing ran"
-        if not self.not_reached:
-            return "nothing new, but not everything was decided"
-        configurations = counted(len(self.by_config), "configuration")
-        if self.min_graphs > 1:
-            less = f"ran fewer than {self.min_graphs} graphs"
-        else:
-            less = "was not reached" if self.not_reached == 1 else "were not reached"
-        return f"nothing new, but {self.not_reached} of {configurations} {less}"
+    def _result(self) -> str:
+        """What was seen, or that nothing was."""
+        if seen := " and ".join(self._seen):
+            return f"{seen}{'' if self.ended else ' so far'}"
+        if not self.outcomes and self.ended is not None:
+            return denials.NOTHING_RAN.of(self) or denials.NOTHING_JUDGED.of(self)
+        return denials.NOTHING_NEW.of(self)
+
+    @property
+    def _seen(self) -> Iterator[str]:
+        """What showed a forbidden outcome and is not known: what weighs most."""
+        if self.new:
+            yield counted(len(self.new), "new finding")
+        if self.undecided:
+            yield f"{counted(self.undecided, 'graph')} not minimized that may be new"
+        if self.new or self.undecided:
+            return  # a heading has what weighs most
+        states = Counter(each.state for each in self.open_tests)
+        if number := states[OpenState.NOT_CONFIRMED] + states[OpenState.SUSPECT]:
+            yield f"{counted(number, 'graph')} with a forbidden outcome that is not confirmed"
+        if number := states[OpenState.UNDECIDED]:
+            yield f"{counted(number, 'graph')} that known causes may explain"
 
     # --- how much ran ------------------------------------------------------------------
 
@@ -774,13 +772,9 @@ class Report:
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """What was not decided, and is no finding."""
+        """What was not decided, and is no open test."""
         unknown = f"{counted(self.unknown_graphs, 'graph')} over the oracle's budget"
-        unconfirmed = (
-            f"{counted(len(self.unconfirmed), 'forbidden graph')} that no fresh process confirmed"
-        )
-        given = ((self.unknown_graphs, unknown), (len(self.unconfirmed), unconfirmed))
-        return tuple(text for number, text in given if number)
+        return (unknown,) if self.unknown_graphs else ()
 
     @property
     def mutation_score(self) -> float | None:
@@ -792,17 +786,17 @@ class Report:
     def exit_code(self) -> int:
         """0 nothing new, 1 a new finding, 2 broken or damaged, 3 too little ran, or was decided.
 
-        A graph that is not minimized counts as new, unless a known cause may explain it. Too
-        little ran if the campaign was interrupted, a configuration was not reached, or nothing was
-        judged. An unattended campaign
-        always has some graphs that were not decided; they do not count.
+        What an open test counts is in `litmusfuzz.reports.open_tests.EXIT_CODES`. Too little ran
+        if the campaign was interrupted, a configuration was not reached, or nothing was judged. An
+        unattended campaign always has some graphs over the oracle's budget; they do not count.
         """
         if self.complaint:
             return 2
-        if self.new or self.undecided:
+        left = {each.exit_code for each in self.open_tests}
+        if self.new or 1 in left:
             return 1
         if self.damaged:
             return 2
-        if self.interrupted or self.not_reached or not self.outcomes:
+        if self.interrupted or self.not_reached or not self.outcomes or 3 in left:
             return 3
-        return 3 if (self.unknown_graphs or self.unconfirmed) and not self.unattended else 0
+        return 3 if self.unknown_graphs and not self.unattended else 0

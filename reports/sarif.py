@@ -12,11 +12,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from litmusfuzz.reports import drawing
 from litmusfuzz.reports.events import FindingKind
-from litmusfuzz.reports.tables import counted, printable
+from litmusfuzz.reports.tables import printable
 from litmusfuzz.reports.times import stamp
 
 if TYPE_CHECKING:
+    from litmusfuzz.reports.open_tests import OpenTest
     from litmusfuzz.reports.report import Report, ReportedFinding
 
 _RULES: Final = {
@@ -26,6 +28,10 @@ _RULES: Final = {
     FindingKind.TIMED_OUT: "A test did not end",
     FindingKind.OUT_OF_MEMORY: "A test took more memory than it may",
 }
+MAX_DRAWING_LINES: Final = 60
+OPEN: Final = "open"
+"""Rule of a test with a forbidden outcome and no finding."""
+_OPEN: Final = "A test showed a forbidden outcome and is not minimized, or not confirmed"
 
 
 def sarif(report: Report) -> dict[str, Any]:
@@ -41,7 +47,7 @@ def sarif(report: Report) -> dict[str, Any]:
     invocation["toolExecutionNotifications"] = _notifications(report)
     rules = [
         {"id": _id(kind), "shortDescription": {"text": f"{words}."}}
-        for kind, words in _RULES.items()
+        for kind, words in (*_RULES.items(), (OPEN, _OPEN))
     ]
     driver = {"name": "LitmusFuzz", "version": version("litmusfuzz"), "rules": rules}
     return {
@@ -51,7 +57,10 @@ def sarif(report: Report) -> dict[str, Any]:
             {
                 "tool": {"driver": driver},
                 "invocations": [invocation],
-                "results": [_result(each) for each in report.findings],
+                "results": [
+                    *map(_result, report.findings),
+                    *(_open(each, report.campaign) for each in report.open_tests),
+                ],
             }
         ],
     }
@@ -62,9 +71,6 @@ def _notifications(report: Report) -> list[dict[str, Any]]:
     found = [("error", report.complaint)] if report.complaint else []
     found += [("error", report.interruption)] if report.interrupted else []
     found += [("error", f"left out of trends and counts: {each}") for each in report.damaged]
-    if report.undecided:
-        text = f"{counted(report.undecided, 'graph')} not minimized that may be new"
-        found.append(("error", text))
     found += [("warning", f"not decided: {each}") for each in report.left_open]
     for each in report.ran:
         for names, level in ((each.not_reached, "warning"), (each.unavailable, "note")):
@@ -78,12 +84,12 @@ def _unlinked(text: str) -> str:
     return re.sub(r"\](?=\()", r"]\\", printable(text))
 
 
-def _id(kind: FindingKind) -> str:
+def _id(kind: str) -> str:
     return kind.replace(" ", "-")
 
 
 def _result(finding: ReportedFinding) -> dict[str, Any]:
-    sentences = [f"{finding.title} on {finding.where}."]
+    sentences = [f"{finding.headline} on {finding.where}."]
     sentences += [
         f"{what[0].upper()}{what[1:]}: {text}." for what, text in finding.evidence.items()
     ]
@@ -116,3 +122,36 @@ def _result(finding: ReportedFinding) -> dict[str, Any]:
     if finding.known:
         result["suppressions"] = [{"kind": "external", "justification": finding.known}]
     return result
+
+
+def _open(test: OpenTest, campaign: str) -> dict[str, Any]:
+    """A test with a forbidden outcome and no finding. It has no key: each campaign has its own."""
+    facts = [f"{what[0].upper()}{what[1:]}: {text}." for what, text in test.facts.items()]
+    sentences = [f"{test.headline}.", *facts, f"Replay: {test.replay}"]
+    properties: dict[str, Any] = {
+        "executor": test.executor,
+        "configuration": test.configuration,
+        "state": str(test.state),
+        "mayBeKnown": list(test.known),
+    }
+    if test.entry is not None:
+        properties["picture"] = printable(drawing.shortened(test.entry.test, MAX_DRAWING_LINES))
+    name = f"{test.index}/{test.executor}/{test.configuration}"
+    return {
+        "ruleId": OPEN,
+        "ruleIndex": len(_RULES),
+        "level": test.level,
+        "message": {"text": _unlinked(" ".join(sentences))},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": quote(test.file)},
+                    "region": {"startLine": 1},
+                }
+            }
+        ],
+        "partialFingerprints": {"litmusfuzz-open/v1": f"{campaign}/{name}"},
+        "baselineState": "new",
+        "occurrenceCount": max(1, test.seen),
+        "properties": properties,
+    }

@@ -20,6 +20,7 @@ from litmusfuzz.corpus.takes import steady, uneven
 from litmusfuzz.reports import drawing
 from litmusfuzz.reports import python_text as python
 from litmusfuzz.reports import script_text as fixed
+from litmusfuzz.reports.headline import headline, symptom_of
 from litmusfuzz.reports.python_code import program, shapes
 from litmusfuzz.reports.raw_ops import (
     Names,
@@ -64,7 +65,12 @@ class NoScript(ValueError):
     """A finding that cannot be written as a script, and why."""
 
 
-def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: str = "") -> str:
+def script(
+    entry: Entry,
+    environment: Mapping[str, str] | None = None,
+    reason: str = "",
+    needs: str = "",
+) -> str:
     """The text of a script that shows a finding.
 
     Parameters
@@ -74,7 +80,9 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     environment : mapping of str to str
         Of the finding's configuration; what is not TensorFlow's, or only its log, is left out.
     reason : str
-        Why the most frequent outcome is forbidden.
+        Why the first outcome is forbidden.
+    needs : str
+        The settings that the finding needs, in words, for its headline.
 
     Raises
     ------
@@ -91,7 +99,7 @@ def script(entry: Entry, environment: Mapping[str, str] | None = None, reason: s
     missing = _missing(entry.test, found)
     if missing:
         raise NoScript(f"a script cannot have {missing}")
-    return _Script(entry, found, environment or {}, reason).text()
+    return _Script(entry, found, environment or {}, reason, needs).text()
 
 
 _MODELS: Final = {
@@ -161,10 +169,16 @@ class _Script:
     """One script while it is written."""
 
     def __init__(
-        self, entry: Entry, found: Finding, environment: Mapping[str, str], reason: str
+        self,
+        entry: Entry,
+        found: Finding,
+        environment: Mapping[str, str],
+        reason: str,
+        needs: str,
     ) -> None:
         test = entry.test
         self.entry, self.test, self.found, self.reason = entry, test, found, reason
+        self.needs = needs
         # Flags that change what TensorFlow does, without those that only make it log.
         self.environment = {
             name: value
@@ -227,14 +241,12 @@ class _Script:
         found = self.found
         seen, times = found.forbidden[0]
         version = found.versions.get("tensorflow", "")
-        ops = " and ".join(dict.fromkeys(node.op for node in self.test.named_nodes))
-        title = f"TensorFlow {version}: {ops} show what the memory model forbids."
-        if len(title) > _WIDTH:
-            title = f"TensorFlow {version} shows what its memory model forbids."
+        title = headline(symptom_of(self.entry), self.test, self.needs)
         executions = counted(found.executions, "execution")
         near = nearest(seen, self.allowed)
         why = broken_rule(seen) if seen.torn or not self.reason else self.reason
         paragraphs = [
+            f"TensorFlow {version} shows what its memory model forbids.",
             "The memory model (RFC 20190610, resource variables): a graph's operations behave as"
             " if executed one by one, in some order that its edges allow; reads and writes of a"
             " whole variable are atomic." + _GUARANTEES[found.model],
@@ -248,7 +260,7 @@ class _Script:
             " on busy cores it takes longer. Ends when a forbidden outcome has shown (exit code 1),"
             " or after a minute, or as many seconds as the first argument says (exit code 0).",
         ]
-        text = title
+        text = textwrap.fill(f"{title}.", _WIDTH, break_long_words=False, break_on_hyphens=False)
         for paragraph in paragraphs:
             narrow = (
                 paragraph

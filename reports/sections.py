@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.reports.commands import resumption
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.tables import counted
 from litmusfuzz.reports.text import by_cause
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from litmusfuzz.reports.report import Report, SettingCoverage, Share
 
-_MOST_UNCONFIRMED: Final = 20
-"""Unconfirmed tests that are listed; the JSON file has all of them."""
 _NOTHING: Final = ("", "-", "0")
 _MOST_NAMED: Final = 8
 _MOST_LISTED: Final = 20
@@ -69,8 +68,6 @@ def sections(report: Report) -> Iterator[Section]:
     if report.compared:
         yield _comparison(report)
     yield _tests(report)
-    if report.unconfirmed:
-        yield _unconfirmed(report)
 
 
 def _section(
@@ -316,11 +313,10 @@ def _tests(report: Report) -> Section:
     if report.clusterings:
         racing = f"in {report.racing} one of several resource ops races"
         notes["clusters of generated tests"] = f"{_listed(report.clusterings)}; {racing}"
-    if report.pending:
-        text = f"{counted(len(report.pending), 'graph')}, for lack of time"
-        if known := len(report.pending) - report.undecided:
-            text += f"; a known cause may explain {known}"
-        notes["not minimized"] = text
+    if left := Counter(each.state for each in report.open_tests):
+        notes["forbidden, without a finding"] = _listed(
+            {str(state): n for state, n in left.items()}
+        )
     runs, reported = report.canary
     notes["mutant/canary"] = f"always wrong: reported in {reported} of {counted(runs, 'run')}"
     if report.kills:
@@ -334,38 +330,10 @@ def _tests(report: Report) -> Section:
     if any(costs.values()):
         text = ", ".join(f"{what} {seconds:,.1f} s" for what, seconds in costs.items())
         notes["time beside executions"] = text
-    command = _resumption(report) if report.pending else ""
+    command = ""
+    if report.pending or report.unconfirmed:
+        command = resumption(report.folder, unattended=report.unattended)
     return Section("tests", "Tests and verdicts", notes=tuple(notes.items()), command=command)
-
-
-def _unconfirmed(report: Report) -> Section:
-    """Tests that no fresh process has shown again, those seen most often first."""
-    ordered = sorted(report.unconfirmed, key=lambda each: (-each.seen, each.file))
-    rows = [
-        {
-            "graph": f"{each.index}",
-            "configuration": f"{each.executor}/{each.configuration}",
-            "forbidden": f"{each.seen:,}",
-            "of executions": f"{each.executions:,}",
-            "fresh processes": f"{each.attempts}",
-            "executions since": f"{each.tried:,}",
-            "file": each.file,
-        }
-        for each in ordered[:_MOST_UNCONFIRMED]
-    ]
-    notes = []
-    if more := len(ordered) - len(rows):
-        notes = [("and", f"{more} more, in {report.folder}/unconfirmed")]
-    title = f"Not confirmed: {counted(len(ordered), 'graph')}"
-    return _section("unconfirmed", title, rows, notes=notes)
-
-
-def _resumption(report: Report) -> str:
-    """The command that minimizes what is left."""
-    folder = shlex.quote(report.folder)
-    if report.unattended:
-        return f"litmusfuzz nightly --resume {folder} --time 5m"
-    return f"litmusfuzz run --resume {folder} --tests 0 --time 5m"
 
 
 def _listed(counts: Mapping[str, int], most: int | None = None) -> str:

@@ -53,6 +53,7 @@ def plain(report: Report) -> Stats:
         "unconfirmed": str(len(report.unconfirmed)),
         "not_minimized": str(len(report.pending)),
         "undecided": str(report.undecided),
+        "open": str(len(report.open_tests)),
         "unknown": str(sum(sum(each.unknown.values()) for each in report.by_config)),
         "refused": str(sum(each.refused for each in report.by_config)),
         "crashed": str(sum(each.crashed for each in report.by_config)),
@@ -69,7 +70,13 @@ def plain(report: Report) -> Stats:
         "interruption": report.interruption or "-",
     }
     for number, each in enumerate(report.new[:MOST_NEW], 1):
-        stats[f"new_{number}"] = f"{each.title} on {each.where}, {counted(each.count, 'graph')}"
+        stats[f"new_{number}"] = (
+            f"{each.headline} on {each.where}, {counted(each.count, 'graph')}, {each.file}"
+        )
+    for number, test in enumerate(report.open_tests[:MOST_NEW], 1):
+        stats[f"open_{number}"] = (
+            f"{test.headline}, {test.seen} of {test.executions} executions, {test.file}"
+        )
     return stats
 
 
@@ -121,15 +128,15 @@ def together(runs: Mapping[str, Stats]) -> str:
         rows.append(["total", "", "", "", "", *sums, f"{short(total('disk_bytes'))}B", ""])
     lines = [table(header, rows)]
     for name, stats in runs.items():
-        news = [stats[key] for n in range(1, MOST_NEW + 1) if (key := f"new_{n}") in stats]
+        news: list[str] = []
+        for what, counted_as in (("new", "new_findings"), ("open", "open")):
+            news += [stats[key] for n in range(1, MOST_NEW + 1) if (key := f"{what}_{n}") in stats]
+            more = int(number(stats, counted_as)) - MOST_NEW
+            news += [f"and {more} more"] if more > 0 else []
         wrong = [stats.get(key, "-") for key in ("complaint", "interruption")]
-        if undecided := number(stats, "undecided"):
-            news.append(f"{counted(int(undecided), 'graph')} not minimized that may be new")
         news += [each for each in wrong if each != "-"]
         if news:
             lines += ["", f"{name}:", *(f"  {each}" for each in news)]
-        more = int(number(stats, "new_findings")) - MOST_NEW
-        lines += [f"  and {more} more"] if more > 0 else []
     return "\n".join(lines)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from litmusfuzz.reports import denials
 from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.open_tests import MOST_IN_FULL
 from litmusfuzz.reports.sections import how_much_ran, sections
 from litmusfuzz.reports.tables import counted, printable, table
-from litmusfuzz.reports.text import by_cause, finding, headline
+from litmusfuzz.reports.text import by_cause, finding, open_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,16 +20,20 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 4
 """Known findings, and worker deaths of one kind, that are named; others are counted."""
+_MOST_PICTURES = 3
+"""Open tests that are shown with their picture; `MOST_IN_FULL` are named, others counted."""
+_MOST_PICTURE_LINES = 30
 _SHOWN_IN_FULL = (FindingKind.FORBIDDEN, FindingKind.UNSOUND)
 
 
 def summary(report: Report) -> str:
-    """The whole summary: new findings in full, then all counts, last how much ran and the verdict.
+    """The whole summary: new findings, open tests, then all counts, how much ran and the verdict.
 
     The end is what a terminal shows.
     """
     in_full = [each for each in report.new if each.kind in _SHOWN_IN_FULL]
     parts = [_group(group, report) for group in by_cause(in_full)]
+    parts += _open_tests(report)
     took = f"{counted(report.generated, 'graph')} generated in {report.spent_s:,.1f} s"
     interrupted = f" ({report.interruption})" if report.interrupted else ""
     lines = [f"seed {report.seed}: {took}{interrupted}"]
@@ -36,7 +42,7 @@ def summary(report: Report) -> str:
     lines += _deaths(report)
     shown = [(each.label, f"{each.sightings}; {each.why}") for each in report.shown]
     lines += _listed("known causes that showed", shown)
-    lines += _listed("known, not seen", [(each.key, each.why) for each in report.stale])
+    lines += _listed(denials.NOT_SEEN.of(report), [(each.key, each.why) for each in report.stale])
     lines += [*_section(how_much_ran(report)), report.verdict]
     return printable("\n\n".join([*parts, "\n".join(lines)]))
 
@@ -47,8 +53,23 @@ def _group(group: list[ReportedFinding], report: Report) -> str:
     lines = [finding(first, report.folder, report.python)]
     if others:
         lines.append(f"  likely the same cause in {counted(len(others), 'more finding')}:")
-        lines += [f"    {headline(each)}" for each in others]
+        lines += [f"    {each.headline}   {each.file}" for each in others]
     return "\n".join(lines)
+
+
+def _open_tests(report: Report) -> Iterator[str]:
+    """Tests with a forbidden outcome and no finding: the first in full, others in a line each."""
+    tests = report.open_tests
+    yield from (open_test(each, _MOST_PICTURE_LINES) for each in tests[:_MOST_PICTURES])
+    if others := tests[_MOST_PICTURES:MOST_IN_FULL]:
+        counts = [f"{each.seen:,} of {each.executions:,}" for each in others]
+        rows = [
+            (each.headline, count, each.file) for each, count in zip(others, counts, strict=True)
+        ]
+        shown = table(("also forbidden, without a finding", "executions", "file"), rows)
+        more = len(tests) - MOST_IN_FULL
+        listed = f"\nand {counted(more, 'more graph')}, which report.html and report.json name"
+        yield shown + (listed if more > 0 else "")
 
 
 def _section(section: Section) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from litmusfuzz.reports.seen import SeenTest
 from litmusfuzz.reports.tables import counted, printable
-from litmusfuzz.reports.text import finding, headline
+from litmusfuzz.reports.text import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,9 +122,9 @@ def _doing(report: Report) -> str:
 
 
 def _headline(reported: ReportedFinding) -> str:
-    """Name and ops, and the line that says what was seen."""
+    """The headline, and the line that says what was seen."""
     _, seen, *_ = finding(reported).splitlines()
-    return printable(f"finding: {headline(reported)}\n{seen}")
+    return printable(f"finding: {reported.headline}\n{seen}")
 
 
 def _panel(report: Report, more: str) -> Any:

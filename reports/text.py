@@ -9,6 +9,7 @@ import os.path
 import shlex
 from typing import TYPE_CHECKING
 
+from litmusfuzz.reports import drawing
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.tables import counted, in_short, one_line
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Finding
+    from litmusfuzz.reports.open_tests import OpenTest
     from litmusfuzz.reports.report import ReportedFinding
 
 
@@ -39,7 +41,7 @@ def finding(reported: ReportedFinding, folder: str = "", python: str | None = No
         Interpreter of another environment, which ran it.
     """
     found, more = reported.entry.finding, reported.count - 1
-    lines = [headline(reported)]
+    lines = [reported.headline]
     if found is None:
         lines += ended_or_unsound(reported)
     else:
@@ -108,7 +110,7 @@ def violation(
     near: Outcome | None,
     model: str,
 ) -> list[str]:
-    """Observed outcomes that `model` forbids, most frequent first, and the nearest allowed."""
+    """Observed outcomes that `model` forbids, and the allowed one nearest to the first."""
     (seen, times), *others = forbidden
     lines = [f"  seen      {seen}   in {times} of {executions} executions on {on}"]
     if others:
@@ -120,11 +122,17 @@ def violation(
     return [*lines, f"  broken    {broken_rule(seen)}"]
 
 
-def headline(reported: ReportedFinding) -> str:
-    """One line: name, ops, and the settings that it needs."""
-    ops = " + ".join(n.op for n in reported.entry.test.named_nodes)
-    needs = f", {reported.needs}" if reported.needs else ""
-    return f"{reported.entry.test.name}: {ops}{needs}"
+def open_test(test: OpenTest, most_lines: int) -> str:
+    """A test with a forbidden outcome and no finding: what it showed, its picture, its replay.
+
+    The picture has `most_lines` at most, and is left out if the file was not read.
+    """
+    lines = [test.headline]
+    lines += [f"  {what:9} {text}" for what, text in test.facts.items()]
+    if test.entry is not None and most_lines:
+        picture = drawing.shortened(test.entry.test, most_lines).splitlines()
+        lines += [f"    {line}".rstrip() for line in picture[1:]]
+    return "\n".join(map(one_line, [*lines, f"  replay    {test.replay}"]))
 
 
 def by_cause(findings: Iterable[ReportedFinding]) -> list[list[ReportedFinding]]:

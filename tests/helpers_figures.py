@@ -23,17 +23,16 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, Entry, Script, loads, outcome_from_plain
 from litmusfuzz.reports import events as e
 from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.open_tests import Pending, UncheckedTest, UnconfirmedTest
 from litmusfuzz.reports.report import (
     FamilyTotals,
     Moment,
-    Pending,
     Pruned,
     Reached,
     ReportedFinding,
     SettingCoverage,
     ShardLine,
     Share,
-    UnconfirmedTest,
     ValueTotals,
     WorkerHealth,
 )
@@ -163,6 +162,20 @@ class _OfRun:
         named = [x for _, x in found[-1:]] or [x for x in (line, *again) if x.key is not None]
         self.key = named[0].key if named else None
         self.seen_at = named[0].at if named else 0.0
+        self.often = line.verdicts["forbidden"], sum(line.verdicts.values())
+        (last,) = [place for place, x in campaign.about[run(line)] if x is line]
+        compared = [(place, x) for place, x in places(e.CauseCompared) if not x.finding]
+        explained = [place for place, x in compared if x.verdict == "explained"]
+        since = max([last, *explained])
+        self.left_undecided = tuple(
+            sorted(
+                {
+                    x.cause
+                    for place, x in compared
+                    if x.verdict == "undecided" and x.seconds and place > since
+                }
+            )
+        )
 
     @property
     def shows(self) -> str | None:
@@ -247,7 +260,7 @@ class _OfShare:
         )
 
     def forbidden_graphs(self) -> int:
-        return sum(not x.suspect and self._mine(x.line) for x in self.all.runs.values())
+        return sum(self._mine(x.line) for x in self.all.runs.values())
 
     def _reached(self) -> list[int]:
         # The last of each test.
@@ -333,7 +346,7 @@ class _OfFamily:
         return total(generating + [n for x in self.executed for n in (x.seconds, x.judging_s)])
 
     def forbidden_graphs(self) -> int:
-        runs = [x for x in self.all.runs.values() if not x.suspect]
+        runs = list(self.all.runs.values())
         return len({x.line.index for x in runs if x.line.family == self.family})
 
     def unknown_graphs(self) -> int:
@@ -640,10 +653,10 @@ class _OfReport:
             UnconfirmedTest(
                 *of,
                 x.refuted[-1].file,
-                x.line.verdicts["forbidden"],
-                sum(x.line.verdicts.values()),
+                *x.often,
                 len(x.refuted),
                 sum(each.executions for each in x.refuted),
+                x.line.model,
             )
             for of, x in sorted(self.all.runs.items())
             if x.unconfirmed
@@ -659,8 +672,24 @@ class _OfReport:
                 now = tried[-1] if tried and tried[-1] not in ended else None
                 lines = (*self.all.at(e.Executed), *self.all.at(e.Continued))
                 (shard,) = {n for _, n, each in lines if each is x.line}
-                found.append(Pending(*of, str(file), shard, len(tried), now, x.suspect))
+                state = len(tried), now, x.suspect
+                found.append(Pending(*of, str(file), shard, *state, *x.often, x.line.model))
         return tuple(found)
+
+    def unchecked(self) -> Any:
+        found = []
+        for of, x in sorted(self.all.runs.items()):
+            causes = x.left_undecided
+            if x.shows is not None and causes:
+                file = str(x.line.unreduced)
+                found.append(UncheckedTest(*of, file, *x.often, x.line.model, causes))
+        return tuple(found)
+
+    def may_be_known(self) -> Any:
+        return {}
+
+    def entries(self) -> Any:
+        return {}
 
     def versions(self) -> Any:
         found: dict[str, dict[str, str]] = {}
@@ -689,7 +718,7 @@ class _OfReport:
         return {n: sum(x.verdicts.get(n, 0) for x in self.all.judged) for n in names}
 
     def forbidden_graphs(self) -> int:
-        return len({x.line.index for x in self.all.runs.values() if not x.suspect})
+        return len({x.line.index for x in self.all.runs.values()})
 
     def unknown_graphs(self) -> int:
         return len({x.index for x in self.all.judged if "unknown" in x.verdicts})

@@ -10,6 +10,7 @@ from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.race_shapes import computes_as, races_of
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
+from litmusfuzz.reports.headline import in_a_name, symptom_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -142,8 +143,8 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
 
 
 def finding_name(test: LitmusTest, outcome: Outcome) -> str:
-    """Name of a finding and its file: symptom, ops, digest."""
-    return name_for(symptom(outcome), test)
+    """Name of a finding and its file: the symptom as its headline has it, ops, digest."""
+    return name_for(in_a_name(symptom_in_words(outcome)), test)
 
 
 def name_for(what: str, test: LitmusTest) -> str:

@@ -334,9 +334,7 @@ class Coordinator(ABC):
         size, most = self.store.disk_bytes(), self.settings.disk_bytes
         if most and size > most:
             report = self.store.fold.report(str(self.store.folder))
-            pending = {each.file for each in report.pending}
-            again = {each.file for each in report.unconfirmed}
-            kept = self.report_builder.kept | pending | again
+            kept = self.report_builder.kept | {each.file for each in report.open_tests}
             size = self.store.shrink(most, kept)
             if size > most:
                 self._give_up(f"--disk: {most} bytes are full of findings and events")

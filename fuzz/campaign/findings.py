@@ -32,6 +32,7 @@ from litmusfuzz.reports.events import (
     Unconfirmed,
     WorkerDied,
 )
+from litmusfuzz.reports.headline import in_a_name
 from litmusfuzz.reports.tables import in_short
 
 if TYPE_CHECKING:
@@ -270,8 +271,9 @@ class Findings:
         assert job.test is not None
         self.deaths += 1
         seed, sampled = self.settings.seed, slot.sampled
-        what = "timed-out" if died.timed_out else "crashed"
-        name = f"{what}-{seed}-{self.deaths}"
+        ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
+        kind = FindingKind.TIMED_OUT if died.timed_out else ended
+        name = f"{in_a_name(kind)}-{seed}-{self.deaths}"
         doing = "minimizing" if slot.minimizing else "fuzzing"
         description = (
             f"{sampled.title}: {died.message}\n"
@@ -280,14 +282,13 @@ class Findings:
             + ", ".join(f"{k} {v}" for k, v in slot.executor.versions_of(slot.config.name).items())
         )
         entry = Entry(job.test.titled(name, description))
-        ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
         event = WorkerDied(
-            kind=FindingKind.TIMED_OUT if died.timed_out else ended,
+            kind=kind,
             executor=sampled.executor,
             configuration=sampled.config.name,
             executor_class=sampled.executor_class,
             message=died.message,
-            file=self._save(entry, what),
+            file=self._save(entry, "timed-out" if died.timed_out else "crashed"),
             entry=dumps(entry),
             ops=tuple(sorted({node.definition.kernel_class for node in job.test.effects})),
             minimizing=slot.minimizing,

@@ -878,10 +878,11 @@ class Campaign:
         executor, config = crash.executor, smallest.crash.config
         entry, file = self.findings.store_crash(crash, smallest, died)
         version = executor.versions_of(config.name).get("jax", "")
+        needs = needs_in_words(executor.name, config, reduced=smallest.settings_tried)
         shows: bool | None = False
         try:
             script = self.findings.path(file).with_suffix(".py")
-            shown = config, version, smallest.place, crash.raised
+            shown = config, version, smallest.place, crash.raised, needs
             write_text(crash_script(entry.test, executor.name, *shown), script)
             error = crash.raised.split()[0]
             shows = await self.script_runner.shows_it(script, error=error)
@@ -896,7 +897,7 @@ class Campaign:
                     entry=dumps(entry),
                     executor=executor.name,
                     configuration=config.name,
-                    needs=needs_in_words(executor.name, config, reduced=smallest.settings_tried),
+                    needs=needs,
                     complete=smallest.complete,
                     script_shows_it=shows,
                     seconds=round(clock.now() - start, 3),

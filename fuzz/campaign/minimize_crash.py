@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.executors.protocol import Config
 
 PROCESSES: Final = 3
@@ -135,8 +136,8 @@ def minimize_crash(
     file = out / f"{entry.test.name}.yaml"
     save(entry, file)
     smallest.place = SEED if crash.ends(test, config, count=1) else None
-    script = _write_script(entry.test, executor, smallest, crash.last, file.with_suffix(".py"))
     needs = needs_in_words(executor, config, reduced=smallest.settings_tried)
+    script = _write_script(entry, executor, smallest, crash.last, needs, file.with_suffix(".py"))
     return MinimizedCrash(
         file.name,
         entry.test,
@@ -150,13 +151,13 @@ def minimize_crash(
 
 
 def _write_script(
-    test: LitmusTest, executor: str, smallest: SmallestCrash, message: str, path: Path
+    entry: Entry, executor: str, smallest: SmallestCrash, message: str, needs: str, path: Path
 ) -> str:
     """Write the script that fails alike, on JAX's references; its name, or ""."""
     version = executor_class(executor).versions().get("jax", "")
-    shown = smallest.crash.config, version, smallest.place, raised(message)
+    shown = smallest.crash.config, version, smallest.place, raised(message), needs
     try:
-        write_text(crash_script(test, executor, *shown), path)
+        write_text(crash_script(entry.test, executor, *shown), path)
     except NoScript:
         return ""
     return path.name

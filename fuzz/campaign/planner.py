@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.reports.events import CampaignStarted, Configured
-    from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
+    from litmusfuzz.reports.open_tests import Pending, UnconfirmedTest
+    from litmusfuzz.reports.report import Report
 
 TESTS_PER_FAMILY: Final = 1 << 26
 """Tests of a family that a shard may generate: more than it does in a week. Shard n starts with

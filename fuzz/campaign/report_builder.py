@@ -7,7 +7,6 @@ campaigns in the folders beside this one.
 from __future__ import annotations
 
 import shlex
-import sys
 from collections import Counter
 from datetime import UTC, date, datetime
 from pathlib import Path, PurePath
@@ -24,7 +23,8 @@ from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.campaign.worker_deaths import DeathGroup, group_deaths, key_of_death
 from litmusfuzz.fuzz.executors.entries import load, loads
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
-from litmusfuzz.reports.fold import replay_command
+from litmusfuzz.reports.commands import replay_command
+from litmusfuzz.reports.open_tests import MOST_IN_FULL, Pending
 from litmusfuzz.reports.report import Known, ReportedFinding
 from litmusfuzz.reports.tables import counted
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
     from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.reports.events import CrashReduced, WorkerDied
-    from litmusfuzz.reports.report import Pending, Report, UnconfirmedTest
+    from litmusfuzz.reports.open_tests import UncheckedTest, UnconfirmedTest
+    from litmusfuzz.reports.report import Report
 
 MAX_UNREADABLE: Final = 3
 """Files that cannot be read and are named; others are counted."""
@@ -65,10 +66,12 @@ class ReportBuilder:
         self._versions: dict[str, dict[str, str]] = {}
         """Versions of the frameworks by executor, as workers have reported them so far."""
         self._entries: dict[tuple[Path, int], Entry] = {}
+        self._entry_of: dict[str, Entry] = {}
+        """By file, what those of open tests have that were read."""
         self._died_on: dict[str, Entry] = {}
-        self._may_be_known: dict[str, int] = {}
-        """Maps the file of a pending test to the number of known findings it was compared with
-        (`sys.maxsize`: may be explained by one)."""
+        self._may_be_known: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """Maps the file of an open test to the number of known findings it was compared with, and
+        the names of those that may explain it; it is not compared again once there are some."""
         self._unreadable: dict[str, str] = {}
         """Maps a missing or damaged file to the error."""
         self.history = History(store.folder, store.fold.report(str(store.folder)))
@@ -92,27 +95,37 @@ class ReportBuilder:
             self._seen.clear()
             self._may_be_known.clear()
         found = [self._completed(each) for each in report.findings]
-        undecided = self._undecided(report.pending, found)
+        may_be_known = self._all_that_may_be_known(report, found)
         deaths = tuple(self._deaths(report.python))
+        left = Counter(cause for causes in may_be_known.values() for cause in set(causes))
         by_entry: dict[KnownFinding, list[ReportedFinding]] = {}
         for each in (*found, *deaths):
             for entry in self._explains.get(each.key, ()):
                 by_entry.setdefault(entry, []).append(each)
         known = tuple(
-            self._known_entry(entry, by_entry.get(entry, []))
+            self._known_entry(entry, by_entry.get(entry, []), left[entry.name])
             for entry in self.known.entries
             if self._holds(entry)
         )
         problems = [report.problem] if report.problem else []
-        return replace(
+        report = replace(
             report,
             findings=(*found, *deaths),
             known=known,
-            undecided=undecided,
+            may_be_known=may_be_known,
+            unchecked=tuple(map(self._named_unchecked, report.unchecked)),
             earlier=self.history.earlier,
             damaged=self.history.damaged,
             problem="; ".join([*problems, *self._unreadable_listed()]),
         )
+        shown = [each.file for each in report.open_tests[:MOST_IN_FULL]]
+        return replace(report, entries={f: e for f in shown if (e := self._entry_of.get(f))})
+
+    def _named_unchecked(self, test: UncheckedTest) -> UncheckedTest:
+        """An unchecked test, with the names of its causes; its file is loaded."""
+        self._open_entry(test, must_exist=False)
+        names = tuple(self._cause_names.get(key, key) for key in test.causes)
+        return replace(test, causes=names)
 
     def _unreadable_listed(self) -> Iterator[str]:
         """The first errors of files that cannot be read, and the number of the others."""
@@ -131,8 +144,13 @@ class ReportBuilder:
             entry.versions.include(self._tested(each)) for each in executors
         )
 
-    def _known_entry(self, entry: KnownFinding, shown: Sequence[ReportedFinding]) -> Known:
-        """An entry of the known-findings file, as reports list it, with what it explains."""
+    def _known_entry(
+        self, entry: KnownFinding, shown: Sequence[ReportedFinding], may_explain: int
+    ) -> Known:
+        """An entry of the known-findings file, as reports list it, with what it explains.
+
+        It is a cause that `may_explain` so many open tests.
+        """
         over = f" (expired {entry.expires})" if entry.expired(self._today) else ""
         cause = entry.cause
         if cause is None:
@@ -149,7 +167,7 @@ class ReportBuilder:
         seen = self.store.fold.known_cause(
             Known(cause.key, entry.why, entry in self._seen, entry.name, needs, file=cause.path)
         )
-        return replace(seen, key=entry.title + over)
+        return replace(seen, key=entry.title + over, may_explain=may_explain)
 
     # --- findings ----------------------------------------------------------------------
 
@@ -191,67 +209,85 @@ class ReportBuilder:
             self._why[key] = entries[0].why if is_known else ""
         return self._why[key]
 
-    # --- pending tests -----------------------------------------------------------------
+    # --- open tests --------------------------------------------------------------------
 
-    def _undecided(self, pending: Sequence[Pending], findings: Sequence[ReportedFinding]) -> int:
-        """Number of pending tests that no known finding may explain.
+    def _all_that_may_be_known(
+        self, report: Report, findings: Sequence[ReportedFinding]
+    ) -> dict[str, tuple[str, ...]]:
+        """By the file of an open test, the known findings that may explain all that it shows.
 
-        They are compared with the causes in the known-findings file, and with those findings of
-        this campaign that are themselves known, whose ops and their relations the test contains.
+        The tests are compared with the causes in the known-findings file, and with those findings
+        of this campaign that are themselves known, whose ops and their relations the test contains.
         What experiments found behind a cause is not explained by it.
         """
         behind = self.store.fold.behind
         known = [each for each in findings if each.known and each.entry.finding is not None]
-        undecided = 0
-        for line in pending:
-            if (line.index, line.executor, line.configuration) in behind:
-                undecided += 1
-                continue
-            if self._may_be_known.get(line.file, -1) < len(known):
-                entry = self._pending_entry(line)
+        made = {}
+        left: tuple[Pending | UnconfirmedTest, ...] = (*report.pending, *report.unconfirmed)
+        for line in left:
+            compared, names = self._may_be_known.get(line.file, (-1, ()))
+            if (not names and compared < len(known)) or line.file not in self._entry_of:
+                entry = self._open_entry(line, must_exist=isinstance(line, Pending))
                 if entry is None or (found := entry.finding) is None:
-                    undecided += 1
                     continue
-                may_be = self._may_explain(entry.test, found, known)
-                self._may_be_known[line.file] = sys.maxsize if may_be else len(known)
-            undecided += self._may_be_known[line.file] < sys.maxsize
-        return undecided
+                names = self._may_explain(entry.test, found, known)
+                self._may_be_known[line.file] = len(known), names
+            if names and (line.index, line.executor, line.configuration) not in behind:
+                made[line.file] = names
+        return made
 
     def _may_explain(
         self, test: LitmusTest, found: Finding, known: Sequence[ReportedFinding]
-    ) -> bool:
-        """True if each symptom of a pending test may turn out to be known."""
+    ) -> tuple[str, ...]:
+        """Names of known findings that may explain an open test; none if a symptom has none."""
         made = executor_class(found.executor, dict(found.settings), found.model)
         here = self.known.of(self._tested(found.executor))
-        causes = [each.cause for each in here.causes(self._today) if each.cause]
-        return all(
-            any(_may_be(cause, test, each, found) for cause in causes)
-            or any(
-                made == other.config_class
+        names: dict[str, None] = {}
+        for each in symptoms_of(found):
+            mine = [
+                entry.name
+                for entry in here.causes(self._today)
+                if entry.cause and _may_be(entry.cause, test, each, found)
+            ]
+            mine += [
+                other.entry.test.name
+                for other in known
+                if made == other.config_class
                 and other.entry.finding is not None
                 and each in symptoms_of(other.entry.finding)
                 and explains(other.entry.test, test, exact=False)
-                for other in known
-            )
-            for each in symptoms_of(found)
-        )
+            ]
+            if not mine:
+                return ()
+            names |= dict.fromkeys(mine)
+        return tuple(names)
 
-    def _pending_entry(self, line: Pending) -> Entry | None:
-        """Load a file. Returns None, and records the error for the report, if it cannot be read."""
+    def _open_entry(
+        self, line: Pending | UnconfirmedTest | UncheckedTest, *, must_exist: bool
+    ) -> Entry | None:
+        """Load an open test's file. Returns None if it cannot be read.
+
+        The report names the error if the file `must_exist`: it is what a campaign goes on with.
+        """
         path = self.store.folder / line.file
+        wrong = ""
+        self._entry_of.pop(line.file, None)
         try:
             stamp = path, path.stat().st_mtime_ns
             if stamp not in self._entries:
                 self._entries[stamp] = load(path)
+            wrong = wrong_entry(self._entries[stamp], line)
         except FileError as error:
-            self._unreadable[line.file] = str(error)
-            return None
+            wrong = str(error)
         except OSError as error:
-            self._unreadable[line.file] = f"{path}: {error.strerror}"
+            wrong = f"{path}: {error.strerror}"
+        else:
+            wrong = wrong and f"{path}: {wrong}"
+        if wrong:
+            if must_exist:
+                self._unreadable[line.file] = wrong
             return None
-        if wrong := wrong_entry(self._entries[stamp], line):
-            self._unreadable[line.file] = f"{path}: {wrong}"
-            return None
+        self._entry_of[line.file] = self._entries[stamp]
         return self._entries[stamp]
 
     # --- worker deaths -----------------------------------------------------------------
@@ -362,10 +398,10 @@ def _may_be(cause: Cause, test: LitmusTest, shown: str, found: Finding) -> bool:
     )
 
 
-def wrong_entry(entry: Entry, pending: Pending | UnconfirmedTest) -> str:
-    """Why a file is not the one of a pending or unconfirmed test; "" if it is."""
+def wrong_entry(entry: Entry, line: Pending | UnconfirmedTest | UncheckedTest) -> str:
+    """Why a file is not the one of an open test; "" if it is."""
     found = entry.finding
-    title = f"{pending.executor}/{pending.configuration}"
+    title = f"{line.executor}/{line.configuration}"
     if found is None:
         return "has no finding"
     there = f"{found.executor}/{found.configuration}"

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
 from litmusfuzz.fuzz.executors.jax_refs.script import script as references_script
 from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, FORBIDDEN, Settings
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import NoGradient, NoProgramOrder, ValueTooLarge
+from litmusfuzz.reports.events import FindingKind
+from litmusfuzz.reports.headline import headline, symptom_of
 from litmusfuzz.reports.script import NoScript, script
 
 if TYPE_CHECKING:
@@ -35,12 +38,15 @@ def script_of(entry: Entry, reason: str) -> str:
     if found is not None and found.executor == "jax_refs":
         return _jax_script(entry, found)
     environment: dict[str, str] = {}
+    needs = ""
     if found is not None and found.executor == "tf":
         try:
-            environment = dict(configuration("tf", found.configuration).environment)
+            config = configuration("tf", found.configuration)
         except UnknownExecutor as error:
             raise NoScript(str(error)) from None
-    return script(entry, environment, reason)
+        environment = dict(config.environment)
+        needs = needs_in_words("tf", config, reduced=found.minimized)
+    return script(entry, environment, reason, needs)
 
 
 def _jax_script(entry: Entry, found: Finding) -> str:
@@ -52,7 +58,10 @@ def _jax_script(entry: Entry, found: Finding) -> str:
     # What all executions show, the first one does.
     always = sum(count for _, count in found.forbidden) >= found.executions
     place = found.run_seed if always else None
-    return jax_script(entry.test, config, found.versions.get("jax", ""), dtypes=torn, place=place)
+    needs = needs_in_words("jax_refs", config, reduced=found.minimized)
+    heading = headline(symptom_of(entry), entry.test, needs)
+    version = found.versions.get("jax", "")
+    return jax_script(entry.test, config, version, dtypes=torn, place=place, heading=heading)
 
 
 def jax_script(
@@ -63,6 +72,7 @@ def jax_script(
     dtypes: bool = False,
     place: int | None = None,
     error: str = "",
+    heading: str = "",
 ) -> str:
     """The script of a test in a configuration of `jax_refs`.
 
@@ -78,18 +88,22 @@ def jax_script(
         The seed of a run whose first execution shows it: the script executes that one alone.
     error : str
         Type and place of the exception that it shows; "" for an outcome.
+    heading : str
+        The finding's headline, the first line; "" for a test that is none.
 
     Raises
     ------
     NoScript
         If the test is no program over references.
     """
-    plain = config.name.replace("\\", "").replace('"', "")
+    plain = _plain(config.name)
     seen = " ".join(("JAX", *re.findall(r"^[\w.+-]+$", version)))
     settings = Settings.of(config)
     title = f"{seen}, {plain}: {error or 'not what program order gives, or it fails'}."
     if settings.forbidden:
         title = f"{seen}, forbidden: {FORBIDDEN[settings.forbidden]}. Not what program order gives."
+    if heading:
+        title = f"{_plain(heading)}.\n{title}"
     try:
         if lacking := executor_class("jax_refs").support.lacking(test):
             raise NoScript(f"a script cannot have {', '.join(lacking)}")
@@ -107,7 +121,13 @@ def jax_script(
 
 
 def crash_script(
-    test: LitmusTest, executor: str, config: Config, version: str, place: int | None, error: str
+    test: LitmusTest,
+    executor: str,
+    config: Config,
+    version: str,
+    place: int | None,
+    error: str,
+    needs: str,
 ) -> str:
     """The script of a test on which an exception of JAX's ended a worker.
 
@@ -118,6 +138,8 @@ def crash_script(
     config : Config
     version, place, error
         As of `jax_script`.
+    needs : str
+        The settings that it needs, in words.
 
     Raises
     ------
@@ -126,4 +148,10 @@ def crash_script(
     """
     if executor != "jax_refs":
         raise NoScript(f"there are no scripts of what ends a process of {executor}")
-    return jax_script(test, config, version, place=place, error=error)
+    heading = headline(FindingKind.CRASHED, test, needs)
+    return jax_script(test, config, version, place=place, error=error, heading=heading)
+
+
+def _plain(text: str) -> str:
+    """Text that can stand in a docstring."""
+    return text.replace("\\", "").replace('"', "")

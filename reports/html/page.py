@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from litmusfuzz.corpus.outcome import Outcome, Status
-from litmusfuzz.reports import drawing, times
+from litmusfuzz.reports import denials, drawing, times
 from litmusfuzz.reports.html.charts import Chart, over_time
 from litmusfuzz.reports.html.picture import LEGEND, picture
+from litmusfuzz.reports.open_tests import MOST_IN_FULL
 from litmusfuzz.reports.report import Earlier
 from litmusfuzz.reports.sections import coverage, how_much_ran, sections
 from litmusfuzz.reports.tables import counted, printable
@@ -82,6 +83,7 @@ def environment() -> Environment:
         "counted": counted,
         "shell": shlex.join,
         "coverage": coverage,
+        "sighting": denials.sighting_of,
     }
     return made
 
@@ -93,8 +95,10 @@ def page(report: Report) -> str:
     # Ids of our own: a key comes from a file.
     ids = {finding.key: f"f{number}" for number, finding in enumerate(in_order(report), 1)}
     cards: list[str] = []
+    open_cards: list[str] = []
+    values = _whole(report)
     whole = templates.get_template("page.html")
-    rest = whole.render(**_whole(report), ids=ids, cards=cards)
+    rest = whole.render(**values, ids=ids, cards=cards, open_cards=open_cards)
     left = MAX_BYTES - len(rest.encode())
     for number, finding in enumerate(in_order(report)):
         text = card.render(
@@ -112,7 +116,23 @@ def page(report: Report) -> str:
         if left < 0:
             break
         cards.append(text)
-    return printable(whole.render(**_whole(report), ids=ids, cards=cards))
+    open_card = templates.get_template("open.html")
+    for number, test in enumerate(report.open_tests[:MOST_IN_FULL], 1):
+        shown = test.entry.test if test.entry is not None else None
+        text = open_card.render(
+            t=test,
+            id=f"o{number}",
+            opened=test.exit_code == 1 and number <= MOST_OPEN - len(report.new),
+            graph=picture(shown) if shown is not None else None,
+            text=drawing.shortened(shown, MOST_LINES) if shown is not None else "",
+            resources=drawing.declarations(shown) if shown is not None else (),
+            legend=LEGEND,
+        )
+        left -= len(text.encode())
+        if left < 0:
+            break
+        open_cards.append(text)
+    return printable(whole.render(**values, ids=ids, cards=cards, open_cards=open_cards))
 
 
 def in_order(report: Report) -> list[ReportedFinding]:
@@ -130,6 +150,7 @@ def _whole(report: Report) -> dict[str, object]:
     links: dict[str, tuple[str, object]] = {
         ran.name: (ran.title, True),
         "findings": ("Findings", True),
+        "open": ("Not minimized", report.open_tests),
         **{each.name: (each.name.capitalize(), True) for each in made},
         "coverage": ("Coverage", reached),
         "throughput": ("Throughput", charts or workers),
@@ -141,6 +162,9 @@ def _whole(report: Report) -> dict[str, object]:
     return {
         "report": report,
         "findings": in_order(report),
+        "no_findings": denials.no_findings(report),
+        "not_seen": denials.NOT_SEEN.of(report),
+        "open_tests": report.open_tests,
         "style": (HERE / "style.css").read_text(encoding="utf-8"),
         "reload": script if report.ended is None else "",
         "reload_hash": f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'",

@@ -45,7 +45,7 @@ def test_names_tell_what_was_seen() -> None:
     torn = Outcome.of(PAIR, {"r0": TORN, "X": (1,)})
     wrong = Outcome.of(PAIR, {"r0": (7,), "X": (1,)})
     assert finding_name(PAIR, torn).startswith("torn-ReadVariableOp+ScatterAdd-")
-    assert finding_name(PAIR, wrong).startswith("wrong-")
+    assert finding_name(PAIR, wrong).startswith("wrong-value-")
     assert likely_cause(PAIR, torn) == "torn + ResourceScatter + read"
 
 

@@ -266,7 +266,7 @@ def test_each_known_finding_has_a_short_script_that_shows_it(
         assert raised == known.pattern.message
         error = raised.split()[0]
         config = configuration("jax_refs", on)
-        text = crash_script(entry.test, "jax_refs", config, "0.10.2", 0, raised)
+        text = crash_script(entry.test, "jax_refs", config, "0.10.2", 0, raised, "")
     assert len(text.splitlines()) <= MAX_LINES
     end, expected, observed = ended(text)
     assert (end, observed) == ("different", error or observed)

@@ -28,12 +28,12 @@ from litmusfuzz.corpus.textfile import Script
 from litmusfuzz.reports import events as e
 from litmusfuzz.reports.events import AnyEvent, decode, encode
 from litmusfuzz.reports.fold import Fold
+from litmusfuzz.reports.open_tests import UnconfirmedTest
 from litmusfuzz.reports.report import (
     FamilyTotals,
     Moment,
     Report,
     Share,
-    UnconfirmedTest,
 )
 
 if TYPE_CHECKING:
@@ -236,8 +236,9 @@ def test_a_suspect_is_not_believed_until_it_is_confirmed() -> None:
     assert [(each.index, each.suspect) for each in report.pending] == [
         (n, True) for n in (2, 3, 4, 5)
     ]
-    assert report.forbidden_graphs == report.by_config[0].forbidden_graphs == 1
-    assert report.by_family[0].forbidden_graphs == report.families["dag"].forbidden_graphs == 1
+    # What they showed was seen all the same.
+    assert report.forbidden_graphs == report.by_config[0].forbidden_graphs == 5
+    assert report.by_family[0].forbidden_graphs == report.families["dag"].forbidden_graphs == 5
     assert report.verdicts["forbidden"] == 20
     settled = [
         *doubted,
@@ -251,9 +252,9 @@ def test_a_suspect_is_not_believed_until_it_is_confirmed() -> None:
     assert sightings(report) == {"v3-1": 2, "v3-2": 1}
     assert [(each.index, each.suspect) for each in report.pending] == [(5, False)]
     assert report.unconfirmed == (
-        UnconfirmedTest(3, "native", "plain", "unconfirmed/3.yaml", 4, 64, 1, 0),
+        UnconfirmedTest(3, "native", "plain", "unconfirmed/3.yaml", 4, 64, 1, 0, "rfc"),
     )
-    assert report.forbidden_graphs == 4
+    assert report.forbidden_graphs == 5
 
 
 def test_each_test_counts_once_and_an_unconfirmed_one_not_at_all() -> None:

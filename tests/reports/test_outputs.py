@@ -160,7 +160,7 @@ def test_the_page_has_each_finding_with_its_picture_histogram_reason_and_replay(
     assert "script" not in parsed.tags
     words = " ".join(" ".join(parsed.words).split())
     for each in made.findings:
-        assert each.entry.test.name in words
+        assert each.headline in words
         assert each.replay in words
         for sentence in each.reason:
             assert sentence in words
@@ -204,7 +204,7 @@ def test_text_from_files_is_text() -> None:
 def test_the_verdict_is_the_heading() -> None:
     made = nightly_run(4)
     assert "<h1>6 new findings</h1>" in page(replace(made, findings=torn_and_ended(6)))
-    quiet = replace(made, findings=())
+    quiet = replace(made, findings=(), pending=(), unconfirmed=())
     shown = len(quiet.shown)
     assert shown
     assert f"<h1>nothing new; {shown} known cause{'s' * (shown > 1)} showed</h1>" in page(quiet)
@@ -309,7 +309,10 @@ def test_junit_has_a_failure_for_each_new_finding() -> None:
         assert case.get("classname")
         assert len(case) <= 1
     assert int(suites[0].get("failures")) == len(made.new)
-    assert int(suites[0].get("skipped")) == len(made.findings) - len(made.new)
+    open_ = {code: sum(each.exit_code == code for each in made.open_tests) for code in (0, 1, 3)}
+    assert open_ == {0: 1, 1: 0, 3: 3}
+    assert int(suites[0].get("skipped")) == len(made.findings) - len(made.new) + open_[0]
+    assert int(suites[0].get("errors")) == open_[3]
     assert int(suites[2].get("failures")) == 1  # the mutant that nobody reported
     assert int(suites[2].get("errors")) == 1  # the problem of the run
     failure = suites[0].find("testcase/failure")
@@ -318,12 +321,12 @@ def test_junit_has_a_failure_for_each_new_finding() -> None:
 
 def test_junit_and_sarif_say_what_was_not_decided() -> None:
     """A campaign with another exit code than 0 is green in neither."""
-    clean = replace(short_run(), findings=(), pending=(), undecided=0, unavailable={}, problem="")
+    clean = replace(short_run(), findings=(), pending=(), unavailable={}, problem="")
     clean = replace(clean, unknown_graphs=0, unconfirmed=())
     for changes, words in (
-        ({"undecided": 1}, "1 graph not minimized that may be new"),
+        ({"pending": pending(1)}, "unreduced/unreduced-7-0.yaml"),
         ({"unknown_graphs": 2}, "2 graphs over the oracle's budget"),
-        ({"unconfirmed": unconfirmed(1)}, "1 forbidden graph that no fresh process confirmed"),
+        ({"unconfirmed": unconfirmed(1)}, "unconfirmed/unconfirmed-7-0.yaml"),
     ):
         for output in (junit, lambda report: json.dumps(sarif(report))):
             assert words not in output(clean)
@@ -338,10 +341,11 @@ def test_sarif_has_what_its_schema_requires() -> None:
     driver = run["tool"]["driver"]
     assert driver["name"] == "LitmusFuzz"
     rules = [rule["id"] for rule in driver["rules"]]
-    assert len(rules) == len(set(rules)) == len(FindingKind)
-    assert len(run["results"]) == len(made.findings)
-    for result, each in zip(run["results"], made.findings, strict=True):
-        assert rules[result["ruleIndex"]] == result["ruleId"] == each.kind.replace(" ", "-")
+    assert len(rules) == len(set(rules)) == len(FindingKind) + 1
+    shown = [*made.findings, *made.open_tests]
+    for result, each in zip(run["results"], shown, strict=True):
+        kind = each.kind.replace(" ", "-") if isinstance(each, ReportedFinding) else "open"
+        assert rules[result["ruleIndex"]] == result["ruleId"] == kind
         assert result["level"] in ("none", "note", "warning", "error")
         assert result["baselineState"] in ("new", "unchanged", "updated", "absent")
         assert result["message"]["text"]
@@ -352,7 +356,8 @@ def test_sarif_has_what_its_schema_requires() -> None:
         assert place["physicalLocation"]["region"]["startLine"] >= 1
         assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
         suppressed = [each["kind"] for each in result.get("suppressions", ())]
-        assert suppressed == (["external"] if each.known else [])
+        known = isinstance(each, ReportedFinding) and each.known
+        assert suppressed == (["external"] if known else [])
     (invocation,) = run["invocations"]
     assert invocation["executionSuccessful"] is False
     assert invocation["exitCode"] == 2
@@ -380,13 +385,11 @@ def test_markdown_escapes_and_keeps_its_tables_whole() -> None:
 def test_markdown_says_first_what_was_left_undecided() -> None:
     """A run with only known minimized findings may still have seen a new one."""
     made = nightly_run(2)
-    said = "graphs with a forbidden outcome: not minimized"
     for left in (0, 16):
-        _, head, *rest = markdown(replace(made, pending=pending(left), undecided=left)).split(
-            "\n\n"
-        )
+        heading, head, *_ = markdown(replace(made, pending=pending(left))).split("\n\n")
         assert head.endswith("of them new.")
-        assert (f"16 {said}" in rest[0]) is bool(left)
+        # One of them may be known.
+        assert ("15 graphs not minimized that may be new" in heading) is bool(left)
 
 
 def test_markdown_stays_below_githubs_limit() -> None:
@@ -395,7 +398,7 @@ def test_markdown_stays_below_githubs_limit() -> None:
     many = replace(made, findings=more)
     output = markdown(many)
     assert len(output.encode()) < 1 << 20
-    shown = output.count("\n## MP")
+    shown = output.count("\n## wrong value: ")
     assert 100 < shown < 2_000
     assert f"And {2_000 - shown} more new findings" in output
     small = markdown(many, 20_000)
@@ -453,7 +456,7 @@ def test_the_pause_of_an_interrupted_run_does_not_count() -> None:
 
 def test_several_runs_in_one_table() -> None:
     made = nightly_run(2)
-    quiet = replace(made, findings=(), ended=None)
+    quiet = replace(made, findings=(), ended=None, pending=(), unconfirmed=())
     output = together({"a": read(text(made)), "b": read(text(quiet)), "c": {}})
     lines = output.splitlines()
     assert lines[0].split()[:3] == ["state", "since", "for"]
@@ -553,7 +556,6 @@ def test_the_summary_the_page_and_the_markdown_have_the_same_sections() -> None:
         commands.append(section.command)
     assert names == {
         *("configurations", "families", "settings-tf", "causes", "comparison", "tests"),
-        "unconfirmed",
     }
     assert [each for each in commands if each] == ["litmusfuzz nightly --resume nightly --time 5m"]
 

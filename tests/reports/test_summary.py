@@ -21,13 +21,13 @@ from example_reports import (
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads, outcome_from_plain
 from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill
+from litmusfuzz.reports.open_tests import Pending, UncheckedTest, UnconfirmedTest
 from litmusfuzz.reports.outputs import as_json
 from litmusfuzz.reports.report import (
     Earlier,
     FamilyTotals,
     Known,
     Moment,
-    Pending,
     Pruned,
     Reached,
     Report,
@@ -35,13 +35,12 @@ from litmusfuzz.reports.report import (
     SettingCoverage,
     ShardLine,
     Share,
-    UnconfirmedTest,
     ValueTotals,
     WorkerHealth,
 )
 from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.summary import summary
-from litmusfuzz.reports.text import finding, headline
+from litmusfuzz.reports.text import finding
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
@@ -102,7 +101,7 @@ def run_of_two() -> Report:
         unknown_graphs=1,
         forbidden_graphs=2,
         pending=pending(3),
-        undecided=2,
+        may_be_known={"unreduced/unreduced-7-0.yaml": ("tears",)},
         unconfirmed=unconfirmed(1),
         canary=(2, 1),
         clusterings={"unsound": 1, "sound": 2},
@@ -112,6 +111,23 @@ def run_of_two() -> Report:
     )
 
 
+def pictured(*tests: tuple[str, int, int, str]) -> list[str]:
+    """Pending tests whose files were not read: the headline, how often, the index, and why."""
+    lines = []
+    for head, seen, index, why in tests:
+        file = f"unreduced/unreduced-7-{index}.yaml"
+        lines += [
+            head,
+            f"  seen      a forbidden outcome in {seen} of 3,072 executions",
+            "  judged by rfc",
+            f"  left      the campaign was interrupted before {why}",
+            f"  file      {file}",
+            f"  replay    litmusfuzz replay 'my runs/r/{file}'",
+            "",
+        ]
+    return lines
+
+
 def test_the_end_of_a_run() -> None:
     report = run_of_two()
     mp, iriw, _ = report.findings
@@ -119,7 +135,23 @@ def test_the_end_of_a_run() -> None:
         [
             finding(iriw, "my runs/r"),
             "  likely the same cause in 1 more finding:",
-            f"    {headline(mp)}",
+            f"    {mp.headline}   {mp.file}",
+            "",
+            *pictured(
+                ("forbidden: graph 1 on tf/plain, interrupted", 3, 1, "it was minimized"),
+                ("forbidden: graph 2 on tf/plain, interrupted", 4, 2, "it was minimized"),
+            ),
+            "forbidden: graph 0 on tf/plain, undecided",
+            "  seen      a forbidden outcome in 2 of 3,072 executions",
+            "  judged by rfc",
+            "  left      the campaign was interrupted before it was minimized; the known cause"
+            " tears may explain it",
+            "  file      unreduced/unreduced-7-0.yaml",
+            "  replay    litmusfuzz replay 'my runs/r/unreduced/unreduced-7-0.yaml'",
+            "",
+            "also forbidden, without a finding              executions  file",
+            "forbidden: graph 0 on tf/plain, not confirmed  1 of 3,072"
+            "  unconfirmed/unconfirmed-7-0.yaml",
             "",
             "seed 3: 12 graphs generated in 1.3 s (interrupted after 1 of 60 s)",
             "  configurations:",
@@ -150,14 +182,9 @@ def test_the_end_of_a_run() -> None:
             "    over the oracle's budget: 1 graph",
             "    clusters of generated tests: sound 2, unsound 1; in 1 one of several resource ops"
             " races",
-            "    not minimized: 3 graphs, for lack of time; a known cause may explain 1",
+            "    forbidden, without a finding: interrupted 2, not confirmed 1, undecided 1",
             "    mutant/canary: always wrong: reported in 1 of 2 runs",
             "    continue  litmusfuzz run --resume 'my runs/r' --tests 0 --time 5m",
-            "  not confirmed: 1 graph:",
-            "    graph  configuration  forbidden  of executions  fresh processes  executions since"
-            "  file",
-            "        0  tf/plain               1          3,072                1             4,096"
-            "  unconfirmed/unconfirmed-7-0.yaml",
             "  the process crashed on generated tests, or while minimizing:",
             "    crashed/o p.yaml: 1 time: the worker ended by SIGSEGV after 3 of 64 executions",
             "    replay    litmusfuzz replay 'r/crashed/o p.yaml'",
@@ -254,7 +281,7 @@ def test_an_unsound_clustering_is_reported_like_a_finding() -> None:
     (cluster,) = found.entry.test.clusters
     report = replace(short_run(0), findings=(found,))
     assert summary(report).splitlines()[:7] == [
-        headline(found),
+        found.headline,
         "  clusters  chosen by jax/plain",
         f"    k0: {', '.join(cluster.members)}",
         "  because   the clusters add r0=1 r1=0 X=1 Y=1",
@@ -307,9 +334,12 @@ def from_json(data: dict[str, Any]) -> Report:
         ("earlier", Earlier),
         ("pending", Pending),
         ("unconfirmed", UnconfirmedTest),
+        ("unchecked", UncheckedTest),
         ("shards", ShardLine),
     ):
         made[name] = tuple(kind(**each) for each in made[name])
+    made["may_be_known"] = {file: tuple(names) for file, names in made["may_be_known"].items()}
+    made["entries"] = {file: loads(text) for file, text in made["entries"].items()}
     made["families"] = {k: FamilyTotals(**each) for k, each in made["families"].items()}
     made["differential"] = {k: ExecutorTotals(**each) for k, each in made["differential"].items()}
     made["findings"] = tuple(map(finding_from_json, made["findings"]))
@@ -336,6 +366,7 @@ def finding_from_json(data: dict[str, Any]) -> ReportedFinding:
     """A finding of it."""
     data = dict(data)
     entry = loads(data["entry"])
+    assert data.pop("headline")
     no_histogram = data.pop("no_histogram")
     assert bool(no_histogram) != bool(data["histogram"])
 

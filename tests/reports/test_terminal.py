@@ -14,7 +14,6 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.reports.events import Executed, FindingKind
 from litmusfuzz.reports.seen import Became, SeenTest
 from litmusfuzz.reports.terminal import LiveView
-from litmusfuzz.reports.text import headline
 
 if TYPE_CHECKING:
     from litmusfuzz.reports.report import Report
@@ -77,7 +76,7 @@ def test_each_new_finding_is_printed_once_and_at_once() -> None:
         view(replace(made, findings=(dead, one, two)))
     lines = out.getvalue().splitlines()
     heads = [line for line in lines if line.startswith("finding: ")]
-    assert heads == [f"finding: {headline(each)}" for each in (two, one, dead)]
+    assert heads == [f"finding: {each.headline}" for each in (two, one, dead)]
     assert lines[1].startswith("  seen      r0=")
     assert lines[-1] == (
         "  crashed   on tf/plain, tf/one_thread:"

@@ -148,7 +148,7 @@ def test_a_finding_is_reported_in_full() -> None:
     """Style, "Errors": shape, outcome, nearest allowed, rule, replay command last."""
     assert finding(reported(entry((STALE, 7)))) == "\n".join(
         [
-            "SB: AssignVariableOp + ReadVariableOp + AssignVariableOp + ReadVariableOp",
+            "wrong value: 2 AssignVariableOp + 2 ReadVariableOp",
             "  seen      r0=0 r1=0 X=1 Y=1   in 7 of 100 executions on mutant/stale-reads/default",
             "  nearest   r0=0 r1=1 X=1 Y=1   is allowed under rfc",
             "  broken    no total order of the events yields it (RFC, rules 1 to 4)",
