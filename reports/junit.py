@@ -95,11 +95,10 @@ def _finding(finding: ReportedFinding) -> Case:
     if finding.known:
         return _case(name, group, element="skipped", message=f"known: {finding.known}")
     facts = {"kind": str(finding.kind)} | dict(finding.evidence)
-    if finding.no_histogram:
-        facts["ended"] = "; ".join(finding.reason)
     facts |= {"graphs": str(finding.count), "file": finding.file, "replay": finding.replay}
     text = "\n".join([finding.headline, *(f"{what}: {text}" for what, text in facts.items())])
-    return _case(name, group, 0, "failure", finding.headline, text)
+    shown = "; ".join(finding.reason) if finding.no_histogram else finding.seen
+    return _case(name, group, 0, "failure", f"{finding.headline}: {shown}", text)
 
 
 _ELEMENTS: Final = {1: "failure", 3: "error", 0: "skipped"}

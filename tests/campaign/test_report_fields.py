@@ -14,18 +14,17 @@ from campaign.doubles import Raising
 
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.store import DATABASE
+from litmusfuzz.reports.open_tests import Pending, UncheckedTest, UnconfirmedTest
 from litmusfuzz.reports.report import (
     Earlier,
     FamilyTotals,
     Known,
     Moment,
-    Pending,
     Ran,
     Report,
     ReportedFinding,
     ShardLine,
     Share,
-    UnconfirmedTest,
     WorkerHealth,
 )
 
@@ -57,7 +56,11 @@ ELSEWHERE = {
     "Report.unattended": "of a nightly run: test_one_record",
     "ShardLine.problem": "of a shard that failed: test_failures",
     "Report.pending": "of one without time to minimize: test_coordinator",
-    "Report.undecided": "of one without time to minimize: test_report_builder",
+    "Report.unchecked": "where experiments could not decide: test_open_tests",
+    "UncheckedTest.*": "as those unchecked",
+    "Report.may_be_known": "of one without time to minimize: test_open_tests",
+    "Report.entries": "of one without time to minimize: test_open_tests",
+    "Known.may_explain": "of one without time to minimize: test_open_tests",
     "Report.unconfirmed": "of one whose worker was damaged: test_suspects",
     "UnconfirmedTest.*": "as those unconfirmed",
     "Report.unknown_graphs": "of graphs over the budget: test_loop",
@@ -96,6 +99,7 @@ PARTS = {
     "shards": ShardLine,
     "pending": Pending,
     "unconfirmed": UnconfirmedTest,
+    "unchecked": UncheckedTest,
     "ran": Ran,
 }
 
@@ -141,7 +145,7 @@ def test_every_field_is_filled_in(folder: Path) -> None:
     assert {name for name, value in filled.items() if not value} == listed
     assert {f"{kind.__name__}.*" for kind in PARTS.values()} - {
         f"{name.partition('.')[0]}.*" for name in filled
-    } == {"Pending.*", "UnconfirmedTest.*"}
+    } == {"Pending.*", "UncheckedTest.*", "UnconfirmedTest.*"}
 
 
 def test_an_exception_of_several_lines_is_reported_by_its_first_and_last(folder: Path) -> None:

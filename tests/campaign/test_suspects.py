@@ -97,7 +97,7 @@ def test_after_the_last_reply_of_a_process_its_slot_begins_anew() -> None:
     assert slot.take_counters() == {"graphs": 6}
 
 
-def test_until_then_it_counts_for_nothing(tmp_path: Path) -> None:
+def test_until_then_it_was_seen_and_shows_no_finding(tmp_path: Path) -> None:
     """The campaign ends right after the second crash."""
     run = campaign(Crashing.name, tmp_path)
     write = run.campaign.log.write
@@ -111,7 +111,8 @@ def test_until_then_it_counts_for_nothing(tmp_path: Path) -> None:
     report = run.run().report
     shown = [index for process in processes(run) for index in forbidden(process)]
     assert [each.index for each in report.pending if each.suspect] == sorted(shown) != []
-    assert (report.forbidden_graphs, report.findings) == (0, ())
+    assert (report.forbidden_graphs, report.findings) == (len(set(shown)), ())
+    assert [each.state for each in report.open_tests] == ["suspect"] * len(shown)
 
 
 def test_suspects_of_an_earlier_shard_are_confirmed_first(tmp_path: Path, crashed: Run) -> None:
@@ -143,7 +144,7 @@ def test_what_only_a_damaged_process_shows_is_no_finding(
     assert all(each.tried >= 2 * each.executions for each in report.unconfirmed)
     assert not ended.of(Confirmed)
     assert not ended.of(FindingAdded)
-    assert (len(report.unconfirmed), report.forbidden_graphs) == (len(shown), 0)
+    assert len(report.unconfirmed) == report.forbidden_graphs == len(shown)
     assert (report.findings, report.pending) == ((), ())
     assert len(list(ended.path("unconfirmed").iterdir())) == len(shown)
     assert isinstance(ended.events[-1], ShardEnded)
