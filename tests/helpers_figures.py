@@ -589,9 +589,6 @@ class _OfReport:
     def pruned(self) -> Pruned:
         return Pruned((), 0, {})  # `prune`
 
-    def undecided(self) -> int:
-        return 0  # `ReportBuilder`
-
     def by_config(self) -> Any:
         return tuple(
             made(Share, _OfShare(self.all, each.executor, each.name, is_family=False))

@@ -162,6 +162,12 @@ OTHERS = {
     "clean so far": Made(
         (CLEAN,), (0, 0), end=None, denials=frozenset({"nothing new", "all allowed"})
     ),
+    "interrupted": Made(
+        (CLEAN,),
+        (3, 3),
+        end=CampaignEnded(at=STARTED + 3, spent_s=3.0, interrupted=True),
+        denials=frozenset({"nothing new", "all allowed"}),
+    ),
     "over the budget": Made(
         (executed(4, 0.5, verdicts={"allowed": 60, "unknown": 4}),),
         (3, 0),

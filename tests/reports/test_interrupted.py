@@ -78,7 +78,9 @@ def test_how_far_it_came(changes: dict[str, float], said: str) -> None:
 
 
 def test_an_interrupted_campaign_that_judged_nothing_says_that_nothing_ran() -> None:
-    assert replace(interrupted(), verdicts={}).verdict == f"{AFTER}: nothing ran"
+    idle = replace(interrupted(), verdicts={})
+    assert idle.verdict == f"{AFTER}: no outcome was judged"
+    assert replace(idle, by_config=()).verdict == f"{AFTER}: nothing ran"
 
 
 def test_a_problem_is_said_first() -> None:
