@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import nearest
 from litmusfuzz.corpus.textfile import FileError
 from litmusfuzz.fuzz.executors.entries import load
+from litmusfuzz.reports.commands import replay_command
 from litmusfuzz.reports.events import (
     Confirmed,
     Executions,
@@ -22,7 +23,6 @@ from litmusfuzz.reports.events import (
     Unconfirmed,
     WorkerDied,
 )
-from litmusfuzz.reports.fold import replay_command
 from litmusfuzz.reports.seen import Became, SeenTest, allowed_of
 
 if TYPE_CHECKING:
