@@ -76,11 +76,23 @@ class Outcome:
         """The outcome of `test` with those values, one for each of its names.
 
         A blocked or failed one may lack some.
+
+        Raises
+        ------
+        ValueError
+            Naming the first value that is missing.
         """
         if status is not Status.COMPLETED:
             listed = sorted(values.keys() & test.shown.keys(), key=test.places.__getitem__)
             return cls(tuple((name, values[name]) for name in listed), status)
-        return cls(tuple((name, values[name]) for name in test.shown))
+        try:
+            return cls(tuple([(name, values[name]) for name in test.shown]))
+        except KeyError:
+            name = next(name for name in test.shown if name not in values)
+            message = (
+                f"an outcome without a value of {name!r}: it has {', '.join(values) or 'none'}"
+            )
+            raise ValueError(message) from None
 
     @property
     def torn(self) -> bool:

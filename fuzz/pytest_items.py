@@ -31,6 +31,7 @@ from litmusfuzz.fuzz.campaign.experiments import (
 from litmusfuzz.fuzz.campaign.experiments import Verdict as Explanation
 from litmusfuzz.fuzz.campaign.explanation import explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
+from litmusfuzz.fuzz.campaign.judging_model import UnknownGuarantee, guaranteed, judging_model
 from litmusfuzz.fuzz.campaign.race_shapes import contains
 from litmusfuzz.fuzz.campaign.replay import (
     DEFAULT_COUNT,
@@ -69,6 +70,8 @@ NOTE: Final = "litmus"
 """Property of a test report that holds a note on a test that passed."""
 EXECUTOR: Final = "litmus-executor"
 """Property of a test report that holds the executor and its configuration."""
+JUDGED: Final = "litmus-model"
+"""Property that names the memory model that judges a test, and says why it is that one."""
 RAN: Final = "litmus-executions"
 """Property of the report of a test that ran: the number of executions."""
 
@@ -122,7 +125,8 @@ class Litmus:
             name, _, config = part.strip().partition(":")
             try:
                 executors.append((name, configuration(name, config or None)))
-            except UnknownExecutor as error:
+                guaranteed(*executors[-1])
+            except (UnknownExecutor, UnknownGuarantee) as error:
                 raise pytest.UsageError(harmless(f"--litmus-executors: {error}")) from None
             trusted = typed is None or part.strip() in typed
             wants = "" if trusted else outside_code(name, config)
@@ -210,8 +214,11 @@ class LitmusItem(pytest.Item):
         self.user_properties.append((EXECUTOR, self.name))
         found = entry.finding
         self.finding = found if found and found.executor == executor else None
-        model_name = self.finding.model if self.finding else config.guarantees
-        self.model = litmus.model or GUARANTEES[model_name]
+        self.judging = judging_model(
+            executor, config, asked=litmus.model, asked_by="--litmus-model", finding=found
+        )
+        self.model = self.judging.model
+        self.user_properties.append((JUDGED, str(self.judging)))
 
     def runtest(self) -> None:
         """Run the test; a finding of this executor is expected to fail."""
@@ -259,9 +266,7 @@ class LitmusItem(pytest.Item):
     ) -> KnownFinding | None:
         """The entry of the known-findings file that explains a symptom, if any."""
         settings = dict(self.executor_config.settings)
-        kind = executor_class(
-            self.executor, settings, GUARANTEES[self.executor_config.guarantees].name
-        )
+        kind = executor_class(self.executor, settings, self.executor_config.guarantees)
         shown = ""
         entries = self.litmus.known_on(self.executor, self.executor_config)
         if judgement is not None and entries.entries:
@@ -337,9 +342,9 @@ class LitmusItem(pytest.Item):
             if died:
                 self.note(f"the process died, and another went on: {died}")
             return
-        if entry := self.entry("timed out" if "no answer" in died else "crashed", message=died):
+        if entry := self.entry("timed out" if result.hangs else "crashed", message=died):
             pytest.xfail(harmless(f"known: {died}: {entry.why}"))
-        raise Failed(f"{self.name}: {died}\n{self.replay}")
+        raise Failed("\n".join([f"{self.name}: {died}", *result.tracebacks, self.replay]))
 
     def skip_if_undecided(self, judgement: Judgement) -> None:
         """Skip if the oracle could not decide an outcome."""
@@ -369,7 +374,7 @@ class LitmusItem(pytest.Item):
     def failure_text(self, judgement: Judgement) -> str:
         """A failure in words; the command that does it again last."""
         ops = " + ".join(node.op for node in self.test.named_nodes)
-        lines = explain_violation(self.test, judgement, self.model, self.name).lines
+        lines = explain_violation(self.test, judgement, self.judging, self.name).lines
         return "\n".join([f"{self.test.name}: {ops}", *lines, self.replay])
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

@@ -19,14 +19,16 @@ from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.campaign.explanation import Explanation, explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.judging_model import judging_model
 from litmusfuzz.fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
-from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, RFC
+from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.judge import Judgement
+    from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
 
@@ -49,15 +51,23 @@ __all__ = [
 class ForbiddenOutcome(AssertionError):
     """An executor showed an outcome that the memory model forbids.
 
-    The text has the outcome, the nearest allowed outcome, the reason, and the test as a file.
+    The text has the model that judged it, the outcome, the nearest allowed outcome, the reason, and
+    the test as a file.
     """
 
-    def __init__(self, test: LitmusTest, judgement: Judgement, model: Model, on: str) -> None:
-        super().__init__(test, judgement, model, on)
+    def __init__(
+        self, test: LitmusTest, judgement: Judgement, judging: JudgingModel, on: str
+    ) -> None:
+        super().__init__(test, judgement, judging, on)
         self.test = test
         self.judgement = judgement
-        self.model = model
+        self.judging = judging
         self.on = on
+
+    @property
+    def model(self) -> Model:
+        """The memory model that forbids the outcome."""
+        return self.judging.model
 
     @cached_property
     def explanation(self) -> Explanation:
@@ -65,7 +75,7 @@ class ForbiddenOutcome(AssertionError):
 
         Computed when first used: it takes a second, and Hypothesis only shows its last example.
         """
-        return explain_violation(self.test, self.judgement, self.model, self.on)
+        return explain_violation(self.test, self.judgement, self.judging, self.on)
 
     def __str__(self) -> str:
         ops = " + ".join(node.op for node in self.test.named_nodes)
@@ -98,7 +108,7 @@ def check(
     config : Config, optional
         If not given, the executor's first.
     model : Model, optional
-        `RFC` or `EXECUTOR`; if not given, the one that the configuration guarantees.
+        Judges the outcomes; if not given, the one that the configuration guarantees.
     count : int
         Executions, at least.
     seed : int
@@ -116,6 +126,8 @@ def check(
     ------
     ForbiddenOutcome
         An `AssertionError`.
+    UnknownGuarantee
+        A `ValueError`: the configuration guarantees what is no memory model.
     Refused, Undecided
         Inside a test of Hypothesis the example is rejected instead, and counted in its statistics:
         a test that rejects nearly all examples fails.
@@ -123,15 +135,15 @@ def check(
     __tracebackhide__ = True  # pytest shows the caller's line
     made = executor() if isinstance(executor, type) else executor
     chosen = config or made.configurations()[0]
-    judged_by = model or GUARANTEES[chosen.guarantees]
+    judging = judging_model(made.name, chosen, asked=model, asked_by="the argument `model`")
     try:
-        oracle = explorer_or_none(test, judged_by, budget)
+        oracle = explorer_or_none(test, judging.model, budget)
         if oracle is None:
             raise Undecided(f"{NO_JUDGE}, or the budget is too small")
         with closing(made.prepare(test, chosen)) as prepared:
             judgement = judge(oracle, prepared.run(count, noise or Noise(), seed))
         if judgement.forbidden:
-            raise ForbiddenOutcome(test, judgement, judged_by, f"{made.name}/{chosen.name}")
+            raise ForbiddenOutcome(test, judgement, judging, f"{made.name}/{chosen.name}")
         if unknown := judgement.verdicts.get(Verdict.UNKNOWN, 0):
             raise Undecided(f"{unknown} of {judgement.executions} executions: over the budget")
     except (Refused, Undecided) as error:

@@ -65,12 +65,16 @@ class TestComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two logs, compared; `judged` says whether any test was given to judge by."""
+    """Two logs, compared; `judged` says whether any test was given to judge by.
+
+    `judged_by` says which model judges, and why it is that one.
+    """
 
     files: tuple[str, str]
     tests: tuple[TestComparison, ...]
     judged: bool
     model: str
+    judged_by: str
 
     @property
     def same(self) -> bool:
@@ -98,7 +102,9 @@ class Comparison:
         paired = [each for each in self.tests if not each.missing]
         differing = sum(not each.same for each in paired)
         said = f"{counted(differing, 'test')} differ{'s' if differing == 1 else ''}"
-        lines = [f"{counted(len(paired), 'test')} in both: {said if differing else 'all the same'}"]
+        lines = [self.judged_by] if self.judged else []
+        same = said if differing else "all the same"
+        lines.append(f"{counted(len(paired), 'test')} in both: {same}")
         for file in self.files:
             mine = [only for each in self.tests for only in each.only if only.file == file]
             absent = sum(bool(each.missing) and each.missing != file for each in self.tests)
@@ -136,6 +142,7 @@ class Comparison:
             "same": self.same,
             "forbidden": self.forbidden,
             "model": self.model if self.judged else None,
+            "judged_by": self.judged_by if self.judged else None,
             "tests": [
                 {
                     "test": each.name,
@@ -196,6 +203,7 @@ def compare(
     right: Log,
     judge: Callable[[str, State], str | None] | None = None,
     model: str = "rfc",
+    why: str = "",
 ) -> Comparison:
     """Compare two logs, test by test, by the locations that both show.
 
@@ -204,6 +212,8 @@ def compare(
     judge : callable, optional
         The verdict on a state of the test of that name, under `model`; None where
         there is no such test.
+    model, why : str
+        Name of the memory model, and why it is that one.
 
     Raises
     ------
@@ -214,7 +224,9 @@ def compare(
         raise Incomparable(f"{left.file} and {right.file} have no test in common")
     names = dict.fromkeys([*left.tests, *right.tests])
     compared = tuple(_compare(name, (left, right), judge) for name in names)
-    return Comparison((left.file, right.file), compared, judge is not None, model)
+    return Comparison(
+        (left.file, right.file), compared, judge is not None, model, f"judged by {model}, {why}"
+    )
 
 
 def _compare(

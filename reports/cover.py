@@ -25,6 +25,8 @@ class CoverReport:
 
     Parameters
     ----------
+    judged_by : str
+        The memory model that allows the orders, and why it is that one.
     left_out : str
         Reason why the test was not run; "" if it was.
     reached : tuple of Outcome
@@ -42,6 +44,7 @@ class CoverReport:
     file: str
     executor: str
     config: str
+    judged_by: str
     left_out: str
     reached: tuple[Outcome, ...]
     wrong: tuple[tuple[Outcome, tuple[str, ...], Outcome], ...]
@@ -101,7 +104,8 @@ class CoverReport:
 
     def text(self) -> str:
         """Everything about one test."""
-        lines = [self.line(), *(f"  reached  {ended_as(outcome)}" for outcome in self.reached)]
+        lines = [self.judged_by, self.line()]
+        lines += (f"  reached  {ended_as(outcome)}" for outcome in self.reached)
         lines += (f"  apart    {ended_as(outcome)}  ({why})" for outcome, why in self.apart.items())
         return "\n".join([*lines, *self.troubles()])
 
@@ -112,6 +116,7 @@ class CoverReport:
             "file": self.file,
             "executor": self.executor,
             "configuration": self.config,
+            "judged_by": self.judged_by,
             "features": sorted(self.test.features),
             "left_out": self.left_out,
             "reached": [outcome.plain for outcome in self.reached],
@@ -133,7 +138,8 @@ class CoverReport:
 
 def cover_text(reports: Sequence[CoverReport]) -> str:
     """Report of several tests: troubles, then the reached outcomes by feature."""
-    lines = [line for report in reports for line in report.troubles()]
+    lines = [*dict.fromkeys(report.judged_by for report in reports)]
+    lines += (line for report in reports for line in report.troubles())
     for where in dict.fromkeys(report.where for report in reports):
         mine = [report for report in reports if report.where == where]
         run = [report for report in mine if not report.left_out]

@@ -552,7 +552,8 @@ class WorkerDied(Event, frozen=True, kw_only=True):
 
     `entry` is the text of the test that it ran, `ops` has the classes of its kernels. `suspects`
     are tests, each with its configuration, that showed a forbidden outcome in this process before:
-    they are believed only after `Confirmed`.
+    they are believed only after `Confirmed`. `traceback` is that of the exception that ended it, ""
+    if none did; `log` is the file of what its process has written, "" if that is nothing.
     """
 
     kind: FindingKind
@@ -565,6 +566,8 @@ class WorkerDied(Event, frozen=True, kw_only=True):
     ops: tuple[str, ...]
     minimizing: bool = False
     suspects: tuple[tuple[int, str], ...] = ()
+    traceback: str = ""
+    log: str = ""
 
 
 class CrashReduced(Event, frozen=True, kw_only=True):

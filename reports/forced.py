@@ -23,6 +23,8 @@ class ForcedReport:
     test: LitmusTest
     executor: str
     config: str
+    judged_by: str
+    """The memory model that allows the order, and why it is that one."""
     witness: Witnessed
     seen: Outcome | None
     problem: str = ""
@@ -37,7 +39,8 @@ class ForcedReport:
     def text(self) -> str:
         """The order, one event a line, then its outcome."""
         where = f"{self.executor}/{self.config}"
-        lines = [f"forced on {where}, a total order under {self.witness.model}:"]
+        lines = [self.judged_by]
+        lines.append(f"forced on {where}, a total order under {self.witness.model}:")
         lines += numbered(self.witness.events)
         if self.seen is None:
             lines.append(f"which should yield  {ended_as(self.witness.outcome)}")
@@ -56,6 +59,7 @@ class ForcedReport:
             "executor": self.executor,
             "configuration": self.config,
             "model": self.witness.model,
+            "judged_by": self.judged_by,
             "events": list(self.witness.events),
             "expected": self.witness.outcome.plain,
             "outcome": None if self.seen is None else self.seen.plain,

@@ -97,6 +97,7 @@ def _finding(finding: ReportedFinding) -> Case:
     facts = {"kind": str(finding.kind)} | dict(finding.evidence)
     facts |= {"graphs": str(finding.count), "file": finding.file, "replay": finding.replay}
     text = "\n".join([finding.headline, *(f"{what}: {text}" for what, text in facts.items())])
+    text += f"\n\n{finding.traceback}" if finding.traceback else ""
     shown = "; ".join(finding.reason) if finding.no_histogram else finding.seen
     return _case(name, group, 0, "failure", f"{finding.headline}: {shown}", text)
 

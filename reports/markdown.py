@@ -44,6 +44,8 @@ def markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
     ]
     if nothing := no_findings(report):
         head.append(f"Findings: {_inline(nothing)}.")
+    if report.judged_by:
+        head.append(f"{_inline(report.judged_by.capitalize())}.")
     head.append(_section(how_much_ran(report)))
     tail = [
         *_known(report),
@@ -94,6 +96,8 @@ def _finding(finding: ReportedFinding) -> str:
         shows = "shows it" if finding.script_shows_it else "has not shown it"
         command = shlex.join(["python", finding.script])
         lines.append(f"- without LitmusFuzz: {_code(command)}, which {shows}")
+    lines += [f"- what its process wrote: {_code(finding.log)}"] if finding.log else []
+    lines += ["", _fenced(finding.traceback, "text")] if finding.traceback else []
     lines += ["", _fenced(finding.replay, "sh")]
     graph = drawing.shortened(finding.entry.test, MAX_DRAWING_LINES)
     lines += ["", "<details><summary>The test</summary>", "", _fenced(graph, "text")]

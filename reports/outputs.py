@@ -70,6 +70,7 @@ def as_json(report: Report) -> dict[str, Any]:
     derived = {
         "verdict": report.verdict,
         "interruption": report.interruption,
+        "judged_by": report.judged_by,
         "exit_code": report.exit_code(),
         "graphs": report.graphs,
         "outcomes": report.outcomes,

@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 class ReplayReport(ExecutorResult):
     """Result of one test on one executor.
 
-    `verdicts` has each outcome of `histogram`; `allowed` lists the allowed set, all of it
-    if `complete`; `died` has a message for each worker that died.
+    `judged_by` says which model judges, and why it is that one; `verdicts` has each outcome of
+    `histogram`; `allowed` lists the allowed set, all of it if `complete`; `died` has a message for
+    each worker that died, or did not answer in time; `tracebacks` has those of the exceptions
+    that ended them.
     """
 
     entry: Entry
     file: str
+    judged_by: str
     verdicts: Mapping[Outcome, str]
     allowed: tuple[Outcome, ...]
     complete: bool
@@ -37,6 +40,7 @@ class ReplayReport(ExecutorResult):
     drivers: Mapping[str, str] = field(default_factory=dict)
     """Devices on which the test ran, with their drivers."""
     interrupted: bool = False
+    tracebacks: tuple[str, ...] = ()
 
     @property
     def executions(self) -> int:
@@ -124,6 +128,7 @@ class ReplayReport(ExecutorResult):
                 "the oracle ran out of its budget: outcomes that it did not reach are UNKNOWN"
             )
         lines += self.deaths()
+        lines += (f"  {line}" for text in self.tracebacks for line in text.splitlines())
         if self.died and self.forbidden:
             lines.append(
                 "a process that dies of damaged memory may have shown wrong outcomes before"
@@ -159,7 +164,11 @@ class ReplayReport(ExecutorResult):
 
     def deaths(self) -> list[str]:
         """A line for each message of a worker that died, with how often it came."""
-        return [f"the worker died: {died}" for died in each_once(self.died)]
+        hang = f"{self.title} "
+        return [
+            died if died.startswith(hang) else f"the worker died: {died}"
+            for died in each_once(self.died)
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """Plain data with everything that `line` and `notes` have."""
@@ -169,6 +178,7 @@ class ReplayReport(ExecutorResult):
             "executor": self.executor,
             "configuration": self.config,
             "model": self.model,
+            "judged_by": self.judged_by,
             "executions": self.executions,
             "forbidden": self.forbidden,
             "seconds": round(self.seconds, 3),
@@ -183,6 +193,7 @@ class ReplayReport(ExecutorResult):
             "drivers_of_the_finding": self.drivers_of_the_finding,
             "died": list(self.died),
             "interrupted": self.interrupted,
+            "tracebacks": list(self.tracebacks),
             "exit_code": self.exit_code,
         }
 
@@ -219,6 +230,11 @@ class Replays:
         return len(self.reports) + len(self.not_run) == 1
 
     @property
+    def judged_by(self) -> list[str]:
+        """A line for each model that judges, with the reason."""
+        return [*dict.fromkeys(report.judged_by for report in self.reports)]
+
+    @property
     def interrupted(self) -> bool:
         """True if the last one was interrupted."""
         return self.reports[-1].interrupted
@@ -232,7 +248,8 @@ class Replays:
     def text(self) -> str:
         """Observed against allowed outcomes; of several executors as a comparison."""
         notes = [line for report in self.reports for line in report.notes()]
-        return "\n".join([self.comparison.table(), "", *notes, *self._not_run()])
+        lines = [*self.judged_by, "", self.comparison.table(), ""]
+        return "\n".join([*lines, *notes, *self._not_run()])
 
     def lines(self) -> str:
         """A line for each executor."""

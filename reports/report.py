@@ -85,6 +85,10 @@ class ReportedFinding:
         Models, weaker than the one that judges, that allow all of it.
     needs : str
         The settings that it needs, in words; "" if its executor has none.
+    traceback : str
+        Of the exception that ended the worker; "" if none did.
+    log : str
+        File with all that the worker's process has written, relative; "" if there is none.
     """
 
     key: str
@@ -115,6 +119,8 @@ class ReportedFinding:
     arcs: tuple[tuple[str, str], ...] = ()
     allowed_by: tuple[str, ...] = ()
     needs: str = ""
+    traceback: str = ""
+    log: str = ""
     seconds: float = 0.0
     undecided: tuple[str, ...] = ()
 
@@ -628,6 +634,26 @@ class Report:
     def outcomes(self) -> int:
         """Executions that were judged."""
         return sum(self.verdicts.values())
+
+    @property
+    def judged_by(self) -> str:
+        """The memory models that judge the outcomes, and why these; "" if nothing is to run."""
+        shares = [each for each in self.by_config if each.guarantees]
+        if not shares:
+            return ""
+        asked = [each for each in shares if each.model != each.guarantees]
+        if asked:
+            line = f"judged by {asked[0].model}, as --model asks"
+            if len(shares) == 1:
+                return f"{line}; {asked[0].name} guarantees {asked[0].guarantees}"
+            return f"{line}; {len(asked)} of {len(shares)} configurations guarantee another model"
+        if len(shares) == 1:
+            return f"judged by {shares[0].model}, which {shares[0].name} guarantees"
+        models = Counter(each.model for each in shares)
+        if len(models) == 1:
+            return f"judged by {shares[0].model}, which all {len(shares)} configurations guarantee"
+        listed = ", ".join(f"{name} of {number}" for name, number in models.most_common())
+        return f"judged by the model that each configuration guarantees: {listed}"
 
     @property
     def verdict(self) -> str:

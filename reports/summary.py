@@ -43,7 +43,7 @@ def summary(report: Report) -> str:
     shown = [(each.label, f"{each.sightings}; {each.why}") for each in report.shown]
     lines += _listed("known causes that showed", shown)
     lines += _listed(denials.NOT_SEEN.of(report), [(each.key, each.why) for each in report.stale])
-    lines += [*_section(how_much_ran(report)), report.verdict]
+    lines += [*_section(how_much_ran(report)), *filter(None, [report.judged_by]), report.verdict]
     return printable("\n\n".join([*parts, "\n".join(lines)]))
 
 
@@ -107,6 +107,7 @@ def _deaths(report: Report) -> Iterator[str]:
             yield _wrapped(
                 f"{each.file}: {counted(each.in_this_run, 'time')}: {'; '.join(each.reason)}"
             )
+            yield from (f"      {line}" for line in each.traceback.splitlines())
         if len(found) > _MOST_LISTED:
             yield f"    and {len(found) - _MOST_LISTED} more"
         yield f"    replay    {found[0].replay}"

@@ -377,6 +377,12 @@ class _OfFinding:
             return replace(entry, finding=replace(entry.finding, script=script))
         return entry
 
+    def traceback(self) -> str:
+        return ""  # no worker ended
+
+    def log(self) -> str:
+        return ""
+
     def config_class(self) -> str:
         return self.event.executor_class
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from litmusfuzz.fuzz.campaign.dispatcher import support_of
+from litmusfuzz.fuzz.campaign.judging_model import guaranteed
 from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.generators import generate
-from litmusfuzz.oracles.model import GUARANTEES
 
 if TYPE_CHECKING:
     from typing import IO
@@ -66,7 +66,7 @@ def lap(task: Task, ready: IO[bytes], start: IO[bytes]) -> Lap:
     made = executor_class("tf")
     damaging: frozenset[str] = getattr(made, "damaging_ops", frozenset())
     config = configuration("tf", task.config)
-    model = GUARANTEES[config.guarantees]
+    model = guaranteed("tf", config)
     tests: list[tuple[LitmusTest, Noise]] = []
     for graph in task.graphs:
         support = support_of(made.support, damaging, graph.index)

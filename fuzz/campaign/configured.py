@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
 from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
+from litmusfuzz.fuzz.campaign.judging_model import judging_model
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.table import executor_class
-from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import Configured, Space
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def configured(executor: str, config: Config, model: Model | None, group: int = 
     if config.name == PRODUCT:
         judged_by = model.name if model else ""
         return Configured(executor, PRODUCT, "", judged_by, f"{executor}/{PRODUCT}", group)
-    judging = model or GUARANTEES[config.guarantees]
+    judging = judging_model(executor, config, asked=model).model
     made = executor_class(executor)
     point = made.point_of(config) if isinstance(made, HasConfigurationSpace) else None
     return Configured(

@@ -26,6 +26,7 @@ import z3
 from litmusfuzz.fuzz.campaign.causes import likely_cause
 from litmusfuzz.fuzz.campaign.family_weights import pairs
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.judging_model import guaranteed
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import Job
@@ -33,7 +34,7 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.mutants.native import NativeMutant
-from litmusfuzz.oracles.model import GUARANTEES, MODELS
+from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.reports.cmin import Cover
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _killed(worker: Worker, name: str, entry: Entry) -> bool:
     reply = worker.ask(job.request(config), _TIMEOUT_S, entry.test)
     if isinstance(reply, Died):
         return True  # a kill without an outcome
-    oracle = explorer_or_none(entry.test, GUARANTEES[config.guarantees], CAMPAIGN_BUDGET)
+    oracle = explorer_or_none(entry.test, guaranteed(name, config), CAMPAIGN_BUDGET)
     seen = messages.histogram(entry.test, reply)
     return oracle is not None and bool(judge(oracle, seen).forbidden)
 

@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign.judging_model import guaranteed
 from litmusfuzz.fuzz.campaign.replay import force
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import GUARANTEES, RFC, unsplit
+from litmusfuzz.oracles.model import RFC, unsplit
 from litmusfuzz.oracles.reference import at_once, orders_of
 from litmusfuzz.reports.tables import counted
 
@@ -108,17 +109,17 @@ class LeftOut(Exception):
     """A test is beyond the limits; the message is the reason."""
 
 
-def plan(test: LitmusTest, guaranteed: Model, limits: Limits) -> Plan:
+def plan(test: LitmusTest, keeps: Model, limits: Limits) -> Plan:
     """Orders of the outcomes to force, and the reasons for the other outcomes that `rfc` allows.
 
-    Outcomes are forced that `guaranteed` allows without a split update.
+    Outcomes are forced that `keeps`, the model that is guaranteed, allows without a split update.
 
     Raises
     ------
     LeftOut
         If the test is beyond the limits.
     """
-    model = unsplit(guaranteed)
+    model = unsplit(keeps)
     events = len(unfold(test, model).events)
     if events > limits.events:
         raise LeftOut(f"{events} events, more than {limits.events}")
@@ -185,7 +186,7 @@ def cover(
     limits: Limits,
     progress: Callable[[str], None] = lambda part: None,
 ) -> Covered:
-    """Force an order for each outcome of `test`, one after another, or until Ctrl-C.
+    """Force an order for each outcome that the configuration guarantees, or until Ctrl-C.
 
     Parameters
     ----------
@@ -193,13 +194,13 @@ def cover(
         Receives a text with the number of finished orders.
     """
     start = time.monotonic()
-    guaranteed = GUARANTEES[config.guarantees]
+    keeps = guaranteed(worker.executor, config)
     try:
-        planned = plan(test, guaranteed, limits)
+        planned = plan(test, keeps, limits)
     except (LeftOut, NoAllowedSet) as reason:
         return Covered(str(reason))
     covered = Covered(apart=planned.apart)
-    parts = _Parts(test, guaranteed)
+    parts = _Parts(test, keeps)
     number = 0
     try:
         for number, (outcome, order) in enumerate(planned.orders.items()):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.judge import Judgement
-    from litmusfuzz.oracles.model import Model
+    from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
     from litmusfuzz.oracles.reason import Reason
 
 
@@ -32,12 +32,16 @@ class Explanation:
     lines: tuple[str, ...]
 
 
-def explain_violation(test: LitmusTest, judgement: Judgement, model: Model, on: str) -> Explanation:
-    """Explain the forbidden outcomes that the executor `on` showed."""
+def explain_violation(
+    test: LitmusTest, judgement: Judgement, judging: JudgingModel, on: str
+) -> Explanation:
+    """Explain the forbidden outcomes that the executor `on` showed; first, by which model."""
     outcome, _ = judgement.forbidden[0]
+    model = judging.model
     near = nearest(outcome, Explorer(test, model).allowed_outcomes().witnesses)
     reason = explain(test, model, outcome)
-    lines = violation(judgement.forbidden, judgement.executions, on, near, model.name)
+    lines = [f"  {judging}"]
+    lines += violation(judgement.forbidden, judgement.executions, on, near, model.name)
     if reason is not None and not outcome.torn:  # the lines say so already
         lines.append(f"  because   {reason}")
     return Explanation(outcome, near, reason, tuple(lines))

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
+from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save, write_text
 from litmusfuzz.fuzz.campaign.canonical import form, key
 from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom
 from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings, needs_in_words
@@ -21,6 +22,7 @@ from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.minimizer import Best
 from litmusfuzz.fuzz.campaign.race_shapes import contains
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
+from litmusfuzz.fuzz.executors.process_log import legible
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
@@ -267,7 +269,7 @@ class Findings:
     def store_death(
         self, slot: Slot, job: Job, died: Died, suspects: Sequence[UnreducedFinding]
     ) -> WorkerDied:
-        """Store the test on which a worker crashed or hung."""
+        """Store the test on which a worker crashed or hung, and beside it its log."""
         assert job.test is not None
         self.deaths += 1
         seed, sampled = self.settings.seed, slot.sampled
@@ -282,13 +284,19 @@ class Findings:
             + ", ".join(f"{k} {v}" for k, v in slot.executor.versions_of(slot.config.name).items())
         )
         entry = Entry(job.test.titled(name, description))
+        file = self._save(entry, "timed-out" if died.timed_out else "crashed")
+        log = str(PurePath(file).with_suffix(".txt")) if died.log.strip() else ""
+        if log:
+            write_text(legible(died.log), self.path(log))
         event = WorkerDied(
             kind=kind,
             executor=sampled.executor,
             configuration=sampled.config.name,
             executor_class=sampled.executor_class,
             message=died.message,
-            file=self._save(entry, "timed-out" if died.timed_out else "crashed"),
+            file=file,
+            log=log,
+            traceback=died.traceback,
             entry=dumps(entry),
             ops=tuple(sorted({node.definition.kernel_class for node in job.test.effects})),
             minimizing=slot.minimizing,

@@ -52,6 +52,7 @@ from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.explainer import Explainer
 from litmusfuzz.fuzz.campaign.findings import Findings
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.judging_model import guaranteed, judging_model
 from litmusfuzz.fuzz.campaign.known_findings import NOTHING, KnownFindings
 from litmusfuzz.fuzz.campaign.look_alikes import BEGUN_SHARE, LookAlikes, in_full_s
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
@@ -69,7 +70,6 @@ from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, Packing, noise_text
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
-from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import (
     CanaryRun,
     ConfigurationGenerated,
@@ -278,14 +278,15 @@ class Campaign:
 
     def _configuration(self, name: str, config: Config) -> SampledConfiguration:
         """A configuration that tests run in."""
-        return self._judged_by(name, config, self.settings.model or GUARANTEES[config.guarantees])
+        judging = judging_model(name, config, asked=self.settings.model)
+        return self._judged_by(name, config, judging.model)
 
     def _simpler(self, name: str, config: Config) -> SampledConfiguration:
         """A configuration in which a finding of another one is tried.
 
         It is judged by what it guarantees, or by the campaign's model if that is weaker.
         """
-        model, keeps = self.settings.model, GUARANTEES[config.guarantees]
+        model, keeps = self.settings.model, guaranteed(name, config)
         weaker = model is not None and model.axioms <= keeps.axioms
         return self._judged_by(name, config, model if model and weaker else keeps)
 

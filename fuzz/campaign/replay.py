@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.textfile import Entry, plain_of
+from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle, judge
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.corpus.textfile import Schedule
+    from litmusfuzz.corpus.textfile import Entry, Finding, Schedule
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
@@ -35,6 +35,8 @@ quarter of the executions: what a process had seen is lost with it, and a kernel
 may show a wrong outcome long before it ends its process. Of other tests, which are run to see
 whether all is well, the death is the result."""
 _SCHEDULE_S: Final = 10.0
+GRACE_S: Final = 5.0
+"""After its time, before a process that has not answered counts as hanging."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,16 @@ class ReplayResult:
     schedule: str = ""
     drivers: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
+    tracebacks: list[str] = field(default_factory=list)
+    """Of the exceptions that have ended processes."""
+    hangs: bool = False
+    """True once a process did not answer in time; it is the last one."""
+
+    def record_death(self, died: Died, message: str) -> None:
+        """Note that a process ended, or was killed, before it replied."""
+        self.died.append(message)
+        if died.traceback and died.traceback not in self.tracebacks:
+            self.tracebacks.append(died.traceback)
 
     def record_refusal(self, worker: Worker, reply: messages.Reply) -> None:
         """Note why the executor does not run the test."""
@@ -106,93 +118,147 @@ def replay_entry(
     if options.schedule and recorded is None:
         result.problem = "has no schedule to follow"
         return result
-    start = time.monotonic()
-    total: Counter[Outcome] = Counter()
+    replaying = _Replaying(entry.test, worker, config, result, options.time_s)
     follow = options.schedule or (options.schedule is None and options.count is None)
     try:
         if recorded is not None and follow:
-            _follow(entry.test, recorded, worker, config, result, total)
-        if not (options.schedule or judge(oracle, total).forbidden or result.problem):
-            _run(entry, oracle, worker, config, options, noise, result, total)
+            replaying.follow(recorded)
+        if not (options.schedule or judge(oracle, replaying.total).forbidden or result.problem):
+            replaying.run(entry.finding, oracle, options, noise)
     except KeyboardInterrupt:
         if not options.keeps_partial:
             raise
         result.interrupted = True
         worker.close()  # it may still run the last job
-    result.judgement = judge(oracle, total)
-    result.seconds = time.monotonic() - start
+    result.judgement = judge(oracle, replaying.total)
+    result.seconds = replaying.seconds
     return result
 
 
-def _follow(
-    test: LitmusTest,
-    recorded: Schedule,
-    worker: Worker,
-    config: Config,
-    result: ReplayResult,
-    total: Counter[Outcome],
-) -> None:
-    """Follow the recorded schedule, choice by choice."""
-    job = Job(test, choices=recorded.choices)
-    reply = worker.ask(job.request(config), _SCHEDULE_S, test)
-    if isinstance(reply, Died):
-        result.died.append(reply.message)
-    elif reply.refused == messages.NO_SCHEDULES:
-        result.schedule = f"{worker.executor} follows no schedules"
-    elif reply.refused or reply.unavailable:
-        result.record_refusal(worker, reply)
-    elif reply.diverged:
-        result.schedule = f"its schedule cannot be followed any more: {reply.diverged}"
-    else:
-        result.drivers = reply.drivers
-        total.update(messages.histogram(test, reply))
-        (outcome,) = total
-        same = outcome == recorded.outcome
-        result.schedule = f"replayed by its schedule: {'same' if same else 'another'} outcome"
+class _Replaying:
+    """The replay of one test on one executor, within `time_s` seconds and a grace.
 
+    A process that starts takes none of that time: it may have to import a framework.
+    """
 
-def _run(
-    entry: Entry,
-    oracle: Oracle,
-    worker: Worker,
-    config: Config,
-    options: ReplayOptions,
-    noise: Noise,
-    result: ReplayResult,
-    total: Counter[Outcome],
-) -> None:
-    """Execute the test until a forbidden outcome shows, or as often as requested."""
-    found = entry.finding
-    count = options.count or (None if found else DEFAULT_COUNT)
-    seed, batch = options.seed or 0, _BATCH
-    if found and found.run_seed is not None and options.seed is None:
-        # An executor that is deterministic for a seed shows the outcome again within the same
-        # number of executions.
-        seed, batch = found.run_seed, min(max(_BATCH, found.executions), _MAX_BATCH)
-    start = time.monotonic()
-    executions, largest = 0, _BATCH
-    most_deaths = _MAX_DEATHS_OF_A_FINDING if found else _MAX_DEATHS
-    for number in range(1 << 31):
-        left = options.time_s - (time.monotonic() - start)
-        done = executions >= count if count else judge(oracle, total).forbidden
-        if done or left <= 0 or len(result.died) >= most_deaths:
-            return
-        step = min(batch, count - executions) if count else batch
-        job = Job(entry.test, step, noise, seed + number)
-        reply = worker.ask(job.request(config), max(left, 10.0), entry.test)
+    def __init__(
+        self,
+        test: LitmusTest,
+        worker: Worker,
+        config: Config,
+        result: ReplayResult,
+        time_s: float,
+    ) -> None:
+        self.test = test
+        self.worker = worker
+        self.config = config
+        self.result = result
+        self.total: Counter[Outcome] = Counter()
+        self.time_s = time_s
+        self._began = time.monotonic()
+        self._starting_s = 0.0
+        self._started = False
+
+    @property
+    def seconds(self) -> float:
+        """Time spent, without that in which processes started."""
+        return time.monotonic() - self._began - self._starting_s
+
+    @property
+    def left_s(self) -> float:
+        """Time left; negative in the grace."""
+        return self.time_s - self.seconds
+
+    def ask(self, request: messages.Request, limit_s: float) -> messages.Reply | None:
+        """The reply to a request; None if there is none, for a reason that the result then has.
+
+        It is due within `limit_s` seconds, or the time that is left, and a grace.
+        """
+        title = f"{self.worker.executor}/{self.config.name}"
+        if not self._started and not self._start(title):
+            return None
+        within_s = max(0.0, min(limit_s, self.left_s))
+        reply = self.worker.ask(request, within_s + GRACE_S, self.test)
         if isinstance(reply, Died):
-            result.died.append(reply.message)
-            if found:
-                largest = max(_SMALLEST_BATCH, min(step, largest) // 4)
-        elif reply.refused or reply.unavailable:
-            result.record_refusal(worker, reply)
-            return
+            limits = f"{round(within_s, 1):g} s and a grace of {GRACE_S:g} s"
+            late = f"{title} did not answer within {limits}"
+            self._note(reply, late if reply.timed_out else reply.message)
+            return None
+        self._started = not reply.last
+        unfollowed = reply.refused == messages.NO_SCHEDULES
+        if (reply.refused and not unfollowed) or reply.unavailable:
+            self.result.record_refusal(self.worker, reply)
+            return None
+        self.result.drivers = reply.drivers or self.result.drivers
+        return reply
+
+    def _start(self, title: str) -> bool:
+        """Let the process start; true if it can run the configuration."""
+        asked = time.monotonic()
+        reply = self.worker.ask(messages.Request(config=self.config.name), GRACE_S)
+        self._starting_s += time.monotonic() - asked
+        if isinstance(reply, Died):
+            self._note(reply, f"{title} does not start: {reply.message}")
+        elif reply.unavailable:
+            self.result.record_refusal(self.worker, reply)
         else:
-            result.drivers = reply.drivers
-            seen = messages.histogram(entry.test, reply)
-            executions += sum(seen.values())
-            total.update(seen)
-        batch = largest
+            self._started = True
+        return self._started
+
+    def _note(self, died: Died, message: str) -> None:
+        """Note that the process ended, or was killed since it did not answer in time."""
+        self._started = False
+        self.result.hangs |= died.timed_out
+        self.result.record_death(died, message)
+
+    def follow(self, recorded: Schedule) -> None:
+        """Follow the recorded schedule, choice by choice."""
+        job = Job(self.test, choices=recorded.choices)
+        reply = self.ask(job.request(self.config), _SCHEDULE_S)
+        if reply is None:
+            return
+        if reply.refused:
+            self.result.schedule = f"{self.worker.executor} follows no schedules"
+        elif reply.diverged:
+            why = f"its schedule cannot be followed any more: {reply.diverged}"
+            self.result.schedule = why
+        else:
+            self.total.update(messages.histogram(self.test, reply))
+            (outcome,) = self.total
+            same = outcome == recorded.outcome
+            what = "same" if same else "another"
+            self.result.schedule = f"replayed by its schedule: {what} outcome"
+
+    def run(
+        self, found: Finding | None, oracle: Oracle, options: ReplayOptions, noise: Noise
+    ) -> None:
+        """Execute the test until a forbidden outcome shows, or as often as requested."""
+        count = options.count or (None if found else DEFAULT_COUNT)
+        seed, batch = options.seed or 0, _BATCH
+        if found and found.run_seed is not None and options.seed is None:
+            # An executor that is deterministic for a seed shows the outcome again within the same
+            # number of executions.
+            seed, batch = found.run_seed, min(max(_BATCH, found.executions), _MAX_BATCH)
+        executions, largest = 0, _BATCH
+        most_deaths = _MAX_DEATHS_OF_A_FINDING if found else _MAX_DEATHS
+        for number in range(1 << 31):
+            done = executions >= count if count else judge(oracle, self.total).forbidden
+            result = self.result
+            if done or self.left_s <= 0 or result.hangs or len(result.died) >= most_deaths:
+                return
+            step = min(batch, count - executions) if count else batch
+            job = Job(self.test, step, noise, seed + number)
+            reply = self.ask(job.request(self.config), self.left_s)
+            if result.problem:
+                return
+            if reply is None:
+                if found:
+                    largest = max(_SMALLEST_BATCH, min(step, largest) // 4)
+            else:
+                seen = messages.histogram(self.test, reply)
+                executions += sum(seen.values())
+                self.total.update(seen)
+            batch = largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +286,17 @@ def force(
         timeout_s=timeout_s,
     )
     # The worker stops by itself after `timeout_s`, unless it hangs.
-    reply = worker.ask(request, timeout_s + _SCHEDULE_S, test)
+    reply: messages.Reply | Died = messages.Reply()
+    if worker.pid is None:  # its start does not count
+        reply = worker.ask(messages.Request(config=config.name), GRACE_S)
+    if isinstance(reply, messages.Reply) and not reply.unavailable:
+        reply = worker.ask(request, timeout_s + GRACE_S, test)
     if isinstance(reply, Died):
-        return Forced(diverged=f"the worker died: {reply.message}")
+        why = f"the worker died: {reply.message}"
+        if reply.timed_out:
+            limits = f"{timeout_s:g} s and a grace of {GRACE_S:g} s"
+            why = f"{worker.executor}/{config.name} did not answer within {limits}"
+        return Forced(diverged="\n".join(filter(None, [why, reply.traceback])))
     if reply.refused == messages.NO_SCHEDULES:
         return Forced(problem=f"{worker.executor} cannot be made to follow an order")
     if reply.refused or reply.unavailable:

@@ -362,6 +362,8 @@ class ReportBuilder:
                 replay=f"{command} --executors {on}",
                 known=each.known,
                 also_on=tuple(ops[other] for other in others),
+                traceback=first.traceback,
+                log=first.log,
             )
 
     @property

@@ -30,6 +30,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none, judge
+from litmusfuzz.fuzz.campaign.judging_model import guaranteed
 from litmusfuzz.fuzz.campaign.portfolio import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
@@ -38,7 +39,6 @@ from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Checkable, KnowsReach, Mutant
 from litmusfuzz.fuzz.executors.table import CANARY, CONTROL, EXECUTORS, MUTANT, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
-from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import Kill
 from litmusfuzz.reports.kills import Effort, Selftest
 
@@ -314,12 +314,12 @@ class _SelftestRun:
             effort.seconds += seconds
         if isinstance(reply, Died) or not reply.rows:
             return False
-        oracle = self._oracle(trial)
+        oracle = self._oracle(candidate.name, trial)
         seen = messages.histogram(trial.test, reply)
         return oracle is not None and bool(judge(oracle, seen).forbidden)
 
-    def _oracle(self, trial: _Trial) -> Oracle | None:
-        model = GUARANTEES[trial.config.guarantees]
+    def _oracle(self, executor: str, trial: _Trial) -> Oracle | None:
+        model = guaranteed(executor, trial.config)
         key = (trial.test, model.name)
         if key not in self.oracles:
             oracle = explorer_or_none(trial.test, model, CAMPAIGN_BUDGET)

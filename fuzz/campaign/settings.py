@@ -13,7 +13,6 @@ from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import DEFAULT_MEMORY_BYTES
 from litmusfuzz.fuzz.generators import FAMILIES, families_for
 from litmusfuzz.oracles.explorer import Budget
-from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,7 +135,7 @@ class Settings:
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     machine_share: float = SHARE
-    model: Model | None = field(default=RFC)
+    model: Model | None = None
     noise: Noise = field(default=Noise())
     as_generated: bool = False
     python: str | None = None

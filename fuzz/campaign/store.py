@@ -47,6 +47,7 @@ from litmusfuzz.reports.events import (
     ScriptRun,
     ShardEnded,
     ShardPlanned,
+    WorkerDied,
 )
 from litmusfuzz.reports.fold import Fold
 from litmusfuzz.reports.outputs import FILES
@@ -538,8 +539,10 @@ class Store:
         files = [path for folder in DELETABLE for path in (self.folder / folder).glob("*.yaml")]
         for path in sorted(files, key=lambda path: path.stat().st_mtime):
             if f"{path.parent.name}/{path.name}" not in kept:
-                size -= path.stat().st_blocks * 512
-                path.unlink()
+                for each in (path, path.with_suffix(".txt")):  # the log of the process
+                    if each.is_file():
+                        size -= each.stat().st_blocks * 512
+                        each.unlink()
             if size <= 0.9 * most:
                 break
         return size
@@ -559,19 +562,23 @@ def files_of(event: Event) -> Iterator[str]:
     file: str = getattr(event, "file", None) or getattr(event, "unreduced", None) or ""
     if file:
         yield file
+    if isinstance(event, WorkerDied) and event.log:
+        yield event.log
     crash = isinstance(event, CrashReduced) and event.script_shows_it is not None
     if crash or isinstance(event, ScriptRun):
         yield str(PurePath(file).with_suffix(".py"))
 
 
 def is_campaign_file(file: str) -> bool:
-    """True for the name of a litmus file directly in one of a campaign's folders, or beside them.
+    """True for the name of a litmus file, a script or a log in one of a campaign's folders.
+
+    Directly in it, or beside the folders.
 
     A campaign reads, writes and runs files of such names. Others could be anywhere.
     """
     *folders, name = file.split("/")
     inside = not folders or (len(folders) == 1 and folders[0] in ("findings", *DELETABLE))
-    suffix = name.endswith((".yaml", ".py"))
+    suffix = name.endswith((".yaml", ".py", ".txt"))
     return inside and suffix and not name.startswith(".") and name.isprintable()
 
 

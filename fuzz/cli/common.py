@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.herd import Imported
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.words import NotationError
-    from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model
@@ -323,14 +322,6 @@ def tests_below(folder: Path) -> Iterator[Path]:
                 folders.append(path)
             elif path.suffix == ".yaml" and path.is_file():  # no link to a terminal, no pipe
                 yield path
-
-
-def model_alone(config: Config) -> str:
-    """The model that judges an executor that runs alone, where no option names one.
-
-    rfc, the loosest; but of a program of one thread, which has a single outcome, it says little.
-    """
-    return config.guarantees if config.guarantees == "sequential" else "rfc"
 
 
 def model_of(name: str) -> Model:

@@ -73,7 +73,8 @@ def compare(
     model = model_of(model_name or "rfc")
     judge = _LogJudge(_named(places, names), logs, model, budget) if places else None
     try:
-        report = compared(*logs, judge, model.name)
+        why = "as --model asks" if model_name else "as logs name no configuration; see --model"
+        report = compared(*logs, judge, model.name, why)
     except Incomparable as error:
         fail(str(error))
     print_report(report, as_json=as_json)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.coverage import Limits
+    from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
-    from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.cover import CoverReport
 
 from litmusfuzz.fuzz.cli.common import (
@@ -37,7 +37,6 @@ from litmusfuzz.fuzz.cli.common import (
     load_tests,
     log_option,
     model_of,
-    model_option,
     print_json,
     print_report,
     print_text,
@@ -80,7 +79,14 @@ from litmusfuzz.reports.tables import counted
     help="Limit on the allowed outcomes of a test.",
 )
 @log_option
-@model_option
+@click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
+    default=None,
+    help="Memory model that allows the --outcome; without this option the one that the "
+    "configuration guarantees.",
+)
 @budget_option
 @json_option
 def force(
@@ -105,6 +111,7 @@ def force(
     left out.
     """
     from litmusfuzz.fuzz.campaign.coverage import Limits
+    from litmusfuzz.fuzz.campaign.judging_model import judging_model
 
     entries = [
         (file, entry.test) for file, entry in load_tests(files)
@@ -115,15 +122,15 @@ def force(
                 fail(f"{name}: needs --outcome")
         chosen = _chosen(executors, config_name, "executor")
         _force_all(entries, chosen, Limits(events, outcomes, time_s), as_json=as_json)
-    model = model_of(model_name or "rfc")
-    chosen = _chosen(executors, config_name, model.name)
+    chosen = _chosen(executors, config_name, model_name or "executor")
     if len(entries) > 1 or len(chosen) > 1:
         fail("--outcome: is of one test, on one executor")
     (file, test), (name, config) = entries[0], chosen[0]
-    order, outcome = _order(file, test, wanted, model, budget)
+    judging = judging_model(name, config, asked=model_of(model_name) if model_name else None)
+    order, outcome = _order(file, test, wanted, judging, budget)
     if log_file is not None:
         begin_log(log_file)
-    _force_one(file, test, (name, config), (model, order, outcome), time_s, log_file, as_json)
+    _force_one(file, test, (name, config), (judging, order, outcome), time_s, log_file, as_json)
 
 
 def _chosen(executors: str, config_name: str | None, model: str) -> list[tuple[str, Config]]:
@@ -143,7 +150,7 @@ def _force_one(
     file: str,
     test: LitmusTest,
     on: tuple[str, Config],
-    wanted: tuple[Model, Witness, Outcome],
+    wanted: tuple[JudgingModel, Witness, Outcome],
     time_s: float,
     log_file: str | None,
     as_json: bool,
@@ -154,13 +161,15 @@ def _force_one(
     from litmusfuzz.reports.allowed import Witnessed
     from litmusfuzz.reports.forced import ForcedReport
 
-    (executor, config), (model, order, outcome) = on, wanted
+    (executor, config), (judging, order, outcome) = on, wanted
     with closing(Worker(executor)) as worker:
         forced = campaign.force(test, worker, config, order, time_s)
     if forced.problem:
         fail(f"{file}: {forced.problem}")
-    witness = Witnessed(model.name, outcome, tuple(map(str, order)))
-    report = ForcedReport(test, executor, config.name, witness, forced.outcome, forced.diverged)
+    witness = Witnessed(judging.model.name, outcome, tuple(map(str, order)))
+    report = ForcedReport(
+        test, executor, config.name, str(judging), witness, forced.outcome, forced.diverged
+    )
     if log_file is not None and report.seen is not None:
         write_log(test, {report.seen: 1}, log_file)
     print_report(report, as_json=as_json)
@@ -168,7 +177,7 @@ def _force_one(
 
 
 def _order(
-    file: str, test: LitmusTest, wanted: str, model: Model, budget: int | None
+    file: str, test: LitmusTest, wanted: str, judging: JudgingModel, budget: int | None
 ) -> tuple[Witness, Outcome]:
     """A total order with that outcome, and all of the outcome."""
     from litmusfuzz.oracles.errors import NoAllowedSet
@@ -176,6 +185,7 @@ def _order(
     from litmusfuzz.reports.allowed import shown
 
     values, status = parse_outcome(test, wanted)
+    model = judging.model
     explorer = explorer_for(file, test, model, budget)
     try:
         verdict, asked = membership(explorer, values, status)
@@ -185,7 +195,8 @@ def _order(
     if verdict is Verdict.UNKNOWN:
         fail(f"{file}: {shown(given)}: over budget under {model.name}; see --budget")
     if asked is None:
-        fail(f"{file}: {shown(given)}: forbidden under {model.name}, there is no order")
+        why = f"forbidden under {model.name}, {judging.why}"
+        fail(f"{file}: {shown(given)}: {why}: there is no order; --model names another model")
     order = explorer.witness(asked)
     assert order is not None, "allowed, but by no order"
     return order, outcome_of(test, model, order)
@@ -234,6 +245,7 @@ def _forced(
 ) -> CoverReport:
     """All outcomes of one test on one executor, with the clusters that it runs the test with."""
     from litmusfuzz.fuzz.campaign.coverage import cover as force_all
+    from litmusfuzz.fuzz.campaign.judging_model import judging_model
     from litmusfuzz.fuzz.executors.protocol import Clusters
     from litmusfuzz.fuzz.executors.table import executor_class
     from litmusfuzz.reports.cover import CoverReport
@@ -248,6 +260,7 @@ def _forced(
         file=file,
         executor=worker.executor,
         config=config.name,
+        judged_by=str(judging_model(worker.executor, config)),
         left_out=found.left_out,
         reached=tuple(found.reached),
         wrong=tuple((o, tuple(map(str, order)), seen) for o, order, seen in found.wrong),

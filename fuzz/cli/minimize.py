@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     "model_name",
     type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
     default=None,
-    help="Memory model; without this option the finding's; sequential for jax_refs; or rfc.",
+    help="Memory model; without this option the finding's where it was found, elsewhere the one "
+    "that the configuration guarantees.",
 )
 @json_option
 def minimize(
@@ -91,6 +92,7 @@ def minimize(
             f"{file}: is no test; `litmusfuzz run --resume FOLDER --tests 0` minimizes what a"
             " campaign left"
         )
+    from litmusfuzz.fuzz.campaign.judging_model import judging_model
     from litmusfuzz.fuzz.campaign.minimize_crash import minimize_crash
     from litmusfuzz.fuzz.campaign.minimize_file import minimize
     from litmusfuzz.reports.fold import reported
@@ -105,17 +107,15 @@ def minimize(
     if len(chosen) > 1:
         fail("--executors: minimize takes one")
     ((name, config),) = chosen
-    there = entry.finding.model if entry.finding and executors is None else "rfc"
-    if executors is not None and config.guarantees == "sequential":
-        there = config.guarantees  # all others allow far more than a program of one thread shows
+    asked = model_of(model_name) if model_name else None
+    judging = judging_model(name, config, asked=asked, finding=entry.finding)
     folder = Path(out or ".")
     folder.mkdir(parents=True, exist_ok=True)
 
-    model = model_of(model_name or there)
     with progress_line() as progress:
         progress("minimizing")
         end = clock.now() + time_s
-        done = minimize(entry, name, config, model, folder, time_s=time_s)
+        done = minimize(entry, name, config, judging.model, folder, time_s=time_s)
         crash: MinimizedCrash | None = None
         problem = done.problem
         if done.died:
@@ -134,12 +134,15 @@ def minimize(
         data = found and plain(found) | {"file": str(folder / found.file)}
         crashed = crash and {**crash.as_json(), "file": str(folder / crash.file)}
         how_far = interruption if done.interrupted else ""
-        result = {"finding": data, "crash": crashed, "problem": problem}
+        result: dict[str, Any] = {"model": judging.model.name, "judged_by": str(judging)}
+        result |= {"finding": data, "crash": crashed, "problem": problem}
         print_json({**result, "interruption": how_far})
     elif crash is not None:
+        print_text(str(judging))
         for line in crash.lines(str(folder)):
             print_text(one_line(line))
     else:
+        print_text(str(judging))
         print_text(finding(found, str(folder)) if found else one_line(f"{file}: {problem}"))
     if done.interrupted:
         complain(interruption)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.replays import RefusedReplay, ReplayReport, Replays
 
 from litmusfuzz.fuzz.cli.common import (
@@ -44,7 +45,6 @@ from litmusfuzz.fuzz.cli.common import (
     json_option,
     load_tests,
     log_option,
-    model_alone,
     model_of,
     print_json,
     print_text,
@@ -93,8 +93,8 @@ from litmusfuzz.reports.tables import counted
     "model_name",
     type=MODEL,
     default=None,
-    help="Memory model; without this option the finding's or rfc, and for several executors the "
-    "model that each guarantees.",
+    help="Memory model; without this option the finding's where it was found, elsewhere the one "
+    "that each configuration guarantees.",
 )
 @budget_option
 @json_option
@@ -146,11 +146,13 @@ def replay(
     workers: dict[str, Worker] = {}
     done: list[Replays] = []
     refused: list[RefusedReplay] = []
+    judged_by: list[str] = []
+    asked = model_of(model_name) if model_name else None
     try:
         for (file, entry), on in zip(entries, chosen, strict=True):
             one = _Replaying(file, entry, options, budget, workers, python)
             for name, config in on:
-                one.run(name, config, model_name or (config.guarantees if several else None))
+                one.run(name, config, asked)
                 if one.interrupted:
                     break
             if one.interrupted and not one.reports:
@@ -164,6 +166,9 @@ def replay(
             if log_file is not None:
                 write_log(entry.test, done[-1].reports[0].histogram, log_file)
             if not as_json:
+                if len(files) > 1 and done[-1].judged_by != judged_by:
+                    judged_by = done[-1].judged_by  # said again only where it is another
+                    print_text("\n".join(judged_by))
                 print_text(done[-1].text() if len(files) == 1 else done[-1].lines())
             if one.interrupted:
                 raise KeyboardInterrupt
@@ -237,15 +242,20 @@ class _Replaying:
         self.not_run: dict[str, str] = {}
         self.explored: dict[str, tuple[Explorer, AllowedSet]] = {}
 
-    def run(self, name: str, config: Config, model_name: str | None) -> None:
-        """Run the test on one executor, which may refuse it."""
+    def run(self, name: str, config: Config, asked: Model | None) -> None:
+        """Run the test on one executor, which may refuse it.
+
+        It is judged by the model that is `asked`, if there is one.
+        """
+        from litmusfuzz.fuzz.campaign.judging_model import judging_model
         from litmusfuzz.fuzz.campaign.replay import replay_entry
         from litmusfuzz.fuzz.executors.worker import Worker
         from litmusfuzz.oracles.errors import NoAllowedSet
         from litmusfuzz.reports.replays import ReplayReport
 
         found = self.entry.finding
-        model = model_of(model_name or (found.model if found else model_alone(config)))
+        judging = judging_model(name, config, asked=asked, finding=found)
+        model = judging.model
         if model.name not in self.explored:
             try:
                 explorer = explorer_of(self.entry.test, model, self.budget)
@@ -275,11 +285,13 @@ class _Replaying:
             executor=name,
             config=config.name,
             model=model.name,
+            judged_by=str(judging),
             histogram=result.judgement.histogram,
             verdicts={o: str(explorer.judge(o)) for o in result.judgement.histogram},
             allowed=tuple(allowed.witnesses),
             complete=allowed.complete,
             died=tuple(result.died),
+            tracebacks=tuple(result.tracebacks),
             seconds=result.seconds,
             schedule=result.schedule,
             drivers=result.drivers,

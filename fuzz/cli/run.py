@@ -42,7 +42,6 @@ from litmusfuzz.fuzz.cli.common import (
     engine_option,
     fail,
     json_option,
-    model_alone,
     model_of,
     noise_option,
     python_option,
@@ -102,9 +101,9 @@ MIN_LEFT_S = 1.0
     type=click.Choice(
         ["rfc", "executor", "acd", "program", "sequential", "one_cluster", "guaranteed"]
     ),
-    default=None,
-    help="Memory model; `guaranteed` is the one that each configuration guarantees, and the "
-    "default for several executors or configurations. For one the default is rfc.",
+    default="guaranteed",
+    help="Memory model that judges all outcomes; `guaranteed`, the default, is the one that each "
+    "configuration guarantees.",
 )
 @engine_option
 @threads_option
@@ -137,7 +136,7 @@ def run(
     executors: str,
     families: str | None,
     seed_paths: tuple[str, ...],
-    model_name: str | None,
+    model_name: str,
     engine: str | None,
     threads: int | None,
     python: str | None,
@@ -164,7 +163,6 @@ def run(
     """
     from random import SystemRandom
 
-    from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
     from litmusfuzz.fuzz.campaign.configured import spaces
     from litmusfuzz.fuzz.campaign.coordinator import SingleShard
     from litmusfuzz.fuzz.campaign.store import StoreError
@@ -185,10 +183,7 @@ def run(
         chosen = systems_of(executors, engine, threads)
         weights = families_of(families, [name for name, *_ in chosen])
         known = known_findings(known_given, {name for name, *_ in chosen})
-        every = [config for _, *configs in chosen for config in configs]
-        alone = len(every) == 1 and every[0].name != PRODUCT
-        judge_by = model_name or (model_alone(every[0]) if alone else "guaranteed")
-        model = None if judge_by == "guaranteed" else model_of(judge_by)
+        model = None if model_name == "guaranteed" else model_of(model_name)
         configurations = configured(chosen, model)
         started = CampaignStarted(
             command=command,
@@ -258,6 +253,7 @@ def executors_of(
     named: str, only_config: str | None, engine: str | None, threads: int | None
 ) -> list[tuple[str, Config]]:
     """The named executors, each in one configuration."""
+    from litmusfuzz.fuzz.campaign.judging_model import UnknownGuarantee, guaranteed
     from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 
     chosen: list[tuple[str, Config]] = []
@@ -268,7 +264,8 @@ def executors_of(
         name, _, config = part.strip().partition(":")
         try:
             made = configuration(name, only_config or config or None)
-        except UnknownExecutor as error:
+            guaranteed(name, made)
+        except (UnknownExecutor, UnknownGuarantee) as error:
             fail(f"--executors: {error}")
         made = _on_engine(name, made, engine, threads)
         if (name, made) in chosen:
@@ -284,6 +281,7 @@ def systems_of(
     from fnmatch import fnmatchcase
 
     from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, has_product, listed
+    from litmusfuzz.fuzz.campaign.judging_model import UnknownGuarantee, guaranteed
     from litmusfuzz.fuzz.executors.table import (
         CANARY,
         UnknownExecutor,
@@ -299,9 +297,11 @@ def systems_of(
             continue
         try:
             known = [*executor_class(name).configurations()]
+            for each in known:
+                guaranteed(name, each)
             if pattern == PRODUCT or has_product(name):
                 known.append(listed(name, PRODUCT))
-        except UnknownExecutor as error:
+        except (UnknownExecutor, UnknownGuarantee) as error:
             fail(f"--executors: {error}")
         if engine or threads:
             fail(f"--engine, --threads: of one configuration, not of {part.strip()}")

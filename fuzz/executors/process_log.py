@@ -16,6 +16,12 @@ _CHUNK: Final = 1 << 16
 _CHUNKS: Final = 16
 """Chunks read at a time, so that a process that never stops writing delays nothing else."""
 _LEFT_OUT: Final = "bytes of the log are left out"
+MAX_TRACEBACK: Final = 40
+"""Lines of a traceback that are shown."""
+_CHAINED: Final = (
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
 MAX_LINE: Final = 300
 """Characters kept of each line of a message."""
 OMITTED: Final = " ... "
@@ -103,6 +109,12 @@ def printable(text: str, most: int = 300) -> str:
     return "".join(c if c.isprintable() else " " for c in text).strip()[:most]
 
 
+def legible(text: str) -> str:
+    """A text of several lines which a terminal, a log of a CI system and a page can take."""
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)  # colours
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
 def in_a_line(text: str) -> str:
     """A message in one line: one of several lines as its first and its last."""
     lines = [line.strip()[:MAX_LINE] for line in text.splitlines() if re.search(r"\w", line)]
@@ -124,6 +136,22 @@ def cause_of_death(code: int, log: str) -> str:
     begin = _fatal(said) if code < 0 else _raised(said)
     last_words = in_a_line("\n".join(_FATAL.sub("", line) for line in said[begin:]))
     return f"{how}: {last_words}" if last_words else how
+
+
+def traceback_of(log: str) -> str:
+    """The last traceback of Python in a log, with those of its causes; "" if it does not end so."""
+    lines = log.splitlines()
+    begun = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+    if not begun:
+        return ""
+    first = begun.pop()
+    while begun and any(line in _CHAINED for line in lines[begun[-1] : first]):
+        first = begun.pop()
+    shown = lines[first:]
+    if len(shown) > MAX_TRACEBACK:
+        left_out = f"  [{len(shown) - MAX_TRACEBACK} lines are left out]"
+        shown = [shown[0], left_out, *shown[1 - MAX_TRACEBACK :]]
+    return legible("\n".join(line[: 2 * MAX_LINE] for line in shown)).rstrip()
 
 
 def _fatal(said: Sequence[str]) -> int:

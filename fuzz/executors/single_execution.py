@@ -29,7 +29,7 @@ class PreparedFunction:
     execute : callable
         Function of the test and a seeded random generator, its only source of randomness.
         It executes the test once and returns the value of each of `test.names` at the end;
-        it may return more values.
+        it may return more values. A `ValueError` names one that is missing.
     """
 
     test: LitmusTest
@@ -42,7 +42,7 @@ class PreparedFunction:
 
     def _once(self, rng: random.Random) -> Outcome:
         values = self.execute(self.test, rng)
-        return Outcome.of(self.test, {name: (values[name],) for name in self.test.names})
+        return Outcome.of(self.test, {name: (value,) for name, value in values.items()})
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -32,7 +32,7 @@ from litmusfuzz.fuzz.executors.fork_server import (
     ServerEnded,
     server_for,
 )
-from litmusfuzz.fuzz.executors.process_log import cause_of_death, printable
+from litmusfuzz.fuzz.executors.process_log import cause_of_death, printable, traceback_of
 from litmusfuzz.fuzz.executors.protocol import Forkable, ForkAfter
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 
@@ -78,6 +78,11 @@ class Died:
     message: str
     log: str
     timed_out: bool
+
+    @property
+    def traceback(self) -> str:
+        """Of the exception that has ended the process; "" if none has."""
+        return "" if self.timed_out else traceback_of(self.log)
 
 
 class Worker:

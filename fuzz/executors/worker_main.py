@@ -16,12 +16,13 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from litmusfuzz.corpus.textfile import read_plain
-from litmusfuzz.fuzz.executors import messages, network
+from litmusfuzz.fuzz.executors import messages, network, single_execution
 from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY
 from litmusfuzz.fuzz.executors.process_log import printable
 from litmusfuzz.fuzz.executors.protocol import (
@@ -43,6 +44,7 @@ from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import TracebackType
     from typing import IO
 
     from litmusfuzz.fuzz.executors.protocol import Executor, Prepared
@@ -215,8 +217,24 @@ def serve(name: str, memory_bytes: int, requests: IO[bytes]) -> None:
     except (ImportError, UnknownExecutor) as error:
         answer = _absent(error)
     while (request := messages.read_request(requests)) is not None:
-        reply = msgspec.structs.replace(answer(request), number=request.number)
+        try:
+            reply = msgspec.structs.replace(answer(request), number=request.number)
+        except Exception as error:  # noqa: BLE001 - it ends the process, and its log says why
+            traceback.print_exception(type(error), error, _of_theirs(error.__traceback__))
+            sys.stderr.flush()
+            os._exit(1)
         messages.write(channel, reply)
+
+
+def _of_theirs(frames: TracebackType | None) -> TracebackType | None:
+    """A traceback from where our code has called that of the executor's author; else all of it."""
+    ours, theirs = (__file__, single_execution.__file__), frames
+    below = frames
+    while below is not None:
+        if below.tb_frame.f_code.co_filename in ours:
+            theirs = below.tb_next
+        below = below.tb_next
+    return theirs or frames
 
 
 def _absent(error: Exception) -> Callable[[messages.Request], messages.Reply]:

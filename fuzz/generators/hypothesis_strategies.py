@@ -12,19 +12,31 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from hypothesis import reject
 from hypothesis import strategies as st
+from hypothesis.vendor.pretty import for_type_by_name
 
+from litmusfuzz.corpus.model import LitmusTest
+from litmusfuzz.corpus.notation import spelled
 from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, families_for
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.model import LitmusTest
+    from hypothesis.vendor.pretty import RepresentationPrinter
+
     from litmusfuzz.fuzz.generators import Family
 
 _SEEDS: Final = st.integers(0, 2**32 - 1)
 _KEPT: Final = st.integers(0, 63)
 """0 drops an op: what Hypothesis tries first when it shrinks."""
+
+
+def _show(test: LitmusTest, printer: RepresentationPrinter, _cycle: object) -> None:
+    """Print a test of a failing example as code that makes it, not as a page of dataclasses."""
+    printer.text(spelled(test))
+
+
+for_type_by_name(LitmusTest.__module__, LitmusTest.__qualname__, _show)
 
 
 class Supporting(Protocol):

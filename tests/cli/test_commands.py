@@ -225,7 +225,7 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
             ("run", "--executors", "mutant/stale-reads", "--families", "queues,loops"),
             "generates tests for mutant/stale-reads: it does not take loops, queues",
         ),
-        (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under rfc, there is no"),
+        (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under executor, which"),
         (("force", SB, "--outcome", "r0=0", "--executors", "mutant/canary"), "cannot be made to"),
         (
             ("force", SB, "--outcome", "r0=0", "--configuration", "absent"),
@@ -292,7 +292,8 @@ def test_force_runs_the_witness_of_an_outcome(litmusfuzz_here, tmp_path: Path) -
     result = litmusfuzz_here("force", SB, "--outcome", "r0=0 r1=1", "--log", "sb.log")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
-        "forced on native/controlled_split, a total order under rfc:",
+        "judged by executor, which native/controlled guarantees",
+        "forced on native/controlled, a total order under executor:",
         "  1  W(X) w0",
         "  2  R(Y) r0",
         "  3  W(Y) w1",
@@ -301,15 +302,15 @@ def test_force_runs_the_witness_of_an_outcome(litmusfuzz_here, tmp_path: Path) -
     ]
     assert "*>0:r0=0; 1:r1=1; [X]=1; [Y]=1;" in (tmp_path / "sb.log").read_text()
     asked = ("force", str(LITMUS / "backpressure-blocked.yaml"), "--outcome", "_status=blocked")
-    data = json.loads(litmusfuzz_here(*asked, "--model", "executor", "--json").stdout)
-    assert data["configuration"] == "controlled"
+    data = json.loads(litmusfuzz_here(*asked, "--model", "rfc", "--json").stdout)
+    assert data["configuration"] == "controlled_split"
     assert data["outcome"] == data["expected"] == {"_status": "blocked", "X": 1, "Q": [1]}
     assert len(data["events"]) == 2
 
 
 def test_force_says_where_an_executor_is_stricter_and_when_time_is_up(litmusfuzz_here) -> None:
     """An order that splits updates, on a configuration that does not."""
-    asked = ("force", LOST, "--outcome", "X=1")
+    asked = ("force", LOST, "--outcome", "X=1", "--model", "rfc")
     result = litmusfuzz_here(*asked, "--configuration", "controlled")
     assert result.returncode == 3
     assert result.stdout.splitlines()[-1] == (
@@ -359,7 +360,7 @@ def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz_here, tmp_path: Pat
     )
     assert result.returncode == 0
     assert "10 executions on mutant/stale-reads/plain" in result.stdout
-    assert "0 forbidden under rfc" in result.stdout
+    assert "0 forbidden under executor" in result.stdout
 
 
 def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz_here, tmp_path: Path) -> None:

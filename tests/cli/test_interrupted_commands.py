@@ -46,7 +46,7 @@ def called(*arguments: str) -> Result:
 
 def test_a_replay_keeps_what_it_has_seen(after: Interrupt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "_BATCH", 64)
-    after(2)
+    after(3)  # the first lets the process start
     asked = ("replay", "SB", "MP", "--executors", "native:controlled", "--count", "1000", "--json")
     done = called(*asked)
     assert (done.exit_code, done.stderr) == (3, "litmusfuzz: interrupted after 0 of 2 tests\n")
@@ -64,7 +64,7 @@ def test_a_replay_that_has_seen_something_forbidden_exits_with_1(
     after: Interrupt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "_BATCH", 64)
-    after(1)
+    after(2)
     done = called("replay", "SB", "--executors", "mutant/stale-reads", "--count", "1000")
     assert done.exit_code == 1
     assert "interrupted: more executions were asked for" in done.stdout
@@ -72,7 +72,7 @@ def test_a_replay_that_has_seen_something_forbidden_exits_with_1(
 
 
 def test_force_says_how_many_orders_it_forced(after: Interrupt) -> None:
-    after(2)
+    after(3)
     done = called("force", "SB", "MP", "--executors", "native", "--json")
     assert (done.exit_code, done.stderr) == (3, "litmusfuzz: interrupted after 0 of 2 tests\n")
     (sb,) = json.loads(done.stdout)
@@ -84,7 +84,7 @@ def test_minimize_says_that_it_saw_nothing_forbidden_so_far(
     after: Interrupt, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "_BATCH", 64)
-    after(1)
+    after(2)
     asked = ("minimize", "SB", "--executors", "native:controlled", "--out", str(tmp_path))
     done = called(*asked, "--json")
     assert done.exit_code == 3

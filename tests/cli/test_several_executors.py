@@ -128,8 +128,9 @@ def test_of_several_tests_one_without_an_allowed_set_is_refused_alone(litmusfuzz
     """No program has clusters, so that the model `program` does not apply."""
     asked = ("--executors", "native", "--model", "program", "--count", "64")
     result = litmusfuzz_here("replay", SB, CLUSTERED, LOST, *asked)
-    first, second, third = result.stdout.splitlines()
+    judged_by, first, second, third = result.stdout.splitlines()
     assert result.returncode == 1, result.stderr  # `native` does not guarantee `program`
+    assert judged_by.startswith("judged by program, as --model asks; native/plain guarantees ")
     assert first.startswith("SB: 64 executions")
     assert second.startswith("cl-sb: not run: native/plain: clusters.")
     assert third.startswith("lost-update: 64 executions")
@@ -167,7 +168,13 @@ def test_a_replay_compares_its_executors(litmusfuzz_here) -> None:
     asked = ("replay", LOST, "--executors", "native:controlled,native:controlled_split")
     result = litmusfuzz_here(*asked, "--count", "1000")
     assert (result.returncode, result.stderr) == (0, "")
-    header, *lines = result.stdout.splitlines()
+    *begin, header = result.stdout.splitlines()[:4]
+    lines = result.stdout.splitlines()[4:]
+    assert begin == [
+        "judged by executor, which native/controlled guarantees",
+        "judged by rfc, which native/controlled_split guarantees",
+        "",
+    ]
     assert header.split() == [
         *("X", "native/controlled", "native/controlled_split", "executor", "rfc"),
     ]
@@ -198,7 +205,8 @@ def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz_here, tmp_path: 
     assert "mutant/stale-reads/plain: not run: mutant/stale-reads: loops" in result.stdout
     several = litmusfuzz_here("replay", loops, SB, *BOTH, "--count", "100")
     assert several.returncode == 1  # SB kills the mutant
-    assert [line.split(":")[0] for line in several.stdout.splitlines()] == [
+    lines = several.stdout.splitlines()
+    assert [line.split(":")[0] for line in lines if not line.startswith("judged by ")] == [
         "native/controlled",
         "mutant/stale-reads/plain",
         "mutant/stale-reads/plain",
@@ -217,7 +225,11 @@ def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz_here, tmp_pat
     assert "on mutant/two-holders/controlled" in result.stdout
     both = litmusfuzz_here("replay", found, "--executors", "mutant/two-holders:controlled,native")
     assert both.returncode == 1
-    assert both.stdout.splitlines()[0].split()[-3:-1] == [
+    named, judged_by, empty, header, *_ = both.stdout.splitlines()
+    assert named == "judged by executor, which the finding's file names"
+    assert judged_by == "judged by executor, which native/plain guarantees"
+    assert empty == ""
+    assert header.split()[-3:-1] == [
         "mutant/two-holders/controlled",
         "native/plain",
     ]

@@ -30,7 +30,7 @@ def verdicts(**known: str) -> object:
 
 def compared(left: Log, right: Log, **known: str) -> Comparison:
     judge = verdicts(**known) if known else None
-    return compare(left, right, judge)  # type: ignore[arg-type]
+    return compare(left, right, judge, "rfc", "as --model asks")  # type: ignore[arg-type]
 
 
 def test_counts_do_not_make_a_difference() -> None:
@@ -53,6 +53,7 @@ def test_forbidden_outcomes_come_first() -> None:
         "    outcome    count",
         "    x=0; y=3;  1      allowed",
         "",
+        "judged by rfc, as --model asks",
         "1 test in both: 1 test differs",
         "only in a: 2 outcomes, 1 forbidden under rfc",
         "only in b: 1 outcome, 0 forbidden under rfc",

@@ -7,6 +7,7 @@ from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.reports.cover import CoverReport, cover_text
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
+JUDGED_BY = "judged by executor, which e/c guarantees"
 STUCK = litmus("r0=Q?", queues={"Q": 1}, name="stuck")
 
 
@@ -16,13 +17,15 @@ def sb(r0: int, r1: int) -> Outcome:
 
 def report(test=SB, **fields) -> CoverReport:
     given = {"left_out": "", "reached": (), "wrong": (), "not_followed": (), "apart": {}} | fields
-    return CoverReport(test=test, file="f.yaml", executor="e", config="c", seconds=0.5, **given)
+    given |= {"judged_by": JUDGED_BY, "seconds": 0.5}
+    return CoverReport(test=test, file="f.yaml", executor="e", config="c", **given)
 
 
 def test_reached_and_unforced_outcomes() -> None:
     good = report(reached=(sb(0, 1), sb(1, 1)), apart={sb(1, 0): "needs a wonder"})
     assert good.text() == "\n".join(
         [
+            JUDGED_BY,
             "SB: 2 of 2 on e/c; 1 apart: needs a wonder",
             "  reached  r0=0 r1=1 X=1 Y=1",
             "  reached  r0=1 r1=1 X=1 Y=1",
@@ -38,6 +41,7 @@ def test_reached_and_unforced_outcomes() -> None:
 def test_another_outcome_of_an_order_is_forbidden_and_an_order_not_followed_undecided() -> None:
     bad = report(wrong=((sb(0, 1), ("W(X) w0", "R(Y) r0"), sb(0, 0)),))
     assert bad.text().splitlines() == [
+        JUDGED_BY,
         "SB: 0 of 1 on e/c",
         "SB: FORBIDDEN on e/c: this order",
         "  1  W(X) w0",
@@ -64,6 +68,8 @@ def test_several_tests_are_counted_by_feature_and_those_left_out_listed() -> Non
     )
     assert cover_text(reports) == "\n".join(
         [
+            JUDGED_BY,
+            "",
             "on e/c           tests  reached  allowed  apart",
             "blocked          1      1        1        0",
             "queues           1      1        1        0",

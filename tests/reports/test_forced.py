@@ -8,6 +8,7 @@ from litmusfuzz.reports.allowed import Witnessed
 from litmusfuzz.reports.forced import ForcedReport
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
+JUDGED_BY = "judged by rfc, as --model asks; e/c guarantees executor"
 ORDER = ("W(X) w0", "R(Y) r0", "W(Y) w1", "R(X) r1")
 
 
@@ -16,13 +17,15 @@ def sb(r0: int, r1: int) -> Outcome:
 
 
 def report(seen: Outcome | None, problem: str = "") -> ForcedReport:
-    return ForcedReport(SB, "e", "c", Witnessed("rfc", sb(0, 1), ORDER), seen, problem)
+    witness = Witnessed("rfc", sb(0, 1), ORDER)
+    return ForcedReport(SB, "e", "c", JUDGED_BY, witness, seen, problem)
 
 
 def test_the_order_then_what_it_yields() -> None:
     good = report(sb(0, 1))
     assert good.text() == "\n".join(
         [
+            JUDGED_BY,
             "forced on e/c, a total order under rfc:",
             "  1  W(X) w0",
             "  2  R(Y) r0",

@@ -195,6 +195,7 @@ def test_the_end_of_a_run() -> None:
             "    native            0 of 1                1   0 of 0         0",
             "    asked for: 60 s; 1.3 s spent",
             "    native: 1 of 1 cannot run here (no CUDA device): gpu",
+            "judged by rfc, as --model asks; 1 of 3 configurations guarantee another model",
             "broken: the canary was reported in 1 of 2 runs: this campaign proves nothing;"
             " interrupted after 1 of 60 s",
         ]

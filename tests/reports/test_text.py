@@ -27,6 +27,9 @@ from litmusfuzz.reports.text import (
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
 
 
+JUDGED_BY = "judged by rfc, which mutant/stale-reads/default guarantees"
+
+
 def sb(r0: Value, r1: Value) -> Outcome:
     return Outcome.of(SB, {"r0": r0, "r1": r1, "X": (1,), "Y": (1,)})
 
@@ -130,6 +133,7 @@ def test_the_status_of_outcomes_is_a_column_if_it_differs() -> None:
         executor="tf",
         config="plain",
         model="rfc",
+        judged_by="judged by rfc, as --model asks; tf/plain guarantees executor",
         histogram={Outcome.of(SB, {"X": (1,), "Y": (0,)}, Status.BLOCKED): 3},
         verdicts={Outcome.of(SB, {"X": (1,), "Y": (0,)}, Status.BLOCKED): "forbidden"},
         allowed=(LEFT,),
@@ -137,7 +141,9 @@ def test_the_status_of_outcomes_is_a_column_if_it_differs() -> None:
         died=(),
         seconds=1.0,
     )
-    assert text(stuck).splitlines()[:3] == [
+    assert text(stuck).splitlines()[:5] == [
+        stuck.judged_by,
+        "",
         "r0  r1  X  Y  ended      count  verdict",
         "-   -   1  0  blocked    3      FORBIDDEN",
         "0   1   1  1  completed  0      allowed",
@@ -272,6 +278,7 @@ def replayed(histogram: dict[Outcome, int], **more: Any) -> ReplayReport:
         executor="mutant/stale-reads",
         config="default",
         model="rfc",
+        judged_by=JUDGED_BY,
         histogram=histogram,
         verdicts={o: "allowed" if o in ALLOWED else "forbidden" for o in histogram},
         allowed=tuple(ALLOWED),
@@ -314,6 +321,8 @@ def test_a_replay_shows_forbidden_outcomes_first_and_unseen_ones_last() -> None:
     report = replayed({BOTH: 1, LEFT: 60, sb(TORN, (0,)): 2, STALE: 37})
     assert text(report) == "\n".join(
         [
+            JUDGED_BY,
+            "",
             "r0    r1  X  Y  count  verdict",
             "0     0   1  1  37     FORBIDDEN",
             "torn  0   1  1  2      FORBIDDEN",
