@@ -776,10 +776,15 @@ class Report:
 
     @property
     def canary_failed(self) -> bool:
-        """True if a run of the canary was not reported, or it did not run at all."""
+        """True if a run of the canary was not reported, or it did not run at all.
+
+        It shows that a forbidden outcome would be reported. Without a run of it, one that was
+        reported shows that as well: of a campaign that was killed right then, for example.
+        """
         runs, reported = self.canary
         over = self.ended is not None and not self.interrupted and self.tests != 0
-        return reported < runs or (over and not runs and not self.problem)
+        unproven = not runs and not self.forbidden_graphs
+        return reported < runs or (over and unproven and not self.problem)
 
     @property
     def complaint(self) -> str:

@@ -369,3 +369,40 @@ def test_shards_that_know_nothing_of_each_other_may_come_in_any_order(seed: int)
     mixed += [(0, event) for event in of[0][1:]]
     assert mixed != campaign
     assert folded(mixed).report("folder") == folded(campaign).report("folder")
+
+
+@pytest.mark.parametrize(("forbidden", "code"), [(0, 2), (3, 1)])
+def test_without_a_run_of_the_canary_only_what_was_reported_counts(
+    forbidden: int, code: int
+) -> None:
+    """A campaign that was killed before the canary ran, and that is only completed since."""
+    on = {"executor": "native", "configuration": "controlled"}
+    verdicts = {"allowed": 61} | ({"forbidden": forbidden} if forbidden else {})
+    shown = e.Executed(
+        at=STARTED + 2,
+        index=1,
+        family="dag",
+        model="rfc",
+        run_seed=1,
+        count=64,
+        sha256="",
+        verdicts=verdicts,
+        unreduced="unreduced/1.yaml" if forbidden else None,
+        **on,
+    )
+    configured = e.Configured("native", "controlled", "rfc", "rfc", "native/rfc")
+    fold = Fold()
+    fold.apply(
+        0,
+        e.CampaignStarted(
+            at=STARTED, command="", seed=1, asked_s=60.0, configurations=(configured,)
+        ),
+    )
+    fold.apply(1, e.ShardPlanned(at=STARTED + 1, configurations={"native": ("controlled",)}))
+    fold.apply(1, shown)
+    fold.apply(1, e.ShardEnded(at=STARTED + 3, lost=True))
+    fold.apply(0, e.CampaignEnded(at=STARTED + 4, spent_s=60.0))
+    report = fold.report("f")
+    assert report.canary == (0, 0)
+    assert report.exit_code() == code
+    assert ("proves nothing" in report.verdict) is (not forbidden)
