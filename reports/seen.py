@@ -10,18 +10,24 @@ import os.path
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from litmusfuzz.corpus.notation import notation
 from litmusfuzz.corpus.textfile import Digest
 from litmusfuzz.reports import drawing
 from litmusfuzz.reports.tables import one_line
 from litmusfuzz.reports.text import violation
 
 if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.events import Executions, Run
 
+MOST_CHARACTERS: Final = 88
+"""Of a test that is printed in notation; another one is a drawing."""
 MOST_LINES: Final = 14
-"""Lines of a drawing that is printed; a larger test is named by its index, family and file."""
+MOST_WIDE: Final = 120
+"""Lines of a drawing that is printed, and characters of each. A larger test is named by its index,
+family and file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,7 @@ class SeenTest:
         event = self.event
         lines = [f"FORBIDDEN: {self.name}, family {event.family}, judged by {event.model}"]
         if self.entry is not None:
-            picture = drawing.text(self.entry.test).splitlines()[1:]
-            if len(picture) <= MOST_LINES:
-                lines += [line for line in picture if line.strip()]
+            lines += _small(self.entry.test)
         found = None if self.entry is None else self.entry.finding
         if found is not None and found.forbidden:
             on = f"{event.executor}/{event.configuration}"
@@ -157,3 +161,16 @@ def allowed_of(entry: Entry, model: str) -> tuple[Outcome, ...]:
     """The allowed outcomes that a file lists, if it lists them."""
     listed = entry.allowed.get(model, frozenset())
     return () if isinstance(listed, Digest) else tuple(sorted(listed, key=str))
+
+
+def _small(test: LitmusTest) -> list[str]:
+    """A small test in notation, or as a drawing; nothing for a large one."""
+    written = notation(test)
+    if written is not None and len(written) <= MOST_CHARACTERS and "\n" not in written:
+        # Notation is of int32 scalars that begin as 0, unless something else is said beside it.
+        plain = {f"{each.name}: int32[] = 0" for each in test.variables}
+        more = [each for each in drawing.declarations(test) if each not in plain]
+        return [f"  test      {written}", *(f"            {each}" for each in more)]
+    picture = [line for line in drawing.text(test).splitlines()[1:] if line.strip()]
+    small = len(picture) <= MOST_LINES and max(map(len, picture)) <= MOST_WIDE
+    return picture if small else []

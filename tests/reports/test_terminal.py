@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from example_reports import ended_finding, nightly_run, short_run
 
+from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.reports.events import Executed, FindingKind
 from litmusfuzz.reports.seen import Became, SeenTest
 from litmusfuzz.reports.terminal import LiveView
 
 if TYPE_CHECKING:
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.reports.report import Report
 
 GRAPH = "graph 7 of tf/plain"
@@ -157,7 +159,7 @@ def test_what_was_seen_is_printed_whole_and_then_what_became_of_it() -> None:
         view(replace(short_run(0), ended=None, by_config=(replace(BUSY, forbidden_graphs=5),)))
     lines = out.getvalue().splitlines()
     assert lines[0] == "FORBIDDEN: graph 9 on tf/plain, family dag, judged by rfc"
-    assert any(line.startswith("  | chain 0") for line in lines)
+    assert lines[1].startswith("  test      ")
     (shown,) = (line for line in lines if line.startswith("  seen  "))
     assert shown.endswith("executions on tf/plain")
     assert "  file      c/unreduced/unreduced-7-9.yaml" in lines
@@ -192,3 +194,31 @@ def test_on_a_terminal_it_stands_above_the_panel_in_one_piece(
     assert "litmusfuzz replay " + "x" * 100 in shown
     assert "[2J[bold]/unreduced/unreduced-7-9.yaml" in shown
     assert "\x1b[2J" not in shown
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        (litmus("X=1; r0=Y || Y=1; r1=X"), ["  test      X=1; r0=Y || Y=1; r1=X"]),
+        (
+            litmus("X=1; r0=X", dtype="float32", init={"X": 2}),
+            ["  test      X=1; r0=X", "            X: float32[] = 2"],
+        ),
+    ],
+)
+def test_a_small_test_is_printed_in_notation_with_what_that_does_not_say(
+    test: LitmusTest, said: list[str]
+) -> None:
+    made = seen()
+    assert made.entry is not None
+    entry = replace(made.entry, test=test, finding=None)
+    assert replace(made, entry=entry).text().splitlines()[1 : 1 + len(said)] == said
+
+
+def test_of_a_large_test_the_number_and_the_family_are_printed() -> None:
+    made = seen()
+    assert made.entry is not None
+    test = litmus(" || ".join(f"X={n}; r{n}=X; Y=1; Z=1; X=1" for n in range(12)))
+    lines = replace(made, entry=replace(made.entry, test=test, finding=None)).text().splitlines()
+    assert lines[0] == "FORBIDDEN: graph 9 on tf/plain, family dag, judged by rfc"
+    assert lines[1].startswith("  seen  ")
