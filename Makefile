@@ -30,15 +30,21 @@ test: setup
 
 # Too long for each submission: all tests with all of the corpus, where `make test` takes
 # a share; ten thousand small random tests on which all oracles
-# must agree (a quarter of an hour on two free cores), some of full size, then ten
+# must agree (a quarter of an hour on two free cores), three thousand under the models of
+# front ends alone (--model), with sections and tests that mix all features (--family), which
+# an enumerator that shares nothing with the oracles reaches, some of full size, then ten
 # thousand graphs of which each permitted clustering must be sound, then every
 # known defect put into them, one after another (an hour and a half: each is a build),
 # fifty thousand mutated files of every kind, each valid or refused in one line, the
 # findings of corpus/findings through the whole pipeline (half an hour), all attacks, and 50
 # campaigns that are killed at a random moment and resumed.
+FRONT_ENDS := acd program sequential one_cluster
+MIXED := mixture mixture mixture sections mixture mixed clusterable mixture calls loops
 nightly: setup
 	LITMUSFUZZ_WHOLE=1 $(VENV)/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 10000 --orders 40 --workers 2 --seed $${SEED:-1}
+	$(VENV)/bin/python -m tests.oracles.agreement --tests 3000 --orders 200 --workers 2 --seed $${SEED:-1} \
+	  $(FRONT_ENDS:%=--model %) $(MIXED:%=--family %)
 	$(VENV)/bin/python -m tests.oracles.agreement --tests 1600 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.passes.soundness --tests 10000 --workers 2 --seed $${SEED:-1}
 	$(VENV)/bin/python tests/kills/oracle_defects.py

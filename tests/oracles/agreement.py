@@ -7,12 +7,17 @@ smallest test that shows it as a corpus file; with 1 also if a test could not be
 a feature or an op is in too few tests, or too many answers are `unknown`. ``make nightly`` runs
 many tests, ``make test`` a few hundred.
 
+``--model acd --model program`` asks about these models alone, and `mixture` is a family of tests
+that mix all features, sections among them, which the enumerator of `independent` reaches, too.
+
 Properties checked for each test:
 
 - reference and explorer have the same allowed sets, in every model, and in
   ``rfc`` less one axiom; so has the explorer where it drops values that no outcome depends on;
 - every oracle gives the reference's verdict on outcomes of the set, and on changed
   outcomes, most of which are not in the set;
+- so has the enumerator that was written from semantics.md alone, where it takes the test and has
+  few states, and the interpreter of programs of one thread, of a test whose client orders all runs;
 - both hold again when other nodes are observed, constants included;
 - ``rfc`` allows every outcome that ``executor`` allows, and every weaker model allows
   every outcome that ``rfc`` allows, unless more happens in it;
@@ -35,7 +40,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -65,20 +70,25 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.passes.placement import place
-from litmusfuzz.oracles import explorer, reference
+from litmusfuzz.oracles import explorer, reference, sequential
 from litmusfuzz.oracles.errors import NoAllowedSet, NoProgramOrder, NotOneCluster, OpFails
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES, MODELS, RFC, Axiom, Model
 
 sys.path.insert(0, str(Path(__file__).parent))
+import independent
 from every_op import every_op, placed
+from independent import SUPPORTED
+from mixtures import mixture
 
 if TYPE_CHECKING:
     from litmusfuzz.oracles.allowed import AllowedSet
 
 BUDGET_ORDERS: Final = 20_000
 """Budget of the reference: four times the generators' limit under ``rfc``."""
+SOME_ORDERS: Final = 2_000
+"""The same where only some models are asked for."""
 WEAKER_ORDERS: Final = 1_000
 """Budget without an axiom. There are more orders then; a few complete sets suffice."""
 MAX_JUDGED: Final = 4
@@ -88,10 +98,11 @@ NEXT_TRY: Final = 1 << 32
 """Distance between the indices of one test's tries."""
 EVERY_OP: Final = "every op"
 PLACED: Final = "placed"
+MIXTURE: Final = "mixture"
 SCHEDULE: Final = (
     *(*FAMILIES, *("mixed",) * 3),
     *("calls", "clusters", "fetches", "computed", "handles", "uninitialized", "accumulators") * 2,
-    *(*(PLACED,) * 3, *(EVERY_OP,) * 11),
+    *(*(PLACED,) * 3, *(EVERY_OP,) * 11, *(MIXTURE,) * 4),
 )
 """Cycle of families, and of the tests of `every_op`; what few tests have occurs more often."""
 FEATURES: Final = (
@@ -111,6 +122,8 @@ UNKNOWN_MAX: Final = 0.01
 """Largest share of `unknown` answers."""
 
 LIVE: Final = explorer.Budget(plain=0)
+STATES: Final = 500
+"""Budget of the independent enumerator in one model, over all choices of strictness."""
 
 Judge = Callable[[Outcome], Verdict]
 
@@ -184,8 +197,10 @@ class Tally:
 # --- the properties ----------------------------------------------------------------------
 
 
-def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
-    """Check all properties of one test.
+def check(
+    test: LitmusTest, rng: random.Random, tally: Tally, only: Collection[str] = GUARANTEES
+) -> None:
+    """Check all properties of one test, or those of some models alone.
 
     Raises
     ------
@@ -193,10 +208,20 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
         At the first one.
     """
     sets = {}
-    models = [each for each in GUARANTEES.values() if says_something(each, test)]
+    models = [GUARANTEES[name] for name in only if says_something(GUARANTEES[name], test)]
     for model in models:
-        sets[model.name] = same_sets(test, model, BUDGET_ORDERS, tally)
+        sets[model.name] = same_sets(test, model, budget_of(only), tally)
         same_verdicts(test, model, sets[model.name], rng, tally)
+        with_the_independent(test, model, sets[model.name], tally)
+        if sets[model.name].complete:
+            tally.rules[f"complete sets: {model.name}"] += 1
+            if test.mutexes:
+                tally.rules[f"complete sets: {model.name}, sections"] += 1
+    if "sequential" in sets:
+        with_the_interpreter(test, tally)
+    if set(only) != set(GUARANTEES):
+        tally.features.update(test.features)
+        return
     looked = otherwise_observed(test, rng)
     model = rng.choice(models)
     same_verdicts(looked, model, same_sets(looked, model, BUDGET_ORDERS, tally), rng, tally)
@@ -219,6 +244,45 @@ def check(test: LitmusTest, rng: random.Random, tally: Tally) -> None:
             changed_tests(test, model, set(sets[model.name].witnesses), rng, tally)
     tally.features.update(set(features(test, sets)))
     tally.ops.update({op_of(node) for node in test.nodes})
+
+
+def budget_of(only: Collection[str]) -> int:
+    """The budget of the reference: less for some models alone, whose sets others check as well."""
+    return BUDGET_ORDERS if set(only) == set(GUARANTEES) else SOME_ORDERS
+
+
+def with_the_independent(test: LitmusTest, model: Model, allowed: AllowedSet, tally: Tally) -> None:
+    """Check that the enumerator written from semantics.md alone gives the same set."""
+    if not allowed.complete or test.clusters or not {n.op for n in test.nodes} <= SUPPORTED:
+        return
+    try:
+        found = tally.timed(
+            "independent", lambda: independent.allowed_outcomes(test, model.name, STATES)
+        )
+    except independent.TooManyStates:
+        return
+    tally.rules[f"independent: {model.name}"] += 1
+    own = set(allowed.witnesses)
+    if own != found:
+        detail = f"{model.name}: {listed(own - found)} not there, there alone {listed(found - own)}"
+        raise Disagreement("the independent enumerator", test, detail)
+
+
+def with_the_interpreter(test: LitmusTest, tally: Tally) -> None:
+    """Check that the test whose client orders all runs has the interpreter's outcome alone."""
+    names = [run.name for run in test.runs]
+    client = (replace(run, after=tuple(names[:at])) for at, run in enumerate(test.runs))
+    try:
+        ordered = replace(test, client=tuple(client))
+        wanted = sequential.outcome(ordered)
+    except (sequential.NotSequential, MalformedTest):  # queues; a close before an enqueue
+        return
+    found = explorer.allowed_outcomes(ordered, GUARANTEES["sequential"])
+    if found.complete:
+        tally.rules["interpreter: sequential"] += 1
+        if set(found.witnesses) != {wanted}:
+            detail = f"{wanted}, and not {listed(found.witnesses)}"
+            raise Disagreement("the interpreter", ordered, detail)
 
 
 def says_something(model: Model, test: LitmusTest) -> bool:
@@ -862,7 +926,9 @@ def _less_edge(test: LitmusTest, name: str, source: str) -> LitmusTest:
     return rebuilt(test, change)
 
 
-def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreement:
+def shrunk(
+    found: Disagreement, seed: str, only: Collection[str] = GUARANTEES, limit_s: float = 60.0
+) -> Disagreement:
     """Reduce the test of a disagreement for `limit_s` seconds at most."""
     end = time.monotonic() + limit_s
     progress = True
@@ -873,7 +939,7 @@ def shrunk(found: Disagreement, seed: str, limit_s: float = 60.0) -> Disagreemen
                 return found
             for attempt in range(3):
                 try:
-                    check(candidate, random.Random(f"{seed}/{attempt}"), Tally())
+                    check(candidate, random.Random(f"{seed}/{attempt}"), Tally(), only)
                 except Disagreement as again:
                     if (again.rule, again.who) == (found.rule, found.who):
                         found, progress = again, True
@@ -891,7 +957,13 @@ def made(family: str, seed: int, index: int) -> LitmusTest:
     return EXTRA[family](seed, index) if family in EXTRA else generate(family, seed, index)
 
 
-EXTRA: Final = {EVERY_OP: every_op, PLACED: placed}
+def _mixed(seed: int, index: int) -> LitmusTest:
+    """A mixture; one in four has accumulators."""
+    sums = (("A",), ("A", "B"))[index // 4 % 2] if index % 4 == 3 else ()
+    return mixture(random.Random(f"{seed}/{index}"), accumulators=sums)
+
+
+EXTRA: Final = {EVERY_OP: every_op, PLACED: placed, MIXTURE: _mixed}
 
 
 def small(family: str, seed: int, index: int, orders: int | None) -> LitmusTest:
@@ -918,6 +990,7 @@ def run(
     *,
     shrink: bool,
     orders: int | None = None,
+    only: Collection[str] = GUARANTEES,
 ) -> Tally:
     """Check the tests with those indices; index n has family ``n % len(families)``."""
     tally = Tally()
@@ -926,17 +999,20 @@ def run(
         which = number if family in EXTRA else index
         try:
             test: LitmusTest = tally.timed("generator", partial(small, family, seed, which, orders))
-            reference.allowed_outcomes(test, RFC, BUDGET_ORDERS)
+            # What some order computes may have no value in the model.
+            for name in only if set(only) != set(GUARANTEES) else ("rfc",):
+                if says_something(GUARANTEES[name], test):
+                    reference.allowed_outcomes(test, GUARANTEES[name], budget_of(only))
         except NoAllowedSet:  # some order computes what the model does not have
             tally.rules["ill-formed test"] += 1
             continue
         tally.tests[family] += 1
         key = f"{seed}/{family}/{index}/agreement"
         try:
-            check(test, random.Random(key), tally)
+            check(test, random.Random(key), tally, only)
         except Disagreement as found:
             if shrink:
-                found = shrunk(found, key)
+                found = shrunk(found, key, only)
             about = f"{family}, seed {seed}, number {index}. {found.rule}: {found.detail}"
             file = dumps(Entry(replace(found.test, description=about[:4000])))
             tally.disagreements.append((found.rule, found.detail, file))
@@ -952,6 +1028,7 @@ def parts(
     chunks: Sequence[range],
     workers: int,
     orders: int | None = None,
+    only: Collection[str] = GUARANTEES,
 ) -> Iterator[Tally | Exception]:
     """Yield the tallies of the chunks as they finish; one worker is this process.
 
@@ -960,13 +1037,14 @@ def parts(
     if workers == 1:
         for chunk in chunks:
             try:
-                yield run(families, seed, chunk, shrink=True, orders=orders)
+                yield run(families, seed, chunk, shrink=True, orders=orders, only=only)
             except Exception as error:  # noqa: BLE001 - reported with the tally
                 yield error
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         left = {
-            pool.submit(run, families, seed, chunk, shrink=True, orders=orders) for chunk in chunks
+            pool.submit(run, families, seed, chunk, shrink=True, orders=orders, only=only)
+            for chunk in chunks
         }
         try:
             while left:
@@ -993,7 +1071,7 @@ def report(tally: Tally, seconds: float) -> str:
     lines += ["", "op                                        tests"]
     lines += [f"{name:40} {tally.ops[name]:6}" for name in sorted(ALL_OPS)]
     lines += ["", "oracle       allowed forbidden unspecified unknown  sets unknown  ms a test"]
-    for oracle in ("reference", *membership_oracles()):
+    for oracle in ("reference", *membership_oracles(), "independent"):
         counts = {v: tally.verdicts[(oracle, v)] for v in _VERDICTS}
         per_test = 1e3 * tally.seconds[oracle] / max(1, tests)
         lines.append(
@@ -1051,6 +1129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--orders", type=int, help="largest number of total orders of a test")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--family", action="append", choices=sorted({*FAMILIES, *EXTRA}))
+    parser.add_argument("--model", action="append", choices=[*GUARANTEES], help="these alone")
     parser.add_argument("--json", action="store_true", help="the tally as JSON, to stdout")
     parser.add_argument("--out", type=Path, default=Path("disagreements"))
     options = parser.parse_args(arguments)
@@ -1064,7 +1143,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     # An interrupted run reports its results so far.
     with suppress(KeyboardInterrupt):
-        for part in parts(families, options.seed, chunks, options.workers, options.orders):
+        only = tuple(options.model or GUARANTEES)
+        for part in parts(families, options.seed, chunks, options.workers, options.orders, only):
             if isinstance(part, Exception):
                 errors.append(part)
                 sys.stderr.write("\n" + "".join(traceback.format_exception(part)))
@@ -1103,7 +1183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked < options.tests:
         sys.stderr.write(f"interrupted after {asked} tests\n")
         return 2
-    if options.family or asked < 1000:
+    if options.family or options.model or asked < 1000:
         return 0  # too few for shares to mean anything
     short = [name for name in FEATURES if tally.features[name] < WANTED * asked]
     if short:

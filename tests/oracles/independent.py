@@ -675,15 +675,18 @@ class View:
             )
             if run in ended:
                 values[key] = self.value(Scope(run), name)
-        for variable in test.variables:
-            values[variable.name] = self.state.contents[variable.name] or ()
-        for each in test.accumulators:
-            held = self.state.contents[each.name]
-            values |= {f"{each.name}.sum": held.sum, f"{each.name}.count": (held.count,)}
-        for queue in test.queues:
-            values[queue.name] = self.state.contents[queue.name][0]
+        values |= finals(test, self.state.contents)
         status = Status.COMPLETED if len(ended) == len(test.runs) else Status.BLOCKED
         return Outcome.of(test, values, status)
+
+
+def finals(test: LitmusTest, contents: Mapping[str, Any]) -> dict[str, Any]:
+    """What an outcome shows of the resources."""
+    values: dict[str, Any] = {v.name: contents[v.name] or () for v in test.variables}
+    for each in test.accumulators:
+        held = contents[each.name]
+        values |= {f"{each.name}.sum": held.sum, f"{each.name}.count": (held.count,)}
+    return values | {queue.name: contents[queue.name][0] for queue in test.queues}
 
 
 # --- program order ---
@@ -806,7 +809,7 @@ def of_clusters(test: LitmusTest) -> frozenset[Outcome]:
             held = tuple((key, store[key] if key in changed else old) for key, old in contents)
             nexts.append((written_back | {name}, snapshots, held))
         if not nexts:
-            values = dict(contents)
+            values = finals(test, dict(contents))
             for name, snapshot in snapshots:
                 there = thread(world, Scope(name), dict(snapshot), set(), {})
                 values |= {
