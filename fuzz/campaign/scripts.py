@@ -103,7 +103,7 @@ def jax_script(
     if settings.forbidden:
         title = f"{seen}, forbidden: {FORBIDDEN[settings.forbidden]}. Not what program order gives."
     if heading:
-        title = f"{_plain(heading)}.\n{title}"
+        title = f"{_plain(heading)}. {title}"
     try:
         if lacking := executor_class("jax_refs").support.lacking(test):
             raise NoScript(f"a script cannot have {', '.join(lacking)}")
