@@ -57,6 +57,8 @@ class ColonBashComplete(BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """The words before the one to complete, and that one."""
+        if "COMP_LINE" not in os.environ:  # asked by a script that click wrote, of an older release
+            return super().get_completion_args()
         line = os.environ["COMP_LINE"].encode()[: int(os.environ["COMP_POINT"])].decode()
         words = split_arg_string(line)
         incomplete = words.pop() if words and not line[-1:].isspace() else ""
