@@ -62,11 +62,11 @@ lint: setup
 # and OpenMP, whose runtimes are not instrumented, under the latter only, where they
 # are. No CMake here: the sanitized programs are few.
 SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -fPIC -pthread \
-  -Ifuzz/native/core -Ifuzz/native/include -Itests/native
+  -Ifuzz/native -Ifuzz/native/core -Ifuzz/native/include -Itests/native
 thread := -fsanitize=thread
 address := -fsanitize=address,undefined
 mutants := $(thread) -DLITMUSFUZZ_MUTANTS
-SANITIZED := $(foreach part,executor devices gpu,$(part)_under_sanitizers) engine_conformance \
+SANITIZED := $(foreach part,executor devices gpu control,$(part)_under_sanitizers) engine_conformance \
   example_engine.so
 CONFORM := "inline 1" $(foreach engine,pool fifo stealing gang, \
   $(foreach threads,1 2 4,"$(engine) $(threads)"))
@@ -102,7 +102,7 @@ sanitize: setup
 	@! build/sanitize/mutants/torn_write 2>build/sanitize/torn_write.log
 	@grep -q "ThreadSanitizer: data race" build/sanitize/torn_write.log
 
-NATIVE_CORE := $(wildcard fuzz/native/core/*.cpp fuzz/native/core/*/*.cpp)
+NATIVE_CORE := $(wildcard fuzz/native/core/*.cpp fuzz/native/core/*/*.cpp fuzz/native/control/*.cpp)
 NATIVE_HEADERS := $(wildcard fuzz/native/*/*.h fuzz/native/*/*/*.h tests/native/*.h)
 
 define sanitized

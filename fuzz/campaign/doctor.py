@@ -54,6 +54,8 @@ _CLUSTERED: Final = ("autocluster", "autocluster_lazy")
 """Configurations that together set all XLA flags in use, except cluster sizes and the flags that
 sometimes end the process (docs/tensorflow-findings.md)."""
 
+_CONTROLLED: Final = "controlled"
+"""A configuration that needs a compiler, unless what it needs has been compiled."""
 _NETWORKED: Final = "two_workers"
 """A configuration whose processes need a network of their own."""
 
@@ -62,7 +64,7 @@ def examine(progress: Callable[[str], None] = lambda _: None) -> list[Check]:
     """Run all checks, the slow ones in parallel."""
     probes: list[Callable[[], list[Check]]] = [
         partial(_runs, "tf", "plain", basic=True),  # the slowest first
-        *(partial(_runs, "tf", config) for config in (*_CLUSTERED, _NETWORKED)),
+        *(partial(_runs, "tf", config) for config in (*_CLUSTERED, _NETWORKED, _CONTROLLED)),
         partial(_runs, "jax", "plain"),
         partial(_engines, "jax"),
         partial(_engines, "native"),

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.corpus.textfile import Setting
-    from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise
+    from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise, Prepared
     from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram, PreparedEager
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
@@ -120,7 +120,7 @@ class _CheckedClusters(TensorFlowExecutor):
 class PreparedMutant:
     """The changed test, prepared; reports outcomes under the names of the original test."""
 
-    def __init__(self, test: LitmusTest, changed: PreparedTest | PreparedEager) -> None:
+    def __init__(self, test: LitmusTest, changed: Prepared) -> None:
         self._test = test
         self._prepared = changed
 
@@ -1193,7 +1193,7 @@ class _EagerMutant(TensorFlowExecutor):
         del test, config
         return True
 
-    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest | PreparedEager:
+    def prepare(self, test: LitmusTest, config: Config) -> PreparedEager:
         """Prepare the program with the defect."""
         from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
 

@@ -14,7 +14,7 @@ SOURCES = sorted(
     path
     for folder in ("fuzz/native", "oracles/native", "tests/native")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".cpp", ".cu", ".h"}
+    if path.suffix in {".cc", ".cpp", ".cu", ".h"}
 )
 
 

@@ -61,6 +61,7 @@ class Settings:
     model_code         bool  false, true
     workers            int   0; 0 or more
     devices            int   1; 1 or more
+    control            str   "", ops
     =================  ====  =========================================================
 
     Parameters
@@ -117,6 +118,9 @@ class Settings:
         gRPC worker processes that run the graph; 0 to run it in this process.
     devices : int
         Virtual CPU devices of this process over which nodes without a device are spread.
+    control : str
+        What LitmusFuzz decides in place of TensorFlow's threads: "" for nothing, ``ops`` for when
+        each op on a resource begins (`controlled`).
     """
 
     inter_op_threads: int = 4
@@ -134,6 +138,7 @@ class Settings:
     model_code: bool = False
     workers: int = 0
     devices: int = 1
+    control: str = ""
 
     @staticmethod
     @lru_cache(1 << 8)  # a campaign asks some times for each test
@@ -207,7 +212,7 @@ class Settings:
     def packs(self) -> bool:
         """True if several tests may share a session (`packs`): nothing rewrites their graph."""
         rewritten = self.rewrites or self.compiled or self.model_code or self.front_end != "graph"
-        return not rewritten and not self.workers and self.devices == 1
+        return not rewritten and not self.workers and self.devices == 1 and not self.control
 
     @property
     def one_device(self) -> bool:
@@ -232,7 +237,7 @@ class Settings:
         must be executed as an op of its own. A graph with gates gets no model code.
         """
         plain = self.front_end == "graph" and not (self.compiled or self.model_code)
-        plain = plain and not self.executor_type
+        plain = plain and not (self.executor_type or self.control)
         return plain and not self.workers and self.pool in ("own", "global")
 
     @property
@@ -241,6 +246,8 @@ class Settings:
         shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
         if self.spinning and (shared or self.pool == "global"):
             shared.append("spinning")
+        if self.control:
+            shared.append("control")  # its library is in no other process
         if self.workers:
             shared.append(f"workers={self.workers}")
         if self.front_end == "critical_section" or self.eager:
@@ -358,6 +365,7 @@ FRONT_ENDS: Final = (
     *("functional", "functional_kernels", "critical_section", "eager", "eager_functions"),
     "keras",
 )
+CONTROLS: Final = ("", "ops")
 MAX_THREADS: Final = 1024
 SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
     {
@@ -386,6 +394,7 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
         "model_code": Flag(),
         "workers": Number(0, 64),
         "devices": Number(1, 64),
+        "control": OneOf(CONTROLS),
     }
 )
 """The values that each field of `Settings` may have."""
@@ -438,6 +447,7 @@ def _configurations() -> Iterator[Config]:
         yield configuration(f"global_pool_{threads}", pool="global", inter_op_threads=threads)
     yield configuration("run_handler_pool", pool="run_handler")
     yield configuration("caller_thread", pool="caller")
+    yield configuration("controlled", control="ops")
 
 
 CONFIGURATIONS: Final = tuple(_configurations())

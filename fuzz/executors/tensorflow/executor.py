@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
     from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
     from litmusfuzz.fuzz.executors.setting_types import SettingType
+    from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
     from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
@@ -128,7 +129,9 @@ class TensorFlowExecutor:
         }
 
     def check(self, config: Config) -> None:
-        """Check that the process has a network of its own, if the configuration needs one.
+        """Check that the process has what the configuration needs.
+
+        A network of its own for workers; the library for control, which is compiled if need be.
 
         Raises
         ------
@@ -137,8 +140,16 @@ class TensorFlowExecutor:
         """
         if Settings.of(config).workers:
             network.require()
+        if Settings.of(config).control:
+            _import_tensorflow()
+            _import_control()
+            from litmusfuzz.fuzz.executors.tensorflow import control_library
 
-    def prepare(self, test: LitmusTest, config: Config) -> PreparedTest | PreparedEager:
+            control_library.load()
+
+    def prepare(
+        self, test: LitmusTest, config: Config
+    ) -> PreparedTest | PreparedEager | PreparedControlled:
         """Lower the test; each run builds its own graphs and sessions.
 
         Raises
@@ -157,9 +168,10 @@ class TensorFlowExecutor:
             from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
             from litmusfuzz.fuzz.executors.tensorflow.keras_steps import PreparedKeras
 
-            prepared = PreparedKeras if settings.front_end == "keras" else PreparedEager
-            return prepared(test, config, self._clock)
-        return PreparedTest(test, config, self._clock, target)
+            eager = PreparedKeras if settings.front_end == "keras" else PreparedEager
+            return eager(test, config, self._clock)
+        prepared = PreparedTest(test, config, self._clock, target)
+        return prepared.controlled() if settings.control else prepared
 
     @classmethod
     def pack_size(cls, config: Config, noise: Noise) -> int:
@@ -352,6 +364,19 @@ class PreparedTest:
         self._clusters.update(dict.fromkeys(read))
         return live
 
+    def controlled(self) -> PreparedControlled:
+        """The same test, to be run under control.
+
+        Raises
+        ------
+        Unavailable
+            If TensorFlow cannot be controlled here.
+        """
+        _import_control()
+        from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
+
+        return PreparedControlled(self._template, self._settings, self._clock)
+
     def clusters(self) -> Sequence[ChosenClusters]:
         """Clusters that TensorFlow makes of one copy without noise, which is not executed."""
         from litmusfuzz.fuzz.executors.tensorflow import lowering
@@ -399,6 +424,13 @@ class PreparedTest:
         if self._forcing is not None:
             self._forcing.close()
             self._forcing = None
+
+
+def _import_control() -> None:
+    try:
+        importlib.import_module("litmusfuzz.fuzz.executors.tensorflow._control")
+    except ImportError as error:
+        raise Unavailable(f"control of TensorFlow: our compiled module ({error})") from None
 
 
 def _import_tensorflow() -> ModuleType:

@@ -431,9 +431,9 @@ def build(
         )
         make = partial(PythonCopy, graphs=graphs)
     state = _State(emit, template, copies, rng, place)
-    units = []
+    made_units = []
     late = _late(test)
-    for name, graph, runs, prefix in _units(template):
+    for name, graph, runs, prefix in units(template):
         first = next(run for run in test.runs if run.name == runs[0])
         part = test.graph_of(first) if first.wanted else None
         shown = _observed(test, runs)
@@ -482,7 +482,7 @@ def build(
         if not part and not template.may_block:
             stacks = state.show(f"{place}observed/{name}/", shown, prefix)
         fed = [node for node in (part or graph).nodes if node.definition.fed]
-        units.append(
+        made_units.append(
             Unit(
                 tuple(targets),
                 graph,
@@ -498,7 +498,7 @@ def build(
             )
         )
     state.end()
-    return Built(graph_def, tuple(units), state.final(), state.contents(), state.left())
+    return Built(graph_def, tuple(made_units), state.final(), state.contents(), state.left())
 
 
 def pack(
@@ -584,7 +584,7 @@ def unobserved_copies(template: Template, copies: int) -> graph_pb2.GraphDef:
     return graph_def
 
 
-def _units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...], str]]:
+def units(template: Template) -> Iterator[tuple[str, Graph, tuple[str, ...], str]]:
     """Name, graph, runs and prefix of the nodes of each unit.
 
     Runs that fetch and target the same nodes of a graph share a unit.

@@ -108,7 +108,9 @@ if TYPE_CHECKING:
     from tensorflow.core.framework import graph_pb2
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.tensorflow._control import Controller
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+    from litmusfuzz.fuzz.executors.tensorflow.controlled import Steering
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Shown, Template
 
 _PATIENCE_S: Final = 0.001
@@ -182,6 +184,8 @@ class LiveSession:
         Number of copies in `built`.
     target : str
         Address of the gRPC server to connect to; "" for this process.
+    steering : Steering, optional
+        Has control of the race, in which nothing is left to threads then.
 
     Attributes
     ----------
@@ -201,7 +205,9 @@ class LiveSession:
         settings: Settings,
         copies: int,
         target: str = "",
+        steering: Steering | None = None,
     ) -> None:
+        self._steering = steering
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
         self._uneven = template.uneven
@@ -217,16 +223,20 @@ class LiveSession:
         self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
         self.initialize = callable_of(self.session, (), INIT)
         self._runs: dict[str, Callable[[], list[npt.NDArray[Any]]]] = {}
+        self._executors: dict[str, int] = {}  # by run
         for unit in built.units:
             fetches = [*unit.fetched, *(shown.tensor for shown in unit.observed)]
+            before = steering.executors_made() if steering else 0
             run = callable_of(self.session, fetches, *unit.targets, feeds=unit.fed, options=options)
+            made = steering.executors_made() if steering else 0
+            self._executors.update(dict.fromkeys(unit.runs, made - before))
             self._runs.update({name: partial(run, *unit.feeds[name]) for name in unit.runs})
         self._final = [shown.tensor for shown in built.final]
         contents = [name for each in built.contents for name in (each.sizes, each.elements)]
         self._read = callable_of(self.session, (*self._final, *contents))
         self._abort: Callable[[], list[Any]] | None = None
         self._threads: ThreadPoolExecutor | None = None
-        if len(self._runs) > 1 or self._may_block:
+        if len(self._runs) > 1 or self._may_block or steering:
             self._threads = ThreadPoolExecutor(len(self._runs))
 
     def step(self, stuck: Callable[[], bool] | None = None) -> Batch:
@@ -257,7 +267,10 @@ class LiveSession:
         self._initialize()
         race = _Race(self._test, self._runs, self._threads)
         try:
-            race.go(watched=self._may_block, stuck=stuck)
+            if self._steering:
+                race.steer(self._steering, self._executors)
+            else:
+                race.go(watched=self._may_block, stuck=stuck)
         except tf.errors.OpError as error:
             refuse_compiler(error)
             raise
@@ -498,6 +511,10 @@ class LiveSession:
         self.session.close()
 
 
+def _returned(controller: Controller, run: int, _: Future[list[npt.NDArray[Any]]]) -> None:
+    controller.returned(run)
+
+
 class _Race:
     """The runs of one step, in an order that the client of the test permits.
 
@@ -564,6 +581,53 @@ class _Race:
             self._wait_for_others()
         elif self.failure:
             wait(self._futures.values())
+
+    def steer(self, steering: Steering, executors: Mapping[str, int]) -> None:
+        """Execute all runs under control, until they have ended or nothing can go on.
+
+        A run begins when the one before it, in their order, has begun. So each event has the same
+        name in all executions.
+        """
+        # Elsewhere nothing of control is loaded: it may be compiled for another Python.
+        from litmusfuzz.fuzz.executors.tensorflow._control import Standing
+
+        assert self._threads is not None
+        controller = steering.controller
+        controller.begin()
+        begun = 0
+        try:
+            while True:
+                for number, run in enumerate(self._test.runs):
+                    if run.name in self._futures or not self.shown.keys() >= set(run.after):
+                        continue
+                    begun += executors[run.name]
+                    controller.expect(number)
+                    future = self._threads.submit(self._calls[run.name])
+                    self._futures[run.name] = future
+                    future.add_done_callback(partial(_returned, controller, number))
+                    controller.wait_for(begun)
+                more = len(self._futures) < len(self._calls)
+                self.blocked = controller.proceed(more) is Standing.BLOCKED
+                if self.blocked or not more:
+                    break
+                self._take_ended(controller)
+                if self.failure:
+                    self.blocked = controller.proceed(stop=False) is Standing.BLOCKED
+                    break
+        finally:
+            controller.end()
+        self._take_ended(controller)
+        if not self.blocked:
+            for name, future in self._futures.items():
+                if name not in self.shown:  # one that no executor has begun
+                    self._take(name, future, may_fail=True)
+
+    def _take_ended(self, controller: Controller) -> None:
+        """Wait for the threads of runs that have ended: each may still be on its way back."""
+        for number in controller.ended:
+            name = self._test.runs[number].name
+            if name not in self.shown:
+                self._take(name, self._futures[name], may_fail=True)
 
     def _take(self, name: str, future: Future[list[npt.NDArray[Any]]], *, may_fail: bool) -> None:
         try:

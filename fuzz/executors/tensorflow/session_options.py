@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
+from litmusfuzz.fuzz.executors.tensorflow.control_library import EXECUTOR_TYPE
+
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 
@@ -32,6 +34,8 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
     config.isolate_session_state = bool(settings.workers)
     config.device_count["GPU"] = 0
     config.experimental.executor_type = settings.executor_type
+    if settings.control:
+        config.experimental.executor_type = EXECUTOR_TYPE
     config.experimental.disable_thread_spinning = not settings.spinning
     if settings.pool in ("own", "second"):
         if settings.pool == "second":

@@ -14,6 +14,7 @@ from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Ex
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     AGGRESSIVE,
     CONFIGURATIONS,
+    CONTROLS,
     FRONT_ENDS,
     OPTIMIZERS,
     Settings,
@@ -52,6 +53,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "executor_type": ("", _SINGLE),
         "workers": (0, 2),
         "devices": (1, 2),
+        "control": CONTROLS,
     }
 )
 
@@ -66,6 +68,7 @@ def _exclusions() -> Iterator[Exclusion]:
     yield from _of_compilation()
     yield from _of_threads()
     yield from _of_devices()
+    yield from _of_control()
     for setting in _VALUES:
         if setting == "front_end":
             continue
@@ -194,6 +197,23 @@ def _of_devices() -> Iterator[Exclusion]:
     )
 
 
+def _of_control() -> Iterator[Exclusion]:
+    control = _other("control", "")
+    for setting in ("inter_op_threads", "pool", "spinning", "intra_op_threads", "executor_type"):
+        yield Exclusion(
+            control, _other(setting, _VALUES[setting][0]), "no threads of TensorFlow's take part"
+        )
+    yield Exclusion(
+        control, ("compiled", ("clusters", "region", "whole")), "what XLA compiles is one op"
+    )
+    nested = ("function", "function_kernels", "functional_kernels", "critical_section")
+    yield Exclusion(
+        control, ("front_end", nested), "the ops inside functions are not under control yet"
+    )
+    yield Exclusion(control, ("model_code", (True,)), "its ops are not those of the test")
+    yield Exclusion(control, ("workers", (2,)), "other processes are not under control")
+
+
 def _words() -> Iterator[tuple[Value, str]]:
     yield ("rewrites", "all"), "with all optimizers"
     yield ("rewrites", "aggressive"), "with all optimizers at their most aggressive"
@@ -234,6 +254,7 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("executor_type", _SINGLE), "on the single-threaded executor"
     yield ("workers", 2), "on two gRPC workers"
     yield ("devices", 2), "on two devices"
+    yield ("control", "ops"), "under control, op by op"
 
 
 def _weaker() -> Iterator[tuple[Value, tuple[Mapping[str, Setting], ...]]]:

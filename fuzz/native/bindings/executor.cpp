@@ -324,6 +324,7 @@ class Timed final : public Scheduler {
         end_(std::chrono::steady_clock::now() +
              std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                  std::chrono::duration<double>(timeout_s))) {}
+  void begin(const Runtime& runtime) override { order_.begin(runtime); }
   std::optional<size_t> choose(const Choices& choices) override {
     late_ = std::chrono::steady_clock::now() >= end_;
     return late_ ? std::nullopt : order_.choose(choices);

@@ -2,67 +2,54 @@
 
 namespace litmusfuzz::executor {
 
-Step step_of(const Event& event) {
-  const Node& node = event.frame->node(event.node);
-  const uint64_t id = event.frame->first_event + node.first_event + event.step;
-  return {id, event.frame->touched(node, event.step), node.reads_only(event.step)};
-}
-
 // --- enabled events --------------------------------------------------------------
 
-void Choices::clear() {
-  for (const Pending& each : events_) places_[each.ticket] = kNowhere;
-  events_.clear();
+Step Controlled::step(Ticket ticket) const {
+  const Event& event = events_[ticket];
+  const Node& node = event.frame->node(event.node);
+  const uint64_t id = event.frame->first_event + node.first_event + event.step;
+  const std::span<const uint32_t> touched = event.frame->touched(node, event.step);
+  const bool blocks_here = program_.blocks && !touched.empty() && blocks(touched[0]);
+  return {id, touched, node.reads_only(event.step), blocks_here};
 }
 
-void Choices::add(Event event, Ticket ticket) {
-  if (ticket >= places_.size()) places_.resize(ticket + 1, kNowhere);
-  places_[ticket] = static_cast<uint32_t>(events_.size());
-  events_.push_back({event, ticket});
-}
-
-void Choices::remove(size_t place) {
-  const Ticket removed = events_[place].ticket;
-  const Pending& last = events_.back();
-  places_[last.ticket] = static_cast<uint32_t>(place);
-  places_[removed] = kNowhere;  // second, since the two may be one
-  events_[place] = last;
-  events_.pop_back();
-}
-
-Ticket Controlled::new_ticket() {
-  if (free_.empty()) return tickets_++;
+Ticket Controlled::new_ticket(Event event) {
+  if (free_.empty()) {
+    events_.push_back(event);
+    return static_cast<Ticket>(events_.size() - 1);
+  }
   const Ticket ticket = free_.back();
   free_.pop_back();
+  events_[ticket] = event;
   return ticket;
 }
 
-void Controlled::enable(Event event, Ticket ticket) {
-  choices_.add(event, ticket);
+void Controlled::enable(Ticket ticket) {
+  choices_.add(ticket);
   scheduler_->enabled(ticket);
 }
 
 void Controlled::ready(Event event) {
-  const Ticket ticket = new_ticket();
-  scheduler_->ready(event, ticket);
+  const Ticket ticket = new_ticket(event);
+  scheduler_->ready(ticket);
   if (program_.blocks) {
     const Frame& frame = *event.frame;
     const uint32_t resource = frame.touched(frame.node(event.node), event.step)[0];
-    if (blocks(resource)) contenders_[resource].push_back({event, ticket});
+    if (blocks(resource)) contenders_[resource].push_back(ticket);
     if (!copy_.possible(event)) return;
   }
-  enable(event, ticket);
+  enable(ticket);
 }
 
 /// After an event on a queue or mutex: updates which others on it are enabled.
 void Controlled::reconsider(uint32_t resource) {
-  for (const Pending& each : contenders_[resource]) {
-    const bool possible = copy_.possible(each.event);
-    if (possible == choices_.contains(each.ticket)) continue;
+  for (const Ticket each : contenders_[resource]) {
+    const bool possible = copy_.possible(events_[each]);
+    if (possible == choices_.contains(each)) continue;
     if (possible) {
-      enable(each.event, each.ticket);
+      enable(each);
     } else {
-      choices_.remove(choices_.place_of(each.ticket));
+      choices_.remove(choices_.place_of(each));
     }
   }
 }
@@ -80,31 +67,29 @@ bool Controlled::run(Scheduler& scheduler) {
   choices_.clear();
   for (auto& each : contenders_) each.clear();
   free_.clear();
-  tickets_ = 0;
+  events_.clear();
   transfers_.clear();
   program_.begin_execution();
   copy_.reset();
-  scheduler.begin();
+  scheduler.begin(*this);
   copy_.start();
   finish_transfers();
   while (!choices_.empty() && !copy_.failed()) {
     const std::optional<size_t> chosen = scheduler.choose(choices_);
     if (!chosen) return false;
-    const Pending next = choices_[*chosen];
+    const Ticket next = choices_[*chosen];
+    const Event event = events_[next];
     choices_.remove(*chosen);
-    free_.push_back(next.ticket);
+    free_.push_back(next);
     if (!program_.blocks) {
-      copy_.perform(next.event);
+      copy_.perform(event);
       finish_transfers();
       continue;
     }
-    const Frame& frame = *next.event.frame;
-    const uint32_t resource = frame.touched(frame.node(next.event.node), next.event.step)[0];
-    if (blocks(resource)) {
-      std::erase_if(contenders_[resource],
-                    [&](const Pending& each) { return each.ticket == next.ticket; });
-    }
-    copy_.perform(next.event);
+    const Frame& frame = *event.frame;
+    const uint32_t resource = frame.touched(frame.node(event.node), event.step)[0];
+    if (blocks(resource)) std::erase(contenders_[resource], next);
+    copy_.perform(event);
     finish_transfers();
     if (blocks(resource)) reconsider(resource);
   }
@@ -127,45 +112,56 @@ Histogram walk(const Program& program, Scheduler& scheduler, uint64_t count) {
 
 // --- records -----------------------------------------------------------------------
 
-uint64_t digest_of(const Choices& choices) {
+uint64_t digest_of(const Runtime& runtime, const Choices& choices) {
   uint64_t sum = 0;
-  for (const Pending& each : choices) {
-    uint64_t hash = (step_of(each.event).id + 1) * 0x9e3779b97f4a7c15u;
+  for (const Ticket each : choices) {
+    uint64_t hash = (runtime.fingerprint(each) + 1) * 0x9e3779b97f4a7c15u;
     hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
     sum += hash ^ hash >> 32;
   }
   return sum;
 }
 
-void Recorder::begin() {
+void Recorder::begin(const Runtime& runtime) {
+  runtime_ = &runtime;
   choices_.clear();
-  inner_.begin();
+  inner_.begin(runtime);
 }
 
 std::optional<size_t> Recorder::choose(const Choices& choices) {
   const std::optional<size_t> index = inner_.choose(choices);
   if (index) {
-    choices_.push_back(
-        {static_cast<uint32_t>(*index), static_cast<uint32_t>(choices.size()), digest_of(choices)});
+    choices_.push_back({static_cast<uint32_t>(*index), static_cast<uint32_t>(choices.size()),
+                        digest_of(*runtime_, choices)});
   }
   return index;
+}
+
+void Replay::begin(const Runtime& runtime) {
+  runtime_ = &runtime;
+  made_ = 0;
 }
 
 std::optional<size_t> Replay::choose(const Choices& choices) {
   if (made_ == choices_.size()) return std::nullopt;
   const Choice& choice = choices_[made_];
   if (choice.count != choices.size() || choice.index >= choice.count ||
-      choice.digest != digest_of(choices)) {
+      choice.digest != digest_of(*runtime_, choices)) {
     return std::nullopt;
   }
   ++made_;
   return choice.index;
 }
 
+void Forced::begin(const Runtime& runtime) {
+  runtime_ = &runtime;
+  made_ = 0;
+}
+
 std::optional<size_t> Forced::choose(const Choices& choices) {
   if (made_ == order_.size()) return std::nullopt;
   for (size_t place = 0; place < choices.size(); ++place) {
-    if (step_of(choices[place].event).id != order_[made_]) continue;
+    if (runtime_->step(choices[place]).id != order_[made_]) continue;
     ++made_;
     return place;
   }

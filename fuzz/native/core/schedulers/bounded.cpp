@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "controlled.h"
+
 namespace litmusfuzz::executor {
 
-void Bounded::begin() {
+void Bounded::begin(const Runtime&) {
   chains_.clear();
   last_ = 0;
   begun_ = false;
@@ -12,7 +14,7 @@ void Bounded::begin() {
   depth_ = 0;
 }
 
-void Bounded::ready(Event, Ticket ticket) { chains_.join(ticket); }
+void Bounded::ready(Ticket ticket) { chains_.join(ticket); }
 
 uint32_t Bounded::Level::cost(Measure measure) const {
   if (measure == Measure::kDelays) return static_cast<uint32_t>(chosen);
@@ -22,7 +24,7 @@ uint32_t Bounded::Level::cost(Measure measure) const {
 Bounded::Level Bounded::reach(const Choices& choices) {
   Level level;
   for (size_t place = 0; place < choices.size(); ++place) {
-    const Chain chain = chains_.of(choices[place].ticket);
+    const Chain chain = chains_.of(choices[place]);
     level.options.push_back({(chain + chains_.count() - last_) % chains_.count(), place});
   }
   std::sort(level.options.begin(), level.options.end(),
@@ -43,7 +45,7 @@ std::optional<size_t> Bounded::choose(const Choices& choices) {
   const Level& level = levels_[depth_++];
   spent_ += level.cost(measure_);
   const size_t place = level.options[level.chosen].place;
-  const Ticket ticket = choices[place].ticket;
+  const Ticket ticket = choices[place];
   last_ = chains_.of(ticket);
   chains_.advance(ticket);
   begun_ = true;

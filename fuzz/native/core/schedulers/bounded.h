@@ -16,6 +16,7 @@
 // "Delay-Bounded Scheduling", POPL 2011. Both for threads.
 #pragma once
 
+#include "outcome.h"
 #include "schedulers/chains.h"
 
 namespace litmusfuzz::executor {
@@ -25,8 +26,8 @@ enum class Measure : uint8_t { kPreemptions, kDelays };
 class Bounded final : public Scheduler {
  public:
   Bounded(Measure measure, uint32_t bound) : measure_(measure), bound_(bound) {}
-  void begin() override;
-  void ready(Event, Ticket ticket) override;
+  void begin(const Runtime&) override;
+  void ready(Ticket ticket) override;
   std::optional<size_t> choose(const Choices& choices) override;
   /// Moves to the next execution; false if there is none.
   bool next();

@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "controlled.h"
+#include "scheduling.h"
 
 namespace litmusfuzz::executor {
 

@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "controlled.h"
 #include "schedulers/random_walk.h"
 
 namespace litmusfuzz::executor {
@@ -42,14 +41,15 @@ class Tree {
 class Watch final : public Scheduler {
  public:
   explicit Watch(Tree& tree) : tree_(tree) {}
-  void begin() override {
+  void begin(const Runtime& runtime) override {
+    runtime_ = &runtime;
     order_.clear();
     last_ = Tree::kRoot;
   }
-  void ready(Event event, Ticket) override { tree_.hang(step_of(event).id, last_); }
+  void ready(Ticket ticket) override { tree_.hang(runtime_->step(ticket).id, last_); }
   std::optional<size_t> choose(const Choices& choices) override {
     const std::optional<size_t> place = walk_.choose(choices);
-    order_.push_back(step_of(choices[*place].event));
+    order_.push_back(runtime_->step(choices[*place]));
     last_ = order_.back().id;
     return place;
   }
@@ -58,6 +58,7 @@ class Watch final : public Scheduler {
  private:
   Tree& tree_;
   RandomWalk walk_{0};
+  const Runtime* runtime_ = nullptr;
   std::vector<Step> order_;
   uint64_t last_ = Tree::kRoot;
 };
@@ -90,22 +91,26 @@ std::vector<uint32_t> means(const std::vector<std::vector<Step>>& orders,
 
 }  // namespace
 
-EventCounts::EventCounts(const Program& program) : on_(program.resources.size()) {
+EventCounts::EventCounts(Runtime& runtime) {
   Tree tree;
   std::vector<std::vector<Step>> orders;
-  Controlled controlled(program);
   Watch watch(tree);
   uint64_t count = 0;  // one more than the highest number of an event
+  uint32_t resources = 0;
   for (int i = 0; i < kExecutions; ++i) {
-    controlled.run(watch);
+    runtime.run(watch);
     orders.push_back(watch.order());
     longest_ = std::max(longest_, static_cast<uint32_t>(watch.order().size()));
-    for (const Step& each : watch.order()) count = std::max(count, each.id + 1);
+    for (const Step& each : watch.order()) {
+      count = std::max(count, each.id + 1);
+      for (const uint32_t touched : each.resources) resources = std::max(resources, touched + 1);
+    }
   }
   std::vector<uint64_t> parents(count);
   for (uint64_t id = 0; id < count; ++id) parents[id] = tree.parent(id);
   led_to_ = means(orders, parents, 1, [](const Step&) { return true; });
-  for (uint32_t r = 0; r < on_.size(); ++r) {
+  on_.resize(resources);
+  for (uint32_t r = 0; r < resources; ++r) {
     on_[r] = means(orders, parents, 0, [&](const Step& step) { return step.touches(r); });
     const bool contended = std::any_of(orders.begin(), orders.end(), [&](const auto& order) {
       const auto touching = [&](const Step& step) { return step.touches(r); };

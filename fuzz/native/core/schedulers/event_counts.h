@@ -1,4 +1,4 @@
-// Event counts of a program, estimated from a few executions: the length of an execution,
+// Event counts of a system, estimated from a few executions: the length of an execution,
 // and the number of events that each event leads to.
 //
 // The events that an event *leads to* are those that it dominates: its subtree in a tree
@@ -16,14 +16,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "program.h"
+#include "scheduling.h"
 
 namespace litmusfuzz::executor {
 
 class EventCounts {
  public:
-  /// Executes the program a few times, with fixed seeds.
-  explicit EventCounts(const Program& program);
+  /// Executes the system a few times, with fixed seeds.
+  explicit EventCounts(Runtime& runtime);
 
   /// Events in the longest execution.
   uint32_t longest() const { return longest_; }
@@ -31,7 +31,7 @@ class EventCounts {
   uint32_t led_to(uint64_t event) const { return event < led_to_.size() ? led_to_[event] : 1; }
   /// The same for events on one resource; 0 if there is none.
   uint32_t led_to(uint64_t event, uint32_t resource) const {
-    return event < led_to_.size() ? on_[resource][event] : 0;
+    return event < led_to_.size() && resource < on_.size() ? on_[resource][event] : 0;
   }
   /// Resources with a conflict: touched by two events, one of which writes.
   const std::vector<uint32_t>& contended() const { return contended_; }

@@ -8,10 +8,10 @@ constexpr uint64_t kInitial = uint64_t{1} << 63;
 
 }  // namespace
 
-Pct::Pct(const Program& program, uint32_t depth, uint64_t seed)
-    : random_(seed), longest_(EventCounts(program).longest()), points_(depth - 1) {}
+Pct::Pct(Runtime& runtime, uint32_t depth, uint64_t seed)
+    : random_(seed), longest_(EventCounts(runtime).longest()), points_(depth - 1) {}
 
-void Pct::begin() {
+void Pct::begin(const Runtime&) {
   done_ = 0;
   chains_.clear();
   heap_.clear();
@@ -20,7 +20,7 @@ void Pct::begin() {
   for (uint32_t& each : points_) each = 1 + random_.below(longest_ - 1);
 }
 
-void Pct::ready(Event, Ticket ticket) {
+void Pct::ready(Ticket ticket) {
   // Equal ones are as good as impossible: 2^-63 for each pair.
   if (chains_.join(ticket)) priorities_.push_back(kInitial | random_.next());
   heap_.set_score(ticket, priorities_[chains_.of(ticket)]);

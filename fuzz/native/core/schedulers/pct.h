@@ -26,9 +26,9 @@ namespace litmusfuzz::executor {
 class Pct final : public Scheduler {
  public:
   /// `depth` is at least 1.
-  Pct(const Program& program, uint32_t depth, uint64_t seed);
-  void begin() override;
-  void ready(Event, Ticket ticket) override;
+  Pct(Runtime& runtime, uint32_t depth, uint64_t seed);
+  void begin(const Runtime&) override;
+  void ready(Ticket ticket) override;
   void enabled(Ticket ticket) override { heap_.push(ticket); }
   std::optional<size_t> choose(const Choices& choices) override;
   void end() override;

@@ -2,10 +2,8 @@
 
 namespace litmusfuzz::executor {
 
-Pos::Pos(const Program& program, uint64_t seed)
-    : random_(seed), touching_(2 * program.resources.size()) {}
-
-void Pos::begin() {
+void Pos::begin(const Runtime& runtime) {
+  runtime_ = &runtime;
   heap_.clear();
   for (auto& each : touching_) each.clear();
 }
@@ -16,6 +14,7 @@ void Pos::insert(Ticket ticket, const Step& step) {
   at.clear();
   for (const uint32_t resource : step.resources) {
     const uint32_t list = 2 * resource + step.reads_only;
+    if (list >= touching_.size()) touching_.resize(2 * resource + 2);
     at.push_back({list, static_cast<uint32_t>(touching_[list].size())});
     touching_[list].push_back(ticket);
   }
@@ -33,9 +32,9 @@ void Pos::remove(Ticket ticket) {
   }
 }
 
-void Pos::ready(Event event, Ticket ticket) {
+void Pos::ready(Ticket ticket) {
   heap_.set_score(ticket, random_.next());
-  insert(ticket, step_of(event));
+  insert(ticket, runtime_->step(ticket));
 }
 
 void Pos::resample(const Choices& choices, uint32_t list) {

@@ -15,9 +15,9 @@ namespace litmusfuzz::executor {
 
 class Pos final : public Scheduler {
  public:
-  Pos(const Program& program, uint64_t seed);
-  void begin() override;
-  void ready(Event event, Ticket ticket) override;
+  explicit Pos(uint64_t seed) : random_(seed) {}
+  void begin(const Runtime& runtime) override;
+  void ready(Ticket ticket) override;
   void enabled(Ticket ticket) override { heap_.push(ticket); }
   std::optional<size_t> choose(const Choices& choices) override;
 
@@ -33,6 +33,7 @@ class Pos final : public Scheduler {
   void resample(const Choices& choices, uint32_t list);
 
   Random random_;
+  const Runtime* runtime_ = nullptr;
   ScoreHeap heap_;
   /// Pending events: for each resource its writers, then its readers.
   std::vector<std::vector<Ticket>> touching_;

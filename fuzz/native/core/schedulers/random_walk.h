@@ -4,8 +4,8 @@
 // probability halves, or worse, with each event.
 #pragma once
 
-#include "controlled.h"
 #include "schedulers/random.h"
+#include "scheduling.h"
 
 namespace litmusfuzz::executor {
 

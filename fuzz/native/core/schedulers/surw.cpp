@@ -2,7 +2,8 @@
 
 namespace litmusfuzz::executor {
 
-void Surw::begin() {
+void Surw::begin(const Runtime& runtime) {
+  runtime_ = &runtime;
   leading_.clear();
   going_.clear();
   intended_ = kNone;
@@ -12,8 +13,8 @@ void Surw::begin() {
                                 : contended[random_.below(static_cast<uint32_t>(contended.size()))];
 }
 
-void Surw::ready(Event event, Ticket ticket) {
-  const Step step = step_of(event);
+void Surw::ready(Ticket ticket) {
+  const Step step = runtime_->step(ticket);
   if (ticket >= selected_.size()) selected_.resize(ticket + 1);
   selected_[ticket] = resource_ != kNothing && step.touches(resource_);
   const uint32_t count = resource_ == kNothing ? 0 : counts_.led_to(step.id, resource_);
@@ -39,7 +40,7 @@ Ticket Surw::sample(const Choices& choices) {
     going_.set(sampled, 0);  // disabled; `enabled` adds it again
   }
   // The intended event waits for one that is held back.
-  return choices[random_.below(static_cast<uint32_t>(choices.size()))].ticket;
+  return choices[random_.below(static_cast<uint32_t>(choices.size()))];
 }
 
 void Surw::perform(Ticket ticket) {

@@ -22,9 +22,9 @@ namespace litmusfuzz::executor {
 
 class Surw final : public Scheduler {
  public:
-  Surw(const Program& program, uint64_t seed) : random_(seed), counts_(program) {}
-  void begin() override;
-  void ready(Event event, Ticket ticket) override;
+  Surw(Runtime& runtime, uint64_t seed) : random_(seed), counts_(runtime) {}
+  void begin(const Runtime& runtime) override;
+  void ready(Ticket ticket) override;
   void enabled(Ticket ticket) override;
   std::optional<size_t> choose(const Choices& choices) override;
 
@@ -38,6 +38,7 @@ class Surw final : public Scheduler {
 
   Random random_;
   EventCounts counts_;
+  const Runtime* runtime_ = nullptr;
   uint32_t resource_ = kNothing;   // the resource of this execution
   std::vector<uint8_t> selected_;  // by ticket: true for an event on the resource
   Weights leading_;                // pending events, by the number of events they lead to

@@ -29,6 +29,8 @@ class Counter final : public Scheduler {
  public:
   Counter(Downset nothing, OrderCounts& counts) : nothing_(std::move(nothing)), counts_(counts) {}
 
+  void begin(const Runtime& runtime) override { runtime_ = &runtime; }
+
   std::optional<size_t> choose(const Choices& choices) override {
     if (depth_ == levels_.size()) {
       Downset here = reached();
@@ -37,7 +39,7 @@ class Counter final : public Scheduler {
         return std::nullopt;
       }
       Level& level = levels_.emplace_back(std::move(here));
-      for (const Pending& each : choices) level.events.push_back(step_of(each.event).id);
+      for (const Ticket each : choices) level.events.push_back(runtime_->step(each).id);
     }
     return levels_[depth_++].next;
   }
@@ -77,6 +79,7 @@ class Counter final : public Scheduler {
 
   Downset nothing_;
   OrderCounts& counts_;
+  const Runtime* runtime_ = nullptr;
   std::vector<Level> levels_;
   size_t depth_ = 0;
 };
@@ -105,7 +108,10 @@ Uniform::Uniform(const Program& program, uint64_t seed, size_t limit)
   } while (counter.next());
 }
 
-void Uniform::begin() { done_ = nothing_; }
+void Uniform::begin(const Runtime& runtime) {
+  runtime_ = &runtime;
+  done_ = nothing_;
+}
 
 double Uniform::orders(const Downset& from) const {
   const auto found = counts_.find(from);
@@ -118,7 +124,7 @@ std::optional<size_t> Uniform::choose(const Choices& choices) {
   size_t place = 0;
   for (;; ++place) {
     after = done_;
-    add(after, step_of(choices[place].event).id);
+    add(after, runtime_->step(choices[place]).id);
     left -= orders(after);
     if (left < 0 || place + 1 == choices.size()) break;  // the latter against rounding
   }

@@ -32,7 +32,7 @@ class Uniform final : public Scheduler {
   /// Throws std::invalid_argument for a program with conditionals or loops, or
   /// with more than `limit` downsets.
   Uniform(const Program& program, uint64_t seed, size_t limit = 1 << 17);
-  void begin() override;
+  void begin(const Runtime& runtime) override;
   std::optional<size_t> choose(const Choices& choices) override;
 
  private:
@@ -43,6 +43,7 @@ class Uniform final : public Scheduler {
   Random random_;
   OrderCounts counts_;
   Downset nothing_, done_;
+  const Runtime* runtime_ = nullptr;
 };
 
 }  // namespace litmusfuzz::executor

@@ -2,9 +2,14 @@
 
 namespace litmusfuzz::executor {
 
-void Urw::ready(Event event, Ticket ticket) {
+void Urw::begin(const Runtime& runtime) {
+  runtime_ = &runtime;
+  weights_.clear();
+}
+
+void Urw::ready(Ticket ticket) {
   if (ticket >= led_to_.size()) led_to_.resize(ticket + 1);
-  led_to_[ticket] = counts_.led_to(step_of(event).id);
+  led_to_[ticket] = counts_.led_to(runtime_->step(ticket).id);
 }
 
 std::optional<size_t> Urw::choose(const Choices& choices) {

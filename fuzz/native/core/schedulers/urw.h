@@ -18,15 +18,16 @@ namespace litmusfuzz::executor {
 
 class Urw final : public Scheduler {
  public:
-  Urw(const Program& program, uint64_t seed) : random_(seed), counts_(program) {}
-  void begin() override { weights_.clear(); }
-  void ready(Event event, Ticket ticket) override;
+  Urw(Runtime& runtime, uint64_t seed) : random_(seed), counts_(runtime) {}
+  void begin(const Runtime& runtime) override;
+  void ready(Ticket ticket) override;
   void enabled(Ticket ticket) override { weights_.set(ticket, led_to_[ticket]); }
   std::optional<size_t> choose(const Choices& choices) override;
 
  private:
   Random random_;
   EventCounts counts_;
+  const Runtime* runtime_ = nullptr;
   std::vector<uint32_t> led_to_;  // by ticket
   Weights weights_;
 };

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "controlled.h"
+#include "scheduling.h"
 
 namespace litmusfuzz::executor {
 

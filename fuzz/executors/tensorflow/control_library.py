@@ -1,0 +1,129 @@
+"""The library that puts TensorFlow under control: compiled where TensorFlow is, at first use.
+
+Its source is a part of this package (``fuzz/native/control``), and is compiled against the headers
+of the TensorFlow that is installed: a library in C++ fits one release only. It is kept in the
+user's cache, under a name that has the release, the compiler, and a digest of what it was made of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import tensorflow as tf
+
+from litmusfuzz.fuzz.executors.protocol import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXECUTOR_TYPE: Final = "LITMUSFUZZ_CONTROLLED"
+"""What a session's configuration names; the library registers it."""
+SOURCES: Final = Path(__file__).parents[2] / "native" / "control"
+_SOURCE: Final = "tensorflow.cc"
+_HEADERS: Final = ("hooks.h",)
+_COMPILERS: Final = ("c++", "g++", "clang++")
+_FLAGS: Final = ("-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden", "-w")
+
+
+def cache_folder() -> Path:
+    """The folder for what is compiled: ``litmusfuzz`` in the user's cache."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if given else Path.home() / ".cache") / "litmusfuzz"
+
+
+@cache
+def load() -> ctypes.CDLL:
+    """The library, in this process; compiled if it has not been.
+
+    Raises
+    ------
+    Unavailable
+        With the reason: no compiler, a header or symbol that this TensorFlow has not, or a cache
+        that cannot be written.
+    """
+    path = built()
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise Unavailable(f"control of TensorFlow {tf.__version__} ({_line(str(error))})") from None
+    library.litmusfuzz_attach.argtypes = [ctypes.c_void_p]
+    library.litmusfuzz_attach.restype = ctypes.c_int
+    library.litmusfuzz_executors_made.restype = ctypes.c_uint32
+    return library
+
+
+def built() -> Path:
+    """The compiled library; see `load`."""
+    compiler = _compiler()
+    flags = (*_FLAGS, *_flags_of_tensorflow())
+    folder = cache_folder()
+    name = f"control-tensorflow-{tf.__version__}-{_key(compiler, flags)}"
+    path = folder / f"{name}.so"
+    if path.exists():
+        return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one builds, and all others wait for it
+            if not path.exists():
+                _build(compiler, flags, path)
+    except OSError as error:
+        raise Unavailable(f"control of TensorFlow: {folder} ({error.strerror})") from None
+    return path
+
+
+def _build(compiler: str, flags: Sequence[str], path: Path) -> None:
+    print(  # noqa: T201 - the worker's error output: it takes a while, and once only
+        f"litmusfuzz: compiling the library that controls TensorFlow {tf.__version__} ({path})",
+        file=sys.stderr,
+        flush=True,
+    )
+    made = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
+    command = [compiler, str(SOURCES / _SOURCE), "-o", str(made), *flags]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = next((x for x in done.stderr.splitlines() if "error" in x), done.stderr)
+            raise Unavailable(f"control of TensorFlow {tf.__version__} ({_line(said)})")
+        made.replace(path)
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def _compiler() -> str:
+    wanted = os.environ.get("CXX", "").split()[:1] or _COMPILERS
+    for each in wanted:
+        if found := shutil.which(each):
+            return found
+    raise Unavailable(f"control of TensorFlow: no C++ compiler ({' or '.join(wanted)})")
+
+
+def _flags_of_tensorflow() -> tuple[str, ...]:
+    includes = [f.replace("-I", "-isystem", 1) for f in tf.sysconfig.get_compile_flags()]
+    return (*includes, *tf.sysconfig.get_link_flags(), "-Wl,--no-undefined")
+
+
+def _key(compiler: str, flags: Sequence[str]) -> str:
+    version = subprocess.run(
+        [compiler, "--version"], capture_output=True, text=True, check=False
+    ).stdout
+    parts = [tf.__version__, tf.version.GIT_VERSION, platform.machine(), compiler, version, *flags]
+    digest = hashlib.sha256("\0".join(parts).encode())
+    for name in (_SOURCE, *_HEADERS):
+        digest.update(b"\0" + (SOURCES / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:300]

@@ -1,0 +1,322 @@
+"""Runs a test in TensorFlow one op at a time, in the order of a scheduler of ours.
+
+The session's executors are those of `control_library`: each op on a resource of the test is an
+event, which begins when the controller chooses it. Everything else happens at once, as the events
+allow. So an execution is a function of its choices, and the events are named, so that it can be
+repeated.
+
+One step of `LiveSession` is one execution. It sets the resources, and reads them afterwards,
+without control.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
+from litmusfuzz.fuzz.executors.tensorflow import _control, control_library, lowering
+from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
+from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+    from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Template
+
+STILL: Final = Noise(copies=1, shuffle=False, padding=0)
+PORTFOLIO: Final = (("pos", 0), ("pct", 3), ("random", 0), ("urw", 0), ("surw", 0))
+"""Schedulers and depths that `run` takes in turn: none is the best for all tests."""
+_RECORDED: Final = ("pos", "random")
+"""Schedulers for one execution: all others execute some to count events."""
+_STRETCH: Final = 64
+"""Executions by one scheduler before the next one's turn."""
+_COPY: Final = "c0/"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One choice of a schedule: the event that comes next, by name.
+
+    Parameters
+    ----------
+    run : str
+        Name of the run; "" in a test of one run.
+    node : str
+        Name of the node.
+    instance : str
+        Frame and iteration of a loop that the instance is in; "" outside of loops.
+    point : str
+        ``begin``.
+    resources : tuple of str
+        What the event touches.
+    reads_only : bool
+    """
+
+    run: str
+    node: str
+    instance: str = ""
+    point: str = "begin"
+    resources: tuple[str, ...] = ()
+    reads_only: bool = False
+
+    def __str__(self) -> str:
+        # A frame's number is a digest of its name.
+        place = f"[{self.instance.rpartition('.')[2]}]" if self.instance else ""
+        run = f"{self.run}." if self.run else ""
+        return f"{run}{self.node}{place}" + ("" if self.point == "begin" else f"/{self.point}")
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What an exhaustive search of schedules has found.
+
+    Parameters
+    ----------
+    histogram : mapping of Outcome to int
+        Number of schedules with each outcome. No two of them are equivalent.
+    schedules : mapping of Outcome to tuple of Decision
+        The first one with each outcome.
+    executions : int
+        Executions begun: the schedules, and those that were abandoned because they would have
+        repeated one.
+    complete : bool
+        True if these are all schedules.
+    """
+
+    histogram: Histogram
+    schedules: dict[Outcome, tuple[Decision, ...]]
+    executions: int
+    complete: bool
+
+
+class Steering:
+    """The controller of one session, and the library that asks it.
+
+    Parameters
+    ----------
+    resources : sequence of str
+        Names of the resources whose ops are events; all are if there are none.
+    execute : callable
+        Executes once. It calls `begin`, then starts runs and calls `proceed`, then `end`.
+    """
+
+    def __init__(self, resources: Sequence[str], execute: Callable[[], None]) -> None:
+        self.library = control_library.load()
+        self.controller = _control.Controller()
+        self._execute = execute
+        self.controller.watch(list(resources))
+
+    def __enter__(self) -> Steering:
+        if not self.library.litmusfuzz_attach(self.controller.hooks):
+            raise RuntimeError("the library in TensorFlow is of another version")
+        self.controller.set_execution(self._execute)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.library.litmusfuzz_attach(None)
+        self.controller.clear_execution()
+
+    def executors_made(self) -> int:
+        """Number of executors that the library has made in this process."""
+        return int(self.library.litmusfuzz_executors_made())
+
+
+class PreparedControlled:
+    """A lowered test that runs under control; it keeps one session.
+
+    Parameters
+    ----------
+    template : Template
+    settings : Settings
+    clock : Clock
+    """
+
+    def __init__(self, template: Template, settings: Settings, clock: Clock) -> None:
+        control_library.load()  # or say that it is not to be had
+        self._test = template.test
+        self._clock = clock
+        self._template, self._settings = template, settings
+        self._prefixes = {
+            run: prefix for _, _, runs, prefix in lowering.units(template) for run in runs
+        }
+        names = [f"{_COPY}{each.name}" for each in self._test.resources]
+        self._steering = Steering(names, self._execute)
+        self._live: LiveSession | None = None
+        self._batch: Batch | None = None
+
+    # --- running ------------------------------------------------------------------------------
+
+    def run(self, count: int, noise: Noise, seed: int) -> Histogram:
+        """Execute `count` schedules, by each scheduler of `PORTFOLIO` in turn.
+
+        Noise has no effect: nothing of an execution is left to chance.
+        """
+        del noise
+        controller = self._steering.controller
+        found: Counter[Outcome] = Counter()
+        turn, made = seed, 0
+        with self._steering:
+            while made < count:
+                name, depth = PORTFOLIO[turn % len(PORTFOLIO)]
+                scheduler = _control.scheduler(name, depth, controller, seed + turn)
+                builder = HistogramBuilder(self._test)
+                for _ in range(min(_STRETCH, count - made)):
+                    controller.run(scheduler)
+                    assert self._batch is not None
+                    builder.add(self._batch)
+                made += _STRETCH
+                found.update(builder.histogram())
+                turn += 1
+        if not found:
+            raise Refused(ALL_DROPPED)
+        return dict(found.most_common())
+
+    def explore(self, limit: int) -> Explored:
+        """Execute one schedule of each equivalence class, up to `limit` executions.
+
+        Two schedules are equivalent if they differ only in the order of events that touch no
+        resource in common, or only read it.
+        """
+        controller = self._steering.controller
+        search = _control.Exhaustive()
+        found: Counter[Outcome] = Counter()
+        schedules: dict[Outcome, tuple[Decision, ...]] = {}
+        executions, complete = 0, False
+        with self._steering:
+            while executions < limit and not complete:
+                executions += 1
+                if controller.run(search):
+                    for outcome in self._outcomes():
+                        found[outcome] += 1
+                        schedules.setdefault(outcome, self.schedule())
+                complete = not search.next()
+        return Explored(dict(found.most_common()), schedules, executions, complete)
+
+    def follow(self, schedule: Sequence[Decision]) -> Outcome:
+        """The outcome of a schedule.
+
+        Raises
+        ------
+        Diverged
+            Where an execution leaves it: the event that is not enabled, and those that are.
+        """
+        controller = self._steering.controller
+        numbers = [controller.number(self._name(each)) for each in schedule]
+        forced = _control.Forced(numbers)
+        followed, outcome = self._once(forced)
+        made = forced.made
+        if not followed:
+            there = ", ".join(str(self._decision(name)) for name in controller.left_at)
+            if made == len(schedule):
+                raise Diverged(f"after all {made} events of the schedule, there are more: {there}")
+            raise Diverged(
+                f"event {made + 1} of the schedule, {schedule[made]}, is not enabled; "
+                f"these are: {there}"
+            )
+        if made < len(schedule):
+            raise Diverged(f"the execution ends before event {made + 1}, {schedule[made]}")
+        return outcome
+
+    def record(self, seed: int) -> tuple[Outcome, Sequence[Choice]]:
+        """Execute once, by a scheduler of `_RECORDED`; see `Schedulable.record`.
+
+        Raises
+        ------
+        Diverged
+            If the replay, which follows at once, differs.
+        """
+        name = _RECORDED[seed % len(_RECORDED)]
+        scheduler = _control.scheduler(name, 0, self._steering.controller, seed)
+        recorder = _control.Recorder(scheduler)
+        _, outcome = self._once(recorder)
+        choices = recorder.choices
+        if self.replay(choices) != outcome:
+            raise Diverged("the same choices led to another outcome")
+        return outcome, choices
+
+    def replay(self, choices: Sequence[Choice]) -> Outcome:
+        """The outcome of recorded choices; see `Schedulable.replay`."""
+        replay = _control.Replay(list(choices))
+        followed, outcome = self._once(replay)
+        if not followed or replay.made < len(choices):
+            raise Diverged(
+                f"after {replay.made} of {len(choices)} choices other events may come next"
+            )
+        return outcome
+
+    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
+        """Refused: orders are given in events of the model, some of which are no events here."""
+        raise Refused("forced orders under control")
+
+    def _once(self, scheduler: _control.Scheduler) -> tuple[bool, Outcome]:
+        """Execute once; whether the scheduler made all choices, and the outcome."""
+        with self._steering:
+            followed = self._steering.controller.run(scheduler)
+            outcomes = list(self._outcomes())
+        if not outcomes:
+            raise Refused(ALL_DROPPED)
+        return followed, outcomes[0]
+
+    def schedule(self) -> tuple[Decision, ...]:
+        """The events of the last execution, in their order."""
+        controller = self._steering.controller
+        return tuple(
+            self._decision(controller.name(number), number) for number, _ in controller.chosen
+        )
+
+    def close(self) -> None:
+        """Release the session."""
+        if self._live is not None:
+            self._live.close()
+            self._live = None
+
+    # --- one execution ------------------------------------------------------------------------
+
+    def _execute(self) -> None:
+        if self._live is None or not self._live.usable:
+            self.close()
+            with self._clock.part("building_s"):
+                built = lowering.build(self._template, STILL, np.random.default_rng(0))
+                self._live = LiveSession(
+                    self._template, built, self._settings, 1, steering=self._steering
+                )
+        with self._clock.part("running_s"):
+            self._batch = self._live.step()
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        """The outcome of the last execution; nothing if it was dropped."""
+        assert self._batch is not None
+        builder = HistogramBuilder(self._test)
+        builder.add(self._batch)
+        yield from builder.histogram()
+
+    # --- names --------------------------------------------------------------------------------
+
+    def _decision(self, name: str, number: int | None = None) -> Decision:
+        run, node, instance, point = name.split("|", 3)
+        begun = self._test.runs[int(run)].name
+        controller = self._steering.controller
+        number = controller.number(name) if number is None else number
+        return Decision(
+            begun if len(self._test.runs) > 1 else "",
+            node.removeprefix(f"{_COPY}{self._prefixes[begun]}"),
+            instance,
+            point,
+            tuple(each.removeprefix(_COPY) for each in controller.touched(number)),
+            controller.reads_only(number),
+        )
+
+    def _name(self, decision: Decision) -> str:
+        names = [each.name for each in self._test.runs]
+        run = names.index(decision.run) if decision.run else 0
+        prefix = self._prefixes[names[run]]
+        return f"{run}|{_COPY}{prefix}{decision.node}|{decision.instance}|{decision.point}"

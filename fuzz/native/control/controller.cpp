@@ -1,0 +1,363 @@
+#include "controller.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace litmusfuzz::control {
+namespace {
+
+Controller& of(void* controller) { return *static_cast<Controller*>(controller); }
+
+/// The name of an event, the same in all executions: run, node, instance and point.
+std::string name_of(uint32_t run, const LitmusFuzzEvent& event) {
+  std::string name = std::to_string(run) + '|' + event.node + '|';
+  if (event.frame != 0 || event.iteration != 0) {
+    name += std::to_string(event.frame) + '.' + std::to_string(event.iteration);
+  }
+  return name + '|' + event.point;
+}
+
+}  // namespace
+
+Controller::Controller()
+    : hooks_{LITMUSFUZZ_CONTROL_VERSION,
+             this,
+             [](void* self, int64_t step_id) { return of(self).arrive(step_id); },
+             [](void* self, int64_t) { of(self).begun(); },
+             [](void* self, int64_t step_id) { of(self).run_ended(step_id); },
+             [](void* self, int64_t step_id, LitmusFuzzCall call, void* data) -> int {
+               return of(self).post(step_id, {call, data});
+             },
+             [](void* self, const LitmusFuzzEvent* event, LitmusFuzzCall call, void* data) -> int {
+               return of(self).decide(*event, {call, data});
+             },
+             [](void* self, int change) { of(self).outside(change); },
+             [](void* self, int64_t step_id) { of(self).fail(step_id); }} {}
+
+void Controller::watch(const std::vector<std::string>& resources) {
+  watched_.clear();
+  for (const std::string& each : resources) {
+    const uint32_t number = resource(each);
+    if (number >= watched_.size()) watched_.resize(number + 1);
+    watched_[number] = true;
+  }
+}
+
+// --- names -------------------------------------------------------------------------
+
+uint64_t Controller::number(const std::string& name) {
+  const auto [found, is_new] = numbers_.try_emplace(name, names_.size());
+  if (is_new) {
+    names_.push_back(name);
+    events_.emplace_back();
+  }
+  return found->second;
+}
+
+uint32_t Controller::resource(const std::string& name) {
+  const auto [found, is_new] =
+      resources_.try_emplace(name, static_cast<uint32_t>(resource_names_.size()));
+  if (is_new) resource_names_.push_back(name);
+  return found->second;
+}
+
+std::vector<std::string> Controller::touched(uint64_t id) const {
+  std::vector<std::string> names;
+  const auto* const resources = events_.at(id).resources;
+  if (resources == nullptr) return names;
+  for (const uint32_t each : *resources) names.push_back(resource_names_[each]);
+  return names;
+}
+
+std::vector<std::string> Controller::enabled() const {
+  std::vector<std::string> names;
+  for (const Ticket each : choices_) names.push_back(names_[waiting_[each].id]);
+  return names;
+}
+
+Step Controller::step(Ticket ticket) const {
+  const uint64_t id = waiting_[ticket].id;
+  const Known& known = events_[id];
+  return {id, *known.resources, known.reads_only, known.effect == LITMUSFUZZ_ACQUIRES};
+}
+
+/// FNV-1a of its name.
+uint64_t Controller::fingerprint(Ticket ticket) const {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char each : names_[waiting_[ticket].id]) {
+    hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+// --- what the runtime calls --------------------------------------------------------------
+
+/// The run with a step of that number, if it is controlled; else null.
+Controller::Execution* Controller::run_of(int64_t step_id) {
+  if (!active_) return nullptr;
+  const auto found = std::find_if(runs_.begin(), runs_.end(),
+                                  [&](const Execution& run) { return run.step_id == step_id; });
+  return found == runs_.end() ? nullptr : &*found;
+}
+
+int Controller::arrive(int64_t step_id) {
+  const std::lock_guard guard(lock_);
+  if (!active_) return 0;
+  if (run_of(step_id) == nullptr) runs_.push_back({step_id, expected_});
+  ++run_of(step_id)->executors;
+  return 1;
+}
+
+void Controller::begun() {
+  const std::lock_guard guard(lock_);
+  ++arrived_;
+  changed_.notify_all();
+}
+
+void Controller::run_ended(int64_t step_id) {
+  const std::lock_guard guard(lock_);
+  Execution* const run = run_of(step_id);
+  if (run == nullptr || --run->executors > 0) return;
+  news_ = true;
+  ended_.push_back(run->number);
+}
+
+bool Controller::post(int64_t step_id, Called called) {
+  const std::lock_guard guard(lock_);
+  if (run_of(step_id) == nullptr) return false;
+  closures_.push_back(called);
+  changed_.notify_all();
+  return true;
+}
+
+bool Controller::decide(const LitmusFuzzEvent& event, Called called) {
+  const std::lock_guard guard(lock_);
+  const Execution* const run = run_of(event.step_id);
+  if (run == nullptr) return false;
+  const auto decides = [&](const char* name) {
+    if (watched_.empty()) return true;
+    const auto found = resources_.find(name);
+    return found != resources_.end() && found->second < watched_.size() && watched_[found->second];
+  };
+  if (std::none_of(event.resources, event.resources + event.resource_count, decides)) {
+    closures_.push_back(called);
+    changed_.notify_all();
+    return true;
+  }
+  std::string name = name_of(run->number, event);
+  // A point that an instance passes several times.
+  if (const uint32_t times = times_[number(name)]++) name += '|' + std::to_string(times);
+  const uint64_t id = number(name);
+  Known& known = events_[id];
+  std::vector<uint32_t> touched;
+  for (uint32_t i = 0; i < event.resource_count; ++i) {
+    const uint32_t each = resource(event.resources[i]);
+    if (std::find(touched.begin(), touched.end(), each) == touched.end()) touched.push_back(each);
+  }
+  // A handle may stand for other resources in another execution. What schedulers remember of
+  // this event then covers both.
+  if (known.resources != nullptr) {
+    for (const uint32_t each : *known.resources) {
+      if (std::find(touched.begin(), touched.end(), each) == touched.end()) touched.push_back(each);
+    }
+  }
+  std::sort(touched.begin(), touched.end());
+  known.resources = &*sets_.insert(std::move(touched)).first;
+  known.reads_only = event.reads_only != 0;
+  known.effect = static_cast<LitmusFuzzEffect>(event.effect);
+  fresh_.push_back({id, called});
+  changed_.notify_all();
+  return true;
+}
+
+void Controller::outside(int change) {
+  const std::lock_guard guard(lock_);
+  outside_ += change;
+  changed_.notify_all();
+}
+
+void Controller::fail(int64_t step_id) {
+  const std::lock_guard guard(lock_);
+  if (run_of(step_id) != nullptr) failed_ = true;
+}
+
+// --- an execution ------------------------------------------------------------------------
+
+bool Controller::run(Scheduler& scheduler) {
+  scheduler_ = &scheduler;
+  execute_();
+  scheduler_ = nullptr;
+  return !abandoned_;
+}
+
+void Controller::begin() {
+  const std::lock_guard guard(lock_);
+  if (scheduler_ == nullptr) throw std::logic_error("no scheduler");
+  active_ = true;
+  failed_ = news_ = abandoned_ = false;
+  ended_.clear();
+  scheduled_ = true;
+  outside_ = 0;
+  arrived_ = 0;
+  runs_.clear();
+  returned_.clear();
+  closures_.clear();
+  fresh_.clear();
+  waiting_.clear();
+  free_.clear();
+  contenders_.clear();
+  held_.assign(resource_names_.size(), false);
+  times_.clear();
+  choices_.clear();
+  chosen_.clear();
+  scheduler_->begin(*this);
+}
+
+void Controller::expect(uint32_t run) {
+  const std::lock_guard guard(lock_);
+  expected_ = run;
+}
+
+void Controller::wait_for(uint32_t executors) {
+  std::unique_lock guard(lock_);
+  changed_.wait(guard, [&] {
+    return arrived_ >= executors ||
+           std::find(returned_.begin(), returned_.end(), expected_) != returned_.end();
+  });
+}
+
+void Controller::returned(uint32_t run) {
+  const std::lock_guard guard(lock_);
+  returned_.push_back(run);
+  changed_.notify_all();
+}
+
+void Controller::settle(std::unique_lock<std::mutex>& guard) {
+  for (;;) {
+    changed_.wait(guard, [&] { return !closures_.empty() || outside_ == 0; });
+    if (closures_.empty()) return;
+    const Called called = closures_.front();
+    closures_.pop_front();
+    guard.unlock();
+    called.call(called.data);
+    guard.lock();
+  }
+}
+
+bool Controller::possible(uint64_t id) const {
+  const Known& known = events_[id];
+  return known.effect != LITMUSFUZZ_ACQUIRES ||
+         std::none_of(known.resources->begin(), known.resources->end(),
+                      [&](uint32_t each) { return each < held_.size() && held_[each]; });
+}
+
+void Controller::announce() {
+  // The same order in all executions, whatever the order in which the runtime found them ready.
+  std::sort(fresh_.begin(), fresh_.end(),
+            [&](const Waiting& a, const Waiting& b) { return names_[a.id] < names_[b.id]; });
+  for (const Waiting& each : fresh_) {
+    Ticket ticket = static_cast<Ticket>(waiting_.size());
+    if (free_.empty()) {
+      waiting_.push_back(each);
+    } else {
+      ticket = free_.back();
+      free_.pop_back();
+      waiting_[ticket] = each;
+    }
+    if (scheduled_) scheduler_->ready(ticket);
+    if (events_[each.id].effect == LITMUSFUZZ_ACQUIRES) {
+      contenders_.push_back(ticket);  // enabled below
+    } else {
+      choices_.add(ticket);
+      if (scheduled_) scheduler_->enabled(ticket);
+    }
+  }
+  fresh_.clear();
+  for (const Ticket each : contenders_) {
+    const bool now = possible(waiting_[each].id);
+    if (now == choices_.contains(each)) continue;
+    if (now) {
+      choices_.add(each);
+      if (scheduled_) scheduler_->enabled(each);
+    } else {
+      choices_.remove(choices_.place_of(each));
+    }
+  }
+}
+
+void Controller::perform(size_t place, std::unique_lock<std::mutex>& guard) {
+  const Ticket ticket = choices_[place];
+  const auto [id, called] = waiting_[ticket];
+  if (scheduled_) chosen_.push_back({id, static_cast<uint32_t>(choices_.size())});
+  choices_.remove(place);
+  free_.push_back(ticket);
+  const LitmusFuzzEffect effect = events_[id].effect;
+  if (effect == LITMUSFUZZ_ACQUIRES) std::erase(contenders_, ticket);
+  if (effect != LITMUSFUZZ_NONE) {
+    for (const uint32_t each : *events_[id].resources) {
+      if (each >= held_.size()) held_.resize(each + 1);
+      held_[each] = effect == LITMUSFUZZ_ACQUIRES;
+    }
+  }
+  guard.unlock();
+  called.call(called.data);
+  guard.lock();
+}
+
+void Controller::let_go(std::unique_lock<std::mutex>& guard) {
+  active_ = false;
+  std::vector<Called> left(closures_.begin(), closures_.end());
+  for (const Waiting& each : fresh_) left.push_back(each.called);
+  for (const Ticket each : choices_) left.push_back(waiting_[each].called);
+  for (const Ticket each : contenders_) {
+    if (!choices_.contains(each)) left.push_back(waiting_[each].called);
+  }
+  closures_.clear();
+  fresh_.clear();
+  contenders_.clear();
+  choices_.clear();
+  guard.unlock();
+  for (const Called& each : left) each.call(each.data);
+  guard.lock();
+}
+
+Standing Controller::proceed(bool stop) {
+  std::unique_lock guard(lock_);
+  for (;;) {
+    settle(guard);
+    if (failed_ && scheduled_) {
+      scheduler_->end();
+      scheduled_ = false;
+    }
+    if (stop && news_) {
+      news_ = false;
+      return Standing::kEnded;
+    }
+    announce();
+    if (choices_.empty()) {
+      if (scheduled_) scheduler_->end();
+      scheduled_ = false;
+      const bool over = std::all_of(runs_.begin(), runs_.end(),
+                                    [](const Execution& run) { return run.executors == 0; });
+      return over ? Standing::kOver : Standing::kBlocked;
+    }
+    std::optional<size_t> place = 0;
+    if (scheduled_) {
+      place = scheduler_->choose(choices_);
+      if (!place) {
+        scheduled_ = false;
+        abandoned_ = true;
+        where_ = enabled();
+        place = 0;
+      }
+    }
+    perform(*place, guard);
+  }
+}
+
+void Controller::end() {
+  std::unique_lock guard(lock_);
+  if (active_) let_go(guard);
+}
+
+}  // namespace litmusfuzz::control

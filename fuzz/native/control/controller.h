@@ -1,0 +1,171 @@
+// Schedules another runtime's runs: one event at a time, in the order of a scheduler.
+//
+// The runtime hands over its closures and its events (hooks.h). Closures decide nothing: all of
+// them are called before the next choice. An event waits until the scheduler chooses it. All
+// that happens is called by the thread that called `proceed`, one thing after the other, so
+// that an execution is a function of its choices.
+//
+// No clock says that a run is blocked: it is when nothing is left to be called or chosen.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "../core/scheduling.h"
+#include "hooks.h"
+
+namespace litmusfuzz::control {
+
+using executor::Choices;
+using executor::Runtime;
+using executor::Scheduler;
+using executor::Step;
+using executor::Ticket;
+
+/// Where an execution stands when `proceed` returns.
+enum class Standing : uint8_t {
+  kOver,     // all runs that have begun have ended
+  kBlocked,  // a run has not ended, and nothing can go on
+  kEnded,    // a run has ended, and others may begin now
+};
+
+/// One chosen event of an execution.
+struct Chosen {
+  uint64_t id;
+  uint32_t enabled;  // number of events that were
+};
+
+class Controller final : public Runtime {
+ public:
+  Controller();
+
+  const LitmusFuzzHooks* hooks() const { return &hooks_; }
+  /// Only events on these resources are chosen; if there are none, all events are.
+  void watch(const std::vector<std::string>& resources);
+
+  /// What starts and ends one execution: it calls `begin`, `expect`, `wait_for`, `proceed`, `end`.
+  void set_execution(std::function<void()> execute) { execute_ = std::move(execute); }
+
+  // --- an execution -----------------------------------------------------------------------
+
+  bool run(Scheduler& scheduler) override;
+  Step step(Ticket ticket) const override;
+  uint64_t fingerprint(Ticket ticket) const override;
+
+  /// Runs that begin now are controlled.
+  void begin();
+  /// The next run to begin has this number, by which its events are named.
+  void expect(uint32_t run);
+  /// Waits until so many executors, those of all runs together, have begun; or until that run has
+  /// returned.
+  void wait_for(uint32_t executors);
+  /// A run has returned, perhaps without an executor of its own.
+  void returned(uint32_t run);
+  /// Makes choices until the execution is over; with `stop`, until a run ends. Once an op has
+  /// failed, or the scheduler has abandoned the execution, any choice does.
+  Standing proceed(bool stop);
+  /// Lets go what is left: nothing is controlled until the next `begin`.
+  void end();
+
+  // --- what has happened ------------------------------------------------------------------
+
+  const std::vector<Chosen>& chosen() const { return chosen_; }
+  /// Numbers of the runs that have ended.
+  const std::vector<uint32_t>& ended() const { return ended_; }
+  bool failed() const { return failed_; }
+  bool abandoned() const { return abandoned_; }
+  /// Names of the events that were enabled where the scheduler abandoned the execution.
+  const std::vector<std::string>& left_at() const { return where_; }
+  const std::string& name(uint64_t id) const { return names_.at(id); }
+  /// The number of an event with that name, which may not have happened yet.
+  uint64_t number(const std::string& name);
+  /// Names of the resources that an event has touched; and whether it only reads them.
+  std::vector<std::string> touched(uint64_t id) const;
+  bool reads_only(uint64_t id) const { return events_.at(id).reads_only; }
+
+ private:
+  struct Known {  // an event of some execution
+    const std::vector<uint32_t>* resources = nullptr;  // one of `sets_`
+    bool reads_only = false;
+    LitmusFuzzEffect effect = LITMUSFUZZ_NONE;
+  };
+  struct Called {
+    LitmusFuzzCall call = nullptr;
+    void* data = nullptr;
+  };
+  struct Waiting {
+    uint64_t id;
+    Called called;
+  };
+  struct Execution {  // a run, by the number of its step in the runtime
+    int64_t step_id;
+    uint32_t number;
+    uint32_t executors = 0;
+  };
+
+  int arrive(int64_t step_id);
+  void begun();
+  void run_ended(int64_t step_id);
+  bool post(int64_t step_id, Called called);
+  bool decide(const LitmusFuzzEvent& event, Called called);
+  void outside(int change);
+  void fail(int64_t step_id);
+
+  std::vector<std::string> enabled() const;
+  Execution* run_of(int64_t step_id);
+  uint32_t resource(const std::string& name);
+  bool possible(uint64_t id) const;
+  /// Calls closures until there are none, and none is outside.
+  void settle(std::unique_lock<std::mutex>& guard);
+  /// Announces the events that have become ready, and those that are enabled again.
+  void announce();
+  void perform(size_t place, std::unique_lock<std::mutex>& guard);
+  void let_go(std::unique_lock<std::mutex>& guard);
+
+  LitmusFuzzHooks hooks_;
+  std::function<void()> execute_;
+  Scheduler* scheduler_ = nullptr;
+
+  // What is the same in all executions.
+  std::unordered_map<std::string, uint64_t> numbers_;
+  std::deque<std::string> names_;  // by number of the event
+  std::vector<Known> events_;      // likewise
+  std::set<std::vector<uint32_t>> sets_;  // sets of resources; steps refer to them
+  std::unordered_map<std::string, uint32_t> resources_;
+  std::vector<std::string> resource_names_;
+  std::vector<bool> watched_;  // by resource; empty if all are
+
+  // The current execution.
+  std::mutex lock_;
+  std::condition_variable changed_;
+  bool active_ = false;
+  bool failed_ = false;
+  bool abandoned_ = false;
+  bool news_ = false;           // a run has ended since `proceed` returned
+  std::vector<uint32_t> ended_;  // numbers of the runs that have
+  bool scheduled_ = false;  // the scheduler has not heard of the end yet
+  int outside_ = 0;
+  uint32_t arrived_ = 0;  // executors that have begun
+  uint32_t expected_ = 0;  // number of the next run
+  std::vector<uint32_t> returned_;
+  std::vector<Execution> runs_;
+  std::deque<Called> closures_;
+  std::vector<Waiting> fresh_;    // events not yet announced
+  std::vector<Waiting> waiting_;  // by ticket
+  std::vector<Ticket> free_;
+  std::vector<Ticket> contenders_;  // announced events that may be disabled
+  std::vector<bool> held_;          // by resource: mutexes
+  std::unordered_map<uint64_t, uint32_t> times_;
+  Choices choices_;
+  std::vector<Chosen> chosen_;
+  std::vector<std::string> where_;
+};
+
+}  // namespace litmusfuzz::control

@@ -1,0 +1,56 @@
+// Between the controller, which is a part of this package, and the library inside TensorFlow,
+// which is compiled where TensorFlow is: against its headers, at first use. C types only, since
+// the two may be compiled to different standards of C++.
+#pragma once
+
+#include <stdint.h>
+
+#define LITMUSFUZZ_CONTROL_VERSION 1
+
+/// What an event does to the mutexes that it names; with anything else it is never disabled.
+enum LitmusFuzzEffect {
+  LITMUSFUZZ_NONE = 0,
+  LITMUSFUZZ_ACQUIRES = 1,
+  LITMUSFUZZ_RELEASES = 2,
+};
+
+/// An event that is ready: what it is called, and what it touches.
+///
+/// The name is made of the run, the node, the frame and iteration of a loop that the node's
+/// instance is in, and the point in it. It is the same in all executions.
+struct LitmusFuzzEvent {
+  int64_t step_id;
+  const char* node;
+  uint64_t frame;
+  int64_t iteration;
+  const char* point;
+  const char* const* resources;
+  uint32_t resource_count;
+  int reads_only;
+  int effect;  // of LitmusFuzzEffect
+};
+
+typedef void (*LitmusFuzzCall)(void* data);
+
+/// What the controller gives the library. All may be called from any thread.
+struct LitmusFuzzHooks {
+  uint32_t version;
+  void* controller;
+  /// An executor of a run begins; true if the run is controlled.
+  int (*arrive)(void* controller, int64_t step_id);
+  /// All its first closures have been posted.
+  void (*begun)(void* controller, int64_t step_id);
+  /// It has ended.
+  void (*ended)(void* controller, int64_t step_id);
+  /// A closure of a controlled run; the controller calls it, before its next choice. False if
+  /// the controller has let the run go: the caller has to call it.
+  int (*post)(void* controller, int64_t step_id, LitmusFuzzCall call, void* data);
+  /// An event of a controlled run; the controller performs it when it is chosen. False as
+  /// above.
+  int (*decide)(void* controller, const LitmusFuzzEvent* event, LitmusFuzzCall call, void* data);
+  /// An event that is being performed goes on outside of all controlled threads, and (with -1)
+  /// has come back.
+  void (*outside)(void* controller, int change);
+  /// An op has failed.
+  void (*failed)(void* controller, int64_t step_id);
+};

@@ -1,0 +1,305 @@
+// Inside TensorFlow: an executor type whose runs the controller schedules.
+//
+// The executor is TensorFlow's own (`NewLocalExecutor`). It gets a runner of ours, so that its
+// closures come to the controller. A kernel that takes a resource is wrapped in an asynchronous
+// one, which hands the op to the controller and returns; the controller has it computed when it
+// chooses it. So an op on a resource may begin at any time after it is ready, as TensorFlow's
+// threads could have it, and no thread waits for that.
+//
+// A run that begins while the controller is not at work is TensorFlow's own in all respects.
+//
+// Compiled by `fuzz.executors.tensorflow.control` against the headers of the TensorFlow that is
+// installed.
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hooks.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/common_runtime/executor.h"
+#include "tensorflow/core/common_runtime/executor_factory.h"
+#include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/variant.h"
+#include "tensorflow/core/graph/graph.h"
+
+namespace {
+
+using tensorflow::AsyncOpKernel;
+using tensorflow::OpKernel;
+using tensorflow::OpKernelContext;
+using Status = absl::Status;
+using Function = std::function<void()>;
+
+const LitmusFuzzHooks* hooks = nullptr;
+uint32_t executors_made = 0;
+
+void call_and_delete(void* data) {
+  const std::unique_ptr<Function> function(static_cast<Function*>(data));
+  (*function)();
+}
+
+/// Ops that look at a resource, and do not change it.
+bool reads_only(const std::string& type) {
+  static const char* const types[] = {
+      "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp",
+      "VariableShape",  "QueueSizeV2",    "QueueIsClosedV2",  "ResourceAccumulatorNumAccumulated"};
+  for (const char* each : types) {
+    if (type == each) return true;
+  }
+  return false;
+}
+
+/// Asynchronous ops that may wait for another op of the graph. All others come back by
+/// themselves.
+bool may_wait(const std::string& type) {
+  return type.find("Queue") != std::string::npos || type.find("Accumulator") != std::string::npos ||
+         type.find("Recv") != std::string::npos || type.find("Unstage") != std::string::npos ||
+         type.find("Barrier") != std::string::npos;
+}
+
+/// Ops that are handed a resource, and neither look at it nor change it.
+bool hands_on(const std::string& type) {
+  static const char* const types[] = {
+      "Identity",  "IdentityN",     "Switch",        "RefSwitch",    "Merge",     "Enter",
+      "Exit",      "NextIteration", "LoopCond",      "_Send",        "_Recv",     "_HostSend",
+      "_HostRecv", "_Retval",       "_Arg",          "StopGradient", "_SwitchN",  "Pack",
+      "Select",    "SelectV2",      "_DeviceRetval", "NoOp",         "_DeviceArg"};
+  for (const char* each : types) {
+    if (type == each) return true;
+  }
+  return false;
+}
+
+/// The locks that are held, by the tensor that stands for each: MutexLock makes it,
+/// ConsumeMutexLock takes it.
+class Locks {
+ public:
+  void take(const void* tensor, const std::string& mutex) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    held_[tensor] = mutex;
+  }
+  std::string give(const void* tensor) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    const auto found = held_.find(tensor);
+    if (found == held_.end()) return "";
+    std::string mutex = std::move(found->second);
+    held_.erase(found);
+    return mutex;
+  }
+
+ private:
+  std::mutex lock_;
+  std::map<const void*, std::string> held_;
+};
+
+Locks& locks() {
+  static Locks* const made = new Locks;
+  return *made;
+}
+
+/// Where the tensor of a lock is: copies of it share that.
+const void* address(const tensorflow::Tensor& tensor) {
+  return tensor.flat<tensorflow::Variant>().data();
+}
+
+/// A kernel that is computed when the controller chooses it.
+class Decided : public AsyncOpKernel {
+ public:
+  Decided(tensorflow::OpKernelConstruction* made, OpKernel* inner, tensorflow::Device* device)
+      : AsyncOpKernel(made),
+        inner_(inner),
+        device_(device),
+        reads_only_(reads_only(type_string())),
+        acquires_(type_string() == "MutexLock"),
+        releases_(type_string() == "ConsumeMutexLock") {}
+
+  OpKernel* inner() const { return inner_; }
+  /// While an op of a synchronous kernel is computed, it is one: OP_REQUIRES looks.
+  AsyncOpKernel* AsAsync() override { return computed == this ? nullptr : this; }
+  bool IsExpensive() override { return true; }
+
+  void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
+    std::vector<std::string> names;
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      if (context->input_dtype(i) != tensorflow::DT_RESOURCE) continue;
+      const tensorflow::Tensor& handles = context->input(i);
+      for (int64_t k = 0; k < handles.NumElements(); ++k) {
+        names.push_back(handles.flat<tensorflow::ResourceHandle>()(k).name());
+      }
+    }
+    if (releases_) names.push_back(locks().give(address(context->input(0))));
+    std::vector<const char*> resources;
+    for (const std::string& each : names) resources.push_back(each.c_str());
+    LitmusFuzzEvent event;
+    event.step_id = context->step_id();
+    event.node = name().c_str();
+    event.frame = context->frame_iter().frame_id;
+    event.iteration = context->frame_iter().iter_id;
+    event.point = "begin";
+    event.resources = resources.data();
+    event.resource_count = static_cast<uint32_t>(resources.size());
+    event.reads_only = reads_only_;
+    event.effect = acquires_   ? LITMUSFUZZ_ACQUIRES
+                   : releases_ ? LITMUSFUZZ_RELEASES
+                               : LITMUSFUZZ_NONE;
+    const std::string mutex = acquires_ ? names.front() : "";
+    auto* perform = new Function(
+        [this, context, mutex, done = std::move(done)] { Perform(context, mutex, done); });
+    if (hooks == nullptr || !hooks->decide(hooks->controller, &event, call_and_delete, perform)) {
+      call_and_delete(perform);
+    }
+  }
+
+ private:
+  void Perform(OpKernelContext* context, const std::string& mutex, const DoneCallback& done) {
+    const int64_t step_id = context->step_id();
+    AsyncOpKernel* const inner = inner_->AsAsync();
+    if (inner == nullptr) {
+      const Decided* const around = std::exchange(computed, this);
+      device_->Compute(inner_, context);
+      computed = around;
+      Fail(context, step_id);
+      done();
+      return;
+    }
+    const bool comes_back = hooks != nullptr && !may_wait(type_string());
+    if (comes_back) hooks->outside(hooks->controller, 1);
+    const bool acquires = acquires_;
+    device_->ComputeAsync(inner, context, [=] {
+      Fail(context, step_id);
+      if (acquires && context->status().ok()) {
+        locks().take(address(*context->mutable_output(0)), mutex);
+      }
+      done();  // posts what follows
+      if (comes_back) hooks->outside(hooks->controller, -1);
+    });
+  }
+
+  static void Fail(OpKernelContext* context, int64_t step_id) {
+    if (hooks != nullptr && !context->status().ok()) hooks->failed(hooks->controller, step_id);
+  }
+
+  static thread_local const Decided* computed;
+
+  OpKernel* const inner_;  // its owner is the session
+  tensorflow::Device* const device_;
+  const bool reads_only_, acquires_, releases_;
+};
+
+thread_local const Decided* Decided::computed = nullptr;
+
+bool decides(const OpKernel& kernel) {
+  const std::string& type = kernel.type_string();
+  if (type == "ConsumeMutexLock") return true;
+  if (hands_on(type)) return false;
+  for (int i = 0; i < kernel.num_inputs(); ++i) {
+    if (kernel.input_type(i) == tensorflow::DT_RESOURCE) return true;
+  }
+  return false;
+}
+
+/// Wraps the kernels that decide. They stay the session's, which keeps the stateful ones for all
+/// its executors.
+tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params, int version) {
+  const auto create = params.create_kernel;
+  const auto destroy = params.delete_kernel;
+  tensorflow::Device* const device = params.device;
+  params.create_kernel = [create, device, version, library = params.function_library](
+                             const std::shared_ptr<const tensorflow::NodeProperties>& properties,
+                             OpKernel** kernel) -> Status {
+    OpKernel* inner = nullptr;
+    Status status = create(properties, &inner);
+    *kernel = inner;
+    if (!status.ok() || !decides(*inner)) return status;
+    tensorflow::OpKernelConstruction construction(
+        tensorflow::DeviceType(device->device_type()), device, nullptr, library,
+        device->resource_manager(), properties, inner->input_memory_types(),
+        inner->output_memory_types(), version, &status);
+    *kernel = new Decided(&construction, inner, device);
+    return status;
+  };
+  params.delete_kernel = [destroy](OpKernel* kernel) {
+    if (auto* const decided = dynamic_cast<Decided*>(kernel)) {
+      destroy(decided->inner());
+      delete decided;
+    } else {
+      destroy(kernel);
+    }
+  };
+  return params;
+}
+
+class ControlledExecutor : public tensorflow::Executor {
+ public:
+  static Status Make(const tensorflow::LocalExecutorParams& params, const tensorflow::Graph& graph,
+                     std::unique_ptr<tensorflow::Executor>* made) {
+    tensorflow::Executor* inner = nullptr;
+    Status status =
+        tensorflow::NewLocalExecutor(wrapping(params, graph.versions().producer()), graph, &inner);
+    if (status.ok()) made->reset(new ControlledExecutor(inner));
+    ++executors_made;
+    return status;
+  }
+
+ private:
+  explicit ControlledExecutor(tensorflow::Executor* inner) : inner_(inner) {}
+
+  void RunAsyncInternal(const Args& args, DoneCallback done) override {
+    const int64_t step_id = args.step_id;
+    if (hooks == nullptr || !hooks->arrive(hooks->controller, step_id)) {
+      inner_->RunAsync(args, std::move(done));
+      return;
+    }
+    Args ours = args;
+    ours.runner = [step_id, theirs = args.runner](Args::Closure closure) {
+      auto* const function = new Function(std::move(closure));
+      if (hooks->post(hooks->controller, step_id, call_and_delete, function)) return;
+      const std::unique_ptr<Function> back(function);
+      theirs(std::move(*back));
+    };
+    inner_->RunAsync(ours, [step_id, done = std::move(done)](const Status& status) {
+      if (!status.ok()) hooks->failed(hooks->controller, step_id);
+      hooks->ended(hooks->controller, step_id);
+      done(status);
+    });
+    hooks->begun(hooks->controller, step_id);
+  }
+
+  const std::unique_ptr<tensorflow::Executor> inner_;
+};
+
+class Factory : public tensorflow::ExecutorFactory {
+  Status NewExecutor(const tensorflow::LocalExecutorParams& params, const tensorflow::Graph& graph,
+                     std::unique_ptr<tensorflow::Executor>* made) override {
+    return ControlledExecutor::Make(params, graph, made);
+  }
+};
+
+}  // namespace
+
+extern "C" {
+
+/// Connects the controller, or none; 0 if it is of another version.
+__attribute__((visibility("default"))) int litmusfuzz_attach(const LitmusFuzzHooks* theirs) {
+  if (theirs != nullptr && theirs->version != LITMUSFUZZ_CONTROL_VERSION) return 0;
+  static const bool registered = [] {
+    tensorflow::ExecutorFactory::Register("LITMUSFUZZ_CONTROLLED", new Factory);
+    return true;
+  }();
+  hooks = theirs;
+  return registered;
+}
+
+/// Number of executors that sessions have made: one for each device that a callable runs on.
+__attribute__((visibility("default"))) uint32_t litmusfuzz_executors_made() {
+  return executors_made;
+}
+}

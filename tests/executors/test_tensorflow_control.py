@@ -1,0 +1,261 @@
+"""TensorFlow under control: every schedule of ops, which is found, named, and repeated."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from helpers import LITMUS, corpus_entry, share_of
+
+from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.struct import replace
+from litmusfuzz.corpus.textfile import plain_of
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused, Schedulable, Unavailable
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, unsplit
+
+CONTROLLED = configuration("tf", "controlled")
+UNSPLIT = unsplit(EXECUTOR)
+"""Under control op by op, an update happens at once."""
+LIMIT = 20_000
+SB = litmus("X=1; r0=Y || Y=1; r1=X")
+DEADLOCK = corpus_entry(next(path for path in LITMUS if path.stem == "nested-three-ring")).test
+
+WINDOW = "devices-window"
+"""TensorFlow keeps the window of `parallel_iterations` on each device by itself."""
+PARTS = 2
+"""Parts of the corpus, so that several processes share it."""
+
+
+def prepared(test):
+    return closing(TensorFlowExecutor().prepare(test, CONTROLLED))
+
+
+def allowed(test):
+    return set(Explorer(test, UNSPLIT, loosest=True).allowed_outcomes().witnesses)
+
+
+def at_once(test) -> bool:
+    """True if TensorFlow does nothing at once that takes several events in the model."""
+    return not any("Many" in node.op or "UpTo" in node.op for node in test.nodes)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_schedules_show_exactly_the_outcomes_that_need_no_split(part: int) -> None:
+    """And few executions repeat a schedule."""
+    traces = executions = equal = 0
+    for path in share_of(LITMUS, 5)[part::PARTS]:
+        test = corpus_entry(path).test
+        try:
+            executor = TensorFlowExecutor().prepare(test, CONTROLLED)
+        except Refused:
+            assert test.clusters, path.stem
+            continue
+        with closing(executor):
+            found = executor.explore(LIMIT)
+        assert found.complete, path.stem
+        traces += sum(found.histogram.values())
+        executions += found.executions
+        if at_once(test) and path.stem != WINDOW:
+            assert set(found.histogram) == allowed(test), path.stem
+            equal += 1
+        else:
+            assert set(found.histogram) <= allowed(test), path.stem
+    assert equal > 30
+    assert executions <= 1.5 * traces
+
+
+def test_a_schedule_is_followed_by_another_session() -> None:
+    with prepared(SB) as executor:
+        found = executor.explore(LIMIT)
+    assert len(found.schedules) == 3
+    with prepared(SB) as executor:
+        for outcome, schedule in found.schedules.items():
+            assert len(schedule) == 4
+            for _ in range(25):
+                assert executor.follow(schedule) == outcome
+
+
+def test_the_place_where_an_execution_leaves_a_schedule_is_named() -> None:
+    with prepared(SB) as executor:
+        (schedule, *_) = executor.explore(1).schedules.values()
+        late = (schedule[3], *schedule[:3])  # a read comes after a write
+        with pytest.raises(Diverged) as error:
+            executor.follow(late)
+        assert str(error.value).startswith(
+            f"event 1 of the schedule, {schedule[3]}, is not enabled; these are: "
+        )
+        with pytest.raises(Diverged, match=r"^after all 3 events of the schedule, there are"):
+            executor.follow(schedule[:3])
+        with pytest.raises(Diverged, match=r"^the execution ends before event 5, extra$"):
+            executor.follow((*schedule, replace(schedule[0], node="extra")))
+
+
+def test_a_test_with_loops_and_sections_is_repeated_by_name() -> None:
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "call-in-a-loop")).test
+    with prepared(test) as executor:
+        found = executor.explore(LIMIT)
+    with prepared(test) as executor:
+        for outcome, schedule in found.schedules.items():
+            assert executor.follow(schedule) == outcome
+
+
+def test_blocked_is_known_without_a_look_at_threads(monkeypatch) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import session
+
+    def look() -> bool:
+        raise AssertionError("a look at threads")
+
+    monkeypatch.setattr(session, "stays_quiescent", look)
+    monkeypatch.setattr(session, "other_threads_s", look)
+    with prepared(DEADLOCK) as executor:
+        found = executor.explore(LIMIT)
+    assert found.complete
+    statuses = {outcome.status for outcome in found.histogram}
+    assert statuses == {Status.COMPLETED, Status.BLOCKED}
+
+
+def test_an_op_that_fails_hides_no_other_order() -> None:
+    test = corpus_entry(next(p for p in LITMUS if p.stem == "uninitialized-race")).test
+    with prepared(test) as executor:
+        found = executor.explore(LIMIT)
+    assert set(found.histogram) == allowed(test)
+    assert Status.FAILED in {outcome.status for outcome in found.histogram}
+
+
+def test_all_schedulers_stay_within_the_allowed_set_and_repeat_by_their_seed() -> None:
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "IRIW")).test
+    with prepared(test) as executor:
+        first = executor.run(320, Noise(), 7)
+        again = executor.run(320, Noise(), 7)
+        other = executor.run(320, Noise(), 8)
+    assert first == again
+    assert first != other
+    assert sum(first.values()) == 320
+    assert set(first) <= allowed(test)
+    assert len(first) > 10
+
+
+def test_recorded_choices_lead_to_the_same_outcome_in_another_session() -> None:
+    seen: Counter = Counter()
+    with prepared(SB) as executor:
+        assert isinstance(executor, Schedulable)
+        records = [executor.record(seed) for seed in range(12)]
+    with prepared(SB) as executor:
+        for outcome, choices in records:
+            assert executor.replay(choices) == outcome
+            seen[outcome] += 1
+        (_, choices) = records[0]
+        index, count, digest = choices[0]
+        with pytest.raises(Diverged, match="after 0 of 4 choices other events may come next"):
+            executor.replay([(index, count, digest ^ 1), *choices[1:]])
+        with pytest.raises(Diverged, match="after 3 of 3 choices"):
+            executor.replay(choices[:3])
+    assert len(seen) > 1
+
+
+def test_a_worker_runs_under_control_and_others_have_nothing_of_it() -> None:
+    """The worker is forked; another configuration gets a process of its own."""
+    plain = configuration("tf", "plain")
+    assert dict(plain.environment) != dict(CONTROLLED.environment)
+    with closing(Worker("tf")) as worker:
+        request = messages.Request(
+            test=plain_of(SB), config="controlled", count=320, seed=1, noise={}
+        )
+        reply = worker.ask(request, 60.0, SB)
+    assert len(reply.rows) == 3
+
+
+def test_a_session_without_control_makes_no_executors_of_ours() -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import control_library
+
+    library = control_library.load()
+    before = library.litmusfuzz_executors_made()
+    with closing(TensorFlowExecutor().prepare(SB, configuration("tf", "plain"))) as executor:
+        executor.run(8, Noise(copies=2, steps=2), 1)
+    assert library.litmusfuzz_executors_made() == before
+    with prepared(SB) as executor:
+        executor.run(8, Noise(), 1)
+    assert library.litmusfuzz_executors_made() > before
+
+
+# --- the library -----------------------------------------------------------------------
+
+
+def test_no_compiler_makes_the_configuration_unavailable(monkeypatch, tmp_path) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import control_library
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(Unavailable, match=r"no C\+\+ compiler \(no-such-compiler\)"):
+        control_library.built()
+
+
+def test_another_tensorflow_makes_the_configuration_unavailable(monkeypatch, tmp_path) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import control_library
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "hooks.h").write_text("")
+    (sources / "tensorflow.cc").write_text('#include "tensorflow/core/no_such_header.h"\n')
+    monkeypatch.setattr(control_library, "SOURCES", sources)
+    with pytest.raises(Unavailable, match=r"no_such_header\.h: No such file"):
+        control_library.built()
+    assert not list((tmp_path / "litmusfuzz").glob("*.so*"))
+
+
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import control_library
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(Unavailable, match=r"file/litmusfuzz \(Not a directory\)"):
+        control_library.built()
+
+
+def test_one_process_compiles_and_the_others_wait(monkeypatch, tmp_path) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import control_library
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled = []
+    others = threading.Barrier(3)
+
+    def build(compiler: str, flags: tuple[str, ...], path) -> None:
+        compiled.append(path)
+        path.write_bytes(b"")
+
+    def ask() -> None:
+        others.wait()
+        control_library.built()
+
+    monkeypatch.setattr(control_library, "_build", build)
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(compiled) == 1
+
+
+def test_the_key_has_the_source_and_the_compiler(monkeypatch, tmp_path) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import control_library
+
+    def name() -> str:
+        return control_library._key(control_library._compiler(), ("-O2",))
+
+    first = name()
+    assert name() == first
+    for each in ("hooks.h", "tensorflow.cc"):
+        (tmp_path / each).write_bytes((control_library.SOURCES / each).read_bytes())
+    monkeypatch.setattr(control_library, "SOURCES", tmp_path)
+    assert name() == first
+    (tmp_path / "hooks.h").write_text("// changed\n")
+    assert name() != first
