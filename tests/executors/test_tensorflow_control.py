@@ -22,6 +22,8 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, unsplit
 
 CONTROLLED = configuration("tf", "controlled")
+LOCKS = configuration("tf", "controlled_locks")
+FINDINGS = LITMUS[0].parents[1] / "findings"
 UNSPLIT = unsplit(EXECUTOR)
 """Under control op by op, an update happens at once."""
 LIMIT = 20_000
@@ -34,8 +36,8 @@ PARTS = 2
 """Parts of the corpus, so that several processes share it."""
 
 
-def prepared(test):
-    return closing(TensorFlowExecutor().prepare(test, CONTROLLED))
+def prepared(test, config=CONTROLLED):
+    return closing(TensorFlowExecutor().prepare(test, config))
 
 
 def allowed(test):
@@ -186,6 +188,55 @@ def test_a_session_without_control_makes_no_executors_of_ours() -> None:
     assert library.litmusfuzz_executors_made() > before
 
 
+# --- locks -----------------------------------------------------------------------------
+
+
+def test_a_switch_between_two_locks_shows_what_no_order_of_ops_does() -> None:
+    """TensorFlow's first assignment writes twice (docs/tensorflow-findings.md)."""
+    test = corpus_entry(FINDINGS / "first-assignment-writes-twice.yaml").test
+    with prepared(test) as executor:
+        by_ops = executor.explore(LIMIT)
+    with prepared(test, LOCKS) as executor:
+        by_locks = executor.explore(LIMIT)
+    assert by_ops.complete
+    assert by_locks.complete
+    assert set(by_ops.histogram) <= allowed(test)
+    (wrong,) = set(by_locks.histogram) - set(Explorer(test, EXECUTOR).allowed_outcomes().witnesses)
+    with prepared(test, LOCKS) as executor:
+        for _ in range(25):
+            assert executor.follow(by_locks.schedules[wrong]) == wrong
+    points = [each.point for each in by_locks.schedules[wrong]]
+    assert {point.partition(" of ")[0] for point in points} == {"begin", "lock", "shared lock"}
+
+
+def test_locks_change_no_outcome_of_whole_ops() -> None:
+    for name in ("SB", "MP", "CoRR", "lost-update"):
+        test = corpus_entry(next(path for path in LITMUS if path.stem == name)).test
+        with prepared(test, LOCKS) as executor:
+            found = executor.explore(LIMIT)
+        assert found.complete, name
+        assert set(found.histogram) == allowed(test), name
+
+
+def test_ops_that_go_on_in_other_threads_have_no_locks_under_control() -> None:
+    with pytest.raises(Refused, match="^critical sections in configuration controlled_locks$"):
+        TensorFlowExecutor().prepare(DEADLOCK, LOCKS)
+
+
+def test_locks_that_are_not_found_make_the_configuration_unavailable(monkeypatch) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import control_library
+
+    class Other:
+        """The library, in a TensorFlow with other locks."""
+
+        def litmusfuzz_decide_locks(self, decide: int) -> bytes:
+            return b"no absl::Mutex of the form 5Mutex4lockEv" if decide else b""
+
+    monkeypatch.setattr(control_library, "load", Other)
+    with pytest.raises(Unavailable, match=r"^control of locks of TensorFlow .*5Mutex4lockEv"):
+        TensorFlowExecutor().prepare(SB, LOCKS)
+
+
 # --- the library -----------------------------------------------------------------------
 
 
@@ -204,7 +255,8 @@ def test_another_tensorflow_makes_the_configuration_unavailable(monkeypatch, tmp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sources = tmp_path / "sources"
     sources.mkdir()
-    (sources / "hooks.h").write_text("")
+    for name in ("hooks.h", "locks.h", "locks.cc"):
+        (sources / name).write_text("")
     (sources / "tensorflow.cc").write_text('#include "tensorflow/core/no_such_header.h"\n')
     monkeypatch.setattr(control_library, "SOURCES", sources)
     with pytest.raises(Unavailable, match=r"no_such_header\.h: No such file"):
@@ -253,7 +305,7 @@ def test_the_key_has_the_source_and_the_compiler(monkeypatch, tmp_path) -> None:
 
     first = name()
     assert name() == first
-    for each in ("hooks.h", "tensorflow.cc"):
+    for each in ("hooks.h", "locks.h", "locks.cc", "tensorflow.cc"):
         (tmp_path / each).write_bytes((control_library.SOURCES / each).read_bytes())
     monkeypatch.setattr(control_library, "SOURCES", tmp_path)
     assert name() == first

@@ -20,39 +20,110 @@ using executor::Exhaustive;
 using executor::Forced;
 using executor::make_scheduler;
 
-/// Two runs of two ops each: a write of one variable, then a read of the other. Each run
-/// holds a mutex all the while, or none; the reads come back from another thread.
-class StandIn {
+constexpr uint64_t kMutex = 1, kLock = 2;
+
+/// A system whose runs post closures and events.
+class System {
  public:
-  explicit StandIn(bool locks) : locks_(locks) {
-    controller_.set_execution([this] { execute(); });
-  }
-
+  virtual ~System() = default;
   Controller& controller() { return controller_; }
-  /// What the two reads have returned: 0 to 3.
-  int outcome() const { return seen_[0] * 2 + seen_[1]; }
-  bool over() const { return over_; }
 
- private:
+ protected:
   using Function = std::function<void()>;
   static void call(void* data) {
     const std::unique_ptr<Function> function(static_cast<Function*>(data));
     (*function)();
   }
-
   const LitmusFuzzHooks& hooks() const { return *controller_.hooks(); }
-
   void post(int64_t run, Function function) {
     auto* const made = new Function(std::move(function));
     if (!hooks().post(hooks().controller, run, call, made)) call(made);
   }
   void decide(int64_t run, const char* node, const char* resource, bool reads,
               LitmusFuzzEffect effect, Function function) {
-    const LitmusFuzzEvent event{run, node, 0, 0, "begin", &resource, 1, reads, effect};
+    const LitmusFuzzEvent event{run, node,  0,      0,      "begin", &resource,
+                                1,   reads, effect, kMutex, false};
     auto* const made = new Function(std::move(function));
     if (!hooks().decide(hooks().controller, &event, call, made)) call(made);
   }
+  /// Executes two runs, each begun by a thread of its own.
+  Standing race(const std::function<void(int64_t)>& begin) {
+    controller_.begin();
+    std::vector<std::thread> runs;
+    for (uint32_t run = 0; run < 2; ++run) {
+      controller_.expect(run);
+      runs.emplace_back([&begin, run] { begin(run); });
+      controller_.wait_for(run + 1);
+    }
+    const Standing standing = controller_.proceed(false);
+    controller_.end();
+    for (auto& each : runs) each.join();
+    return standing;
+  }
 
+  Controller controller_;
+};
+
+/// Two runs of one op, which adds 1 to a variable: it reads it and writes it, each under a
+/// lock that the thread waits for inside the op.
+class Increments final : public System {
+ public:
+  Increments() {
+    controller_.set_inside(true);
+    controller_.set_execution([this] {
+      contents_ = 0;
+      CHECK(race([this](int64_t run) { begin(run); }) == Standing::kOver);
+      CHECK(!held_);
+    });
+  }
+  int contents() const { return contents_; }
+
+ private:
+  void begin(int64_t run) {
+    CHECK(hooks().arrive(hooks().controller, run));
+    post(run, [this, run] {
+      decide(run, "add", "X", false, LITMUSFUZZ_NONE, [this, run] {
+        acquire(run);
+        const int seen = contents_;
+        release();
+        acquire(run);
+        contents_ = seen + 1;
+        release();
+        post(run, [this, run] { hooks().ended(hooks().controller, run); });
+      });
+    });
+    hooks().begun(hooks().controller, run);
+  }
+  void acquire(int64_t run) {
+    const char* const resources[] = {"lock of X", "X"};
+    const LitmusFuzzEvent event{
+        run, "add", 0, 0, "lock of X", resources, 2, false, LITMUSFUZZ_ACQUIRES, kLock, false};
+    CHECK(hooks().stop(hooks().controller, &event));
+    CHECK(!held_);
+    held_ = true;
+  }
+  void release() {
+    held_ = false;
+    hooks().released(hooks().controller, kLock);
+  }
+
+  int contents_ = 0;
+  bool held_ = false;
+};
+
+/// Two runs of two ops each: a write of one variable, then a read of the other. Each run
+/// holds a mutex all the while, or none; the reads come back from another thread.
+class StandIn final : public System {
+ public:
+  explicit StandIn(bool locks) : locks_(locks) {
+    controller_.set_execution([this] { execute(); });
+  }
+
+  /// What the two reads have returned: 0 to 3.
+  int outcome() const { return seen_[0] * 2 + seen_[1]; }
+  bool over() const { return over_; }
+
+ private:
   void begin(int64_t run) {
     CHECK(hooks().arrive(hooks().controller, run));
     post(run, [this, run] {
@@ -85,22 +156,12 @@ class StandIn {
 
   void execute() {
     contents_[0] = contents_[1] = 0;
-    controller_.begin();
-    std::vector<std::thread> runs;
-    for (uint32_t run = 0; run < 2; ++run) {
-      controller_.expect(run);
-      runs.emplace_back([this, run] { begin(run); });
-      controller_.wait_for(run + 1);
-    }
-    over_ = controller_.proceed(false) == Standing::kOver;
-    controller_.end();
-    for (auto& each : runs) each.join();
+    over_ = race([this](int64_t run) { begin(run); }) == Standing::kOver;
     for (auto& each : others_) each.join();
     others_.clear();
   }
 
   bool locks_;
-  Controller controller_;
   int contents_[2] = {};
   int seen_[2] = {};
   bool over_ = false;
@@ -122,6 +183,17 @@ void all_orders() {
   StandIn racing(false), locked(true);
   CHECK((exhausted(racing) == std::map<int, int>{{1, 1}, {2, 1}, {3, 1}}));
   CHECK((exhausted(locked) == std::map<int, int>{{1, 1}, {2, 1}}));
+}
+
+void all_orders_inside() {
+  Increments system;
+  std::map<int, int> seen;
+  Exhaustive search;
+  do {
+    if (system.controller().run(search)) ++seen[system.contents()];
+  } while (search.next());
+  // One add after the other, or both read 0.
+  CHECK(seen.size() == 2 && seen.contains(1) && seen.contains(2));
 }
 
 void all_schedulers() {
@@ -160,6 +232,7 @@ void forced() {
 
 int main() {
   litmusfuzz::control::all_orders();
+  litmusfuzz::control::all_orders_inside();
   litmusfuzz::control::all_schedulers();
   litmusfuzz::control::forced();
 }

@@ -61,7 +61,7 @@ class Settings:
     model_code         bool  false, true
     workers            int   0; 0 or more
     devices            int   1; 1 or more
-    control            str   "", ops
+    control            str   "", ops, locks
     =================  ====  =========================================================
 
     Parameters
@@ -120,7 +120,7 @@ class Settings:
         Virtual CPU devices of this process over which nodes without a device are spread.
     control : str
         What LitmusFuzz decides in place of TensorFlow's threads: "" for nothing, ``ops`` for when
-        each op on a resource begins (`controlled`).
+        each op on a resource begins, ``locks`` also for when it takes a lock (`controlled`).
     """
 
     inter_op_threads: int = 4
@@ -192,6 +192,9 @@ class Settings:
             refused |= {"fetches", "uninitialized variables"}
         if self.compiled == "region" or self.front_end == "critical_section":
             refused |= {"handles"}
+        if self.control == "locks":
+            # Their ops go on in threads of TensorFlow's, whose locks are not under control yet.
+            refused |= {"queues", "accumulators", "critical sections"}
         if self.model_code or self.front_end == "critical_section":
             # They rewrite a graph that is run as a whole, and whose ops do not fail.
             refused |= {"fetches", "placeholders", "uninitialized variables"}
@@ -365,7 +368,7 @@ FRONT_ENDS: Final = (
     *("functional", "functional_kernels", "critical_section", "eager", "eager_functions"),
     "keras",
 )
-CONTROLS: Final = ("", "ops")
+CONTROLS: Final = ("", "ops", "locks")
 MAX_THREADS: Final = 1024
 SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
     {
@@ -448,6 +451,7 @@ def _configurations() -> Iterator[Config]:
     yield configuration("run_handler_pool", pool="run_handler")
     yield configuration("caller_thread", pool="caller")
     yield configuration("controlled", control="ops")
+    yield configuration("controlled_locks", control="locks")
 
 
 CONFIGURATIONS: Final = tuple(_configurations())

@@ -25,13 +25,13 @@ import tensorflow as tf
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 EXECUTOR_TYPE: Final = "LITMUSFUZZ_CONTROLLED"
 """What a session's configuration names; the library registers it."""
 SOURCES: Final = Path(__file__).parents[2] / "native" / "control"
-_SOURCE: Final = "tensorflow.cc"
-_HEADERS: Final = ("hooks.h",)
+_SOURCES: Final = ("tensorflow.cc", "locks.cc")
+_HEADERS: Final = ("hooks.h", "locks.h")
 _COMPILERS: Final = ("c++", "g++", "clang++")
 _FLAGS: Final = ("-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden", "-w")
 
@@ -59,6 +59,8 @@ def load() -> ctypes.CDLL:
         raise Unavailable(f"control of TensorFlow {tf.__version__} ({_line(str(error))})") from None
     library.litmusfuzz_attach.argtypes = [ctypes.c_void_p]
     library.litmusfuzz_attach.restype = ctypes.c_int
+    library.litmusfuzz_decide_locks.argtypes = [ctypes.c_int]
+    library.litmusfuzz_decide_locks.restype = ctypes.c_char_p
     library.litmusfuzz_executors_made.restype = ctypes.c_uint32
     return library
 
@@ -90,7 +92,7 @@ def _build(compiler: str, flags: Sequence[str], path: Path) -> None:
         flush=True,
     )
     made = path.with_suffix(f".{os.getpid()}.{time.monotonic_ns()}")
-    command = [compiler, str(SOURCES / _SOURCE), "-o", str(made), *flags]
+    command = [compiler, *(str(SOURCES / each) for each in _SOURCES), "-o", str(made), *flags]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -120,10 +122,65 @@ def _key(compiler: str, flags: Sequence[str]) -> str:
     ).stdout
     parts = [tf.__version__, tf.version.GIT_VERSION, platform.machine(), compiler, version, *flags]
     digest = hashlib.sha256("\0".join(parts).encode())
-    for name in (_SOURCE, *_HEADERS):
+    for name in (*_SOURCES, *_HEADERS):
         digest.update(b"\0" + (SOURCES / name).read_bytes())
     return digest.hexdigest()[:16]
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())[:300]
+
+
+class Steering:
+    """The controller of one session, and the library that asks it.
+
+    Parameters
+    ----------
+    resources : sequence of str
+        Names of the resources whose ops are events; all are if there are none.
+    execute : callable
+        Executes once. It calls `begin`, then starts runs and calls `proceed`, then `end`.
+    locks : bool
+        True if locks inside ops are events too.
+
+    Raises
+    ------
+    Unavailable
+        If this TensorFlow has other locks.
+    """
+
+    def __init__(
+        self, resources: Sequence[str], execute: Callable[[], None], *, locks: bool = False
+    ) -> None:
+        # Not at the top: it may be compiled for another Python than a worker's.
+        from litmusfuzz.fuzz.executors.tensorflow._control import Controller
+
+        self.library = load()
+        self.controller = Controller()
+        self._execute = execute
+        self._locks = locks
+        if locks:
+            self._decide_locks(decide=True)
+            self._decide_locks(decide=False)
+        self.controller.watch(list(resources))
+
+    def __enter__(self) -> Steering:
+        if not self.library.litmusfuzz_attach(self.controller.hooks):
+            raise RuntimeError("the library in TensorFlow is of another version")
+        self._decide_locks(decide=self._locks)
+        self.controller.set_inside(self._locks)
+        self.controller.set_execution(self._execute)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.library.litmusfuzz_attach(None)
+        self._decide_locks(decide=False)
+        self.controller.clear_execution()
+
+    def _decide_locks(self, *, decide: bool) -> None:
+        if why := self.library.litmusfuzz_decide_locks(decide):
+            raise Unavailable(f"control of locks of TensorFlow {tf.__version__} ({why.decode()})")
+
+    def executors_made(self) -> int:
+        """Number of executors that the library has made in this process."""
+        return int(self.library.litmusfuzz_executors_made())

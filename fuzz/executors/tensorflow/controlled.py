@@ -1,7 +1,8 @@
 """Runs a test in TensorFlow one op at a time, in the order of a scheduler of ours.
 
 The session's executors are those of `control_library`: each op on a resource of the test is an
-event, which begins when the controller chooses it. Everything else happens at once, as the events
+event, which begins when the controller chooses it; so is, with ``control=locks``, each lock that
+the op takes. Everything else happens at once, as the events
 allow. So an execution is a function of its choices, and the events are named, so that it can be
 repeated.
 
@@ -18,12 +19,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
-from litmusfuzz.fuzz.executors.tensorflow import _control, control_library, lowering
+from litmusfuzz.fuzz.executors.tensorflow import lowering
+from litmusfuzz.fuzz.executors.tensorflow._control import (
+    Exhaustive,
+    Forced,
+    Recorder,
+    Replay,
+    Scheduler,
+    scheduler,
+)
+from litmusfuzz.fuzz.executors.tensorflow.control_library import Steering
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram
@@ -55,7 +65,7 @@ class Decision:
     instance : str
         Frame and iteration of a loop that the instance is in; "" outside of loops.
     point : str
-        ``begin``.
+        ``begin``, or the lock inside the op: ``lock of X``, ``shared lock of X``.
     resources : tuple of str
         What the event touches.
     reads_only : bool
@@ -72,7 +82,8 @@ class Decision:
         # A frame's number is a digest of its name.
         place = f"[{self.instance.rpartition('.')[2]}]" if self.instance else ""
         run = f"{self.run}." if self.run else ""
-        return f"{run}{self.node}{place}" + ("" if self.point == "begin" else f"/{self.point}")
+        point = "" if self.point == "begin" else f"/{self.point.replace(_COPY, '')}"
+        return f"{run}{self.node}{place}{point}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,38 +109,6 @@ class Explored:
     complete: bool
 
 
-class Steering:
-    """The controller of one session, and the library that asks it.
-
-    Parameters
-    ----------
-    resources : sequence of str
-        Names of the resources whose ops are events; all are if there are none.
-    execute : callable
-        Executes once. It calls `begin`, then starts runs and calls `proceed`, then `end`.
-    """
-
-    def __init__(self, resources: Sequence[str], execute: Callable[[], None]) -> None:
-        self.library = control_library.load()
-        self.controller = _control.Controller()
-        self._execute = execute
-        self.controller.watch(list(resources))
-
-    def __enter__(self) -> Steering:
-        if not self.library.litmusfuzz_attach(self.controller.hooks):
-            raise RuntimeError("the library in TensorFlow is of another version")
-        self.controller.set_execution(self._execute)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.library.litmusfuzz_attach(None)
-        self.controller.clear_execution()
-
-    def executors_made(self) -> int:
-        """Number of executors that the library has made in this process."""
-        return int(self.library.litmusfuzz_executors_made())
-
-
 class PreparedControlled:
     """A lowered test that runs under control; it keeps one session.
 
@@ -141,7 +120,6 @@ class PreparedControlled:
     """
 
     def __init__(self, template: Template, settings: Settings, clock: Clock) -> None:
-        control_library.load()  # or say that it is not to be had
         self._test = template.test
         self._clock = clock
         self._template, self._settings = template, settings
@@ -149,7 +127,7 @@ class PreparedControlled:
             run: prefix for _, _, runs, prefix in lowering.units(template) for run in runs
         }
         names = [f"{_COPY}{each.name}" for each in self._test.resources]
-        self._steering = Steering(names, self._execute)
+        self._steering = Steering(names, self._execute, locks=settings.control == "locks")
         self._live: LiveSession | None = None
         self._batch: Batch | None = None
 
@@ -167,10 +145,10 @@ class PreparedControlled:
         with self._steering:
             while made < count:
                 name, depth = PORTFOLIO[turn % len(PORTFOLIO)]
-                scheduler = _control.scheduler(name, depth, controller, seed + turn)
+                chooses = scheduler(name, depth, controller, seed + turn)
                 builder = HistogramBuilder(self._test)
                 for _ in range(min(_STRETCH, count - made)):
-                    controller.run(scheduler)
+                    controller.run(chooses)
                     assert self._batch is not None
                     builder.add(self._batch)
                 made += _STRETCH
@@ -187,7 +165,7 @@ class PreparedControlled:
         resource in common, or only read it.
         """
         controller = self._steering.controller
-        search = _control.Exhaustive()
+        search = Exhaustive()
         found: Counter[Outcome] = Counter()
         schedules: dict[Outcome, tuple[Decision, ...]] = {}
         executions, complete = 0, False
@@ -211,7 +189,7 @@ class PreparedControlled:
         """
         controller = self._steering.controller
         numbers = [controller.number(self._name(each)) for each in schedule]
-        forced = _control.Forced(numbers)
+        forced = Forced(numbers)
         followed, outcome = self._once(forced)
         made = forced.made
         if not followed:
@@ -235,8 +213,7 @@ class PreparedControlled:
             If the replay, which follows at once, differs.
         """
         name = _RECORDED[seed % len(_RECORDED)]
-        scheduler = _control.scheduler(name, 0, self._steering.controller, seed)
-        recorder = _control.Recorder(scheduler)
+        recorder = Recorder(scheduler(name, 0, self._steering.controller, seed))
         _, outcome = self._once(recorder)
         choices = recorder.choices
         if self.replay(choices) != outcome:
@@ -245,7 +222,7 @@ class PreparedControlled:
 
     def replay(self, choices: Sequence[Choice]) -> Outcome:
         """The outcome of recorded choices; see `Schedulable.replay`."""
-        replay = _control.Replay(list(choices))
+        replay = Replay(list(choices))
         followed, outcome = self._once(replay)
         if not followed or replay.made < len(choices):
             raise Diverged(
@@ -257,10 +234,10 @@ class PreparedControlled:
         """Refused: orders are given in events of the model, some of which are no events here."""
         raise Refused("forced orders under control")
 
-    def _once(self, scheduler: _control.Scheduler) -> tuple[bool, Outcome]:
+    def _once(self, chooses: Scheduler) -> tuple[bool, Outcome]:
         """Execute once; whether the scheduler made all choices, and the outcome."""
         with self._steering:
-            followed = self._steering.controller.run(scheduler)
+            followed = self._steering.controller.run(chooses)
             outcomes = list(self._outcomes())
         if not outcomes:
             raise Refused(ALL_DROPPED)

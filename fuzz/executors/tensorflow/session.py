@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.tensorflow._control import Controller
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
-    from litmusfuzz.fuzz.executors.tensorflow.controlled import Steering
+    from litmusfuzz.fuzz.executors.tensorflow.control_library import Steering
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Shown, Template
 
 _PATIENCE_S: Final = 0.001

@@ -255,6 +255,7 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("workers", 2), "on two gRPC workers"
     yield ("devices", 2), "on two devices"
     yield ("control", "ops"), "under control, op by op"
+    yield ("control", "locks"), "under control, lock by lock"
 
 
 def _weaker() -> Iterator[tuple[Value, tuple[Mapping[str, Setting], ...]]]:

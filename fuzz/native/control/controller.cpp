@@ -19,6 +19,8 @@ std::string name_of(uint32_t run, const LitmusFuzzEvent& event) {
 
 }  // namespace
 
+thread_local Controller::Worker* Controller::current = nullptr;
+
 Controller::Controller()
     : hooks_{LITMUSFUZZ_CONTROL_VERSION,
              this,
@@ -31,8 +33,21 @@ Controller::Controller()
              [](void* self, const LitmusFuzzEvent* event, LitmusFuzzCall call, void* data) -> int {
                return of(self).decide(*event, {call, data});
              },
+             [](void* self, const LitmusFuzzEvent* event) -> int { return of(self).stop(*event); },
+             [](void* self, uint64_t mutex) { of(self).release(mutex); },
              [](void* self, int change) { of(self).outside(change); },
              [](void* self, int64_t step_id) { of(self).fail(step_id); }} {}
+
+Controller::~Controller() {
+  {
+    const std::lock_guard guard(lock_);
+    for (const auto& each : workers_) {
+      each->end = true;
+      each->woken.notify_one();
+    }
+  }
+  for (const auto& each : workers_) each->thread.join();
+}
 
 void Controller::watch(const std::vector<std::string>& resources) {
   watched_.clear();
@@ -78,7 +93,7 @@ std::vector<std::string> Controller::enabled() const {
 Step Controller::step(Ticket ticket) const {
   const uint64_t id = waiting_[ticket].id;
   const Known& known = events_[id];
-  return {id, *known.resources, known.reads_only, known.effect == LITMUSFUZZ_ACQUIRES};
+  return {id, *known.resources, known.reads_only, known.acquires};
 }
 
 /// FNV-1a of its name.
@@ -130,21 +145,14 @@ bool Controller::post(int64_t step_id, Called called) {
   return true;
 }
 
-bool Controller::decide(const LitmusFuzzEvent& event, Called called) {
-  const std::lock_guard guard(lock_);
-  const Execution* const run = run_of(event.step_id);
-  if (run == nullptr) return false;
+std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFuzzEvent& event) {
   const auto decides = [&](const char* name) {
     if (watched_.empty()) return true;
     const auto found = resources_.find(name);
     return found != resources_.end() && found->second < watched_.size() && watched_[found->second];
   };
-  if (std::none_of(event.resources, event.resources + event.resource_count, decides)) {
-    closures_.push_back(called);
-    changed_.notify_all();
-    return true;
-  }
-  std::string name = name_of(run->number, event);
+  if (std::none_of(event.resources, event.resources + event.resource_count, decides)) return {};
+  std::string name = name_of(run, event);
   // A point that an instance passes several times.
   if (const uint32_t times = times_[number(name)]++) name += '|' + std::to_string(times);
   const uint64_t id = number(name);
@@ -164,10 +172,45 @@ bool Controller::decide(const LitmusFuzzEvent& event, Called called) {
   std::sort(touched.begin(), touched.end());
   known.resources = &*sets_.insert(std::move(touched)).first;
   known.reads_only = event.reads_only != 0;
-  known.effect = static_cast<LitmusFuzzEffect>(event.effect);
-  fresh_.push_back({id, called});
+  const auto effect = static_cast<LitmusFuzzEffect>(event.effect);
+  known.acquires = effect == LITMUSFUZZ_ACQUIRES;
+  return Waiting{id, {}, nullptr, effect, event.mutex, event.shared != 0};
+}
+
+bool Controller::decide(const LitmusFuzzEvent& event, Called called) {
+  const std::lock_guard guard(lock_);
+  const Execution* const run = run_of(event.step_id);
+  if (run == nullptr) return false;
+  if (std::optional<Waiting> waiting = read(run->number, event)) {
+    waiting->called = called;
+    fresh_.push_back(*waiting);
+  } else {
+    closures_.push_back(called);
+  }
   changed_.notify_all();
   return true;
+}
+
+bool Controller::stop(const LitmusFuzzEvent& event) {
+  std::unique_lock guard(lock_);
+  Worker* const worker = current;
+  const Execution* const run = run_of(event.step_id);
+  if (worker == nullptr || run == nullptr) return false;
+  std::optional<Waiting> waiting = read(run->number, event);
+  if (!waiting) return false;
+  waiting->stopped = worker;
+  fresh_.push_back(*waiting);
+  --running_;
+  changed_.notify_all();
+  worker->woken.wait(guard, [&] { return worker->go; });
+  worker->go = false;
+  return active_;
+}
+
+void Controller::release(uint64_t mutex) {
+  const std::lock_guard guard(lock_);
+  const auto found = held_.find(mutex);
+  if (found != held_.end() && --found->second <= 0) held_.erase(found);
 }
 
 void Controller::outside(int change) {
@@ -206,7 +249,7 @@ void Controller::begin() {
   waiting_.clear();
   free_.clear();
   contenders_.clear();
-  held_.assign(resource_names_.size(), false);
+  held_.clear();
   times_.clear();
   choices_.clear();
   chosen_.clear();
@@ -244,11 +287,46 @@ void Controller::settle(std::unique_lock<std::mutex>& guard) {
   }
 }
 
-bool Controller::possible(uint64_t id) const {
-  const Known& known = events_[id];
-  return known.effect != LITMUSFUZZ_ACQUIRES ||
-         std::none_of(known.resources->begin(), known.resources->end(),
-                      [&](uint32_t each) { return each < held_.size() && held_[each]; });
+bool Controller::possible(const Waiting& event) const {
+  if (event.effect != LITMUSFUZZ_ACQUIRES) return true;
+  const auto found = held_.find(event.mutex);
+  return found == held_.end() || (event.shared && found->second > 0);
+}
+
+void Controller::work(Worker* worker) {
+  current = worker;
+  std::unique_lock guard(lock_);
+  for (;;) {
+    worker->woken.wait(guard, [&] { return worker->go || worker->end; });
+    if (!worker->go) return;
+    worker->go = false;
+    const Called called = worker->called;
+    guard.unlock();
+    called.call(called.data);
+    guard.lock();
+    --running_;
+    idle_.push_back(worker);
+    changed_.notify_all();
+  }
+}
+
+void Controller::hand_over(const Waiting& event, std::unique_lock<std::mutex>& guard) {
+  Worker* worker = event.stopped;
+  if (worker == nullptr) {
+    if (idle_.empty()) {
+      workers_.push_back(std::make_unique<Worker>());
+      worker = workers_.back().get();
+      worker->thread = std::thread([this, worker] { work(worker); });
+    } else {
+      worker = idle_.back();
+      idle_.pop_back();
+    }
+    worker->called = event.called;
+  }
+  ++running_;
+  worker->go = true;
+  worker->woken.notify_one();
+  changed_.wait(guard, [&] { return running_ == 0; });
 }
 
 void Controller::announce() {
@@ -265,7 +343,7 @@ void Controller::announce() {
       waiting_[ticket] = each;
     }
     if (scheduled_) scheduler_->ready(ticket);
-    if (events_[each.id].effect == LITMUSFUZZ_ACQUIRES) {
+    if (each.effect == LITMUSFUZZ_ACQUIRES) {
       contenders_.push_back(ticket);  // enabled below
     } else {
       choices_.add(ticket);
@@ -274,7 +352,7 @@ void Controller::announce() {
   }
   fresh_.clear();
   for (const Ticket each : contenders_) {
-    const bool now = possible(waiting_[each].id);
+    const bool now = possible(waiting_[each]);
     if (now == choices_.contains(each)) continue;
     if (now) {
       choices_.add(each);
@@ -287,37 +365,47 @@ void Controller::announce() {
 
 void Controller::perform(size_t place, std::unique_lock<std::mutex>& guard) {
   const Ticket ticket = choices_[place];
-  const auto [id, called] = waiting_[ticket];
-  if (scheduled_) chosen_.push_back({id, static_cast<uint32_t>(choices_.size())});
+  const Waiting event = waiting_[ticket];
+  if (scheduled_) chosen_.push_back({event.id, static_cast<uint32_t>(choices_.size())});
   choices_.remove(place);
   free_.push_back(ticket);
-  const LitmusFuzzEffect effect = events_[id].effect;
-  if (effect == LITMUSFUZZ_ACQUIRES) std::erase(contenders_, ticket);
-  if (effect != LITMUSFUZZ_NONE) {
-    for (const uint32_t each : *events_[id].resources) {
-      if (each >= held_.size()) held_.resize(each + 1);
-      held_[each] = effect == LITMUSFUZZ_ACQUIRES;
-    }
+  if (event.effect == LITMUSFUZZ_ACQUIRES) {
+    std::erase(contenders_, ticket);
+    held_[event.mutex] = event.shared ? held_[event.mutex] + 1 : -1;
+  } else if (event.effect == LITMUSFUZZ_RELEASES) {
+    held_.erase(event.mutex);
   }
+  if (inside_) return hand_over(event, guard);
   guard.unlock();
-  called.call(called.data);
+  event.called.call(event.called.data);
   guard.lock();
 }
 
 void Controller::let_go(std::unique_lock<std::mutex>& guard) {
   active_ = false;
-  std::vector<Called> left(closures_.begin(), closures_.end());
-  for (const Waiting& each : fresh_) left.push_back(each.called);
-  for (const Ticket each : choices_) left.push_back(waiting_[each].called);
+  std::vector<Waiting> left;
+  for (const Called& each : closures_) left.push_back({0, each});
+  left.insert(left.end(), fresh_.begin(), fresh_.end());
+  for (const Ticket each : choices_) left.push_back(waiting_[each]);
   for (const Ticket each : contenders_) {
-    if (!choices_.contains(each)) left.push_back(waiting_[each].called);
+    if (!choices_.contains(each)) left.push_back(waiting_[each]);
   }
   closures_.clear();
   fresh_.clear();
   contenders_.clear();
   choices_.clear();
+  // What waits inside goes on as if nobody controlled it; it may wait for others of these.
+  for (const Waiting& each : left) {
+    if (each.stopped == nullptr) continue;
+    ++running_;
+    each.stopped->go = true;
+    each.stopped->woken.notify_one();
+  }
+  changed_.wait(guard, [&] { return running_ == 0; });
   guard.unlock();
-  for (const Called& each : left) each.call(each.data);
+  for (const Waiting& each : left) {
+    if (each.stopped == nullptr) each.called.call(each.called.data);
+  }
   guard.lock();
 }
 

@@ -3,7 +3,8 @@
 // The runtime hands over its closures and its events (hooks.h). Closures decide nothing: all of
 // them are called before the next choice. An event waits until the scheduler chooses it. All
 // that happens is called by the thread that called `proceed`, one thing after the other, so
-// that an execution is a function of its choices.
+// that an execution is a function of its choices. Where an event has others inside (a lock in a
+// kernel), threads of the controller's perform events, and one of them runs at a time.
 //
 // No clock says that a run is blocked: it is when nothing is left to be called or chosen.
 #pragma once
@@ -12,9 +13,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -45,6 +49,7 @@ struct Chosen {
 class Controller final : public Runtime {
  public:
   Controller();
+  ~Controller() override;
 
   const LitmusFuzzHooks* hooks() const { return &hooks_; }
   /// Only events on these resources are chosen; if there are none, all events are.
@@ -52,6 +57,9 @@ class Controller final : public Runtime {
 
   /// What starts and ends one execution: it calls `begin`, `expect`, `wait_for`, `proceed`, `end`.
   void set_execution(std::function<void()> execute) { execute_ = std::move(execute); }
+
+  /// True if events stop inside, for which each needs a thread.
+  void set_inside(bool inside) { inside_ = inside; }
 
   // --- an execution -----------------------------------------------------------------------
 
@@ -94,16 +102,29 @@ class Controller final : public Runtime {
   struct Known {  // an event of some execution
     const std::vector<uint32_t>* resources = nullptr;  // one of `sets_`
     bool reads_only = false;
-    LitmusFuzzEffect effect = LITMUSFUZZ_NONE;
+    bool acquires = false;
   };
   struct Called {
     LitmusFuzzCall call = nullptr;
     void* data = nullptr;
   };
+  /// A thread that performs an event, and perhaps waits at one inside of it.
+  struct Worker {
+    std::condition_variable woken;
+    bool go = false;
+    bool end = false;
+    Called called;
+    std::thread thread;
+  };
   struct Waiting {
     uint64_t id;
     Called called;
+    Worker* stopped = nullptr;  // what waits at the event, if it is inside another one
+    LitmusFuzzEffect effect = LITMUSFUZZ_NONE;
+    uint64_t mutex = 0;
+    bool shared = false;
   };
+  static thread_local Worker* current;  // that this thread is
   struct Execution {  // a run, by the number of its step in the runtime
     int64_t step_id;
     uint32_t number;
@@ -115,13 +136,20 @@ class Controller final : public Runtime {
   void run_ended(int64_t step_id);
   bool post(int64_t step_id, Called called);
   bool decide(const LitmusFuzzEvent& event, Called called);
+  bool stop(const LitmusFuzzEvent& event);
+  void release(uint64_t mutex);
+  /// The event as it will be announced; nothing if it decides nothing.
+  std::optional<Waiting> read(uint32_t run, const LitmusFuzzEvent& event);
+  void work(Worker* worker);
+  /// Has a worker perform an event, or go on with it, until it has or stops again.
+  void hand_over(const Waiting& event, std::unique_lock<std::mutex>& guard);
   void outside(int change);
   void fail(int64_t step_id);
 
   std::vector<std::string> enabled() const;
   Execution* run_of(int64_t step_id);
   uint32_t resource(const std::string& name);
-  bool possible(uint64_t id) const;
+  bool possible(const Waiting& event) const;
   /// Calls closures until there are none, and none is outside.
   void settle(std::unique_lock<std::mutex>& guard);
   /// Announces the events that have become ready, and those that are enabled again.
@@ -161,7 +189,12 @@ class Controller final : public Runtime {
   std::vector<Waiting> waiting_;  // by ticket
   std::vector<Ticket> free_;
   std::vector<Ticket> contenders_;  // announced events that may be disabled
-  std::vector<bool> held_;          // by resource: mutexes
+  /// By mutex: -1, or the number of those that share it.
+  std::unordered_map<uint64_t, int> held_;
+  bool inside_ = false;
+  uint32_t running_ = 0;  // workers that perform an event and do not wait
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Worker*> idle_;
   std::unordered_map<uint64_t, uint32_t> times_;
   Choices choices_;
   std::vector<Chosen> chosen_;

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-#define LITMUSFUZZ_CONTROL_VERSION 1
+#define LITMUSFUZZ_CONTROL_VERSION 2
 
-/// What an event does to the mutexes that it names; with anything else it is never disabled.
+/// What an event does to its mutex; one that acquires none is never disabled.
 enum LitmusFuzzEffect {
   LITMUSFUZZ_NONE = 0,
   LITMUSFUZZ_ACQUIRES = 1,
@@ -27,7 +27,9 @@ struct LitmusFuzzEvent {
   const char* const* resources;
   uint32_t resource_count;
   int reads_only;
-  int effect;  // of LitmusFuzzEffect
+  int effect;      // of LitmusFuzzEffect, on `mutex`
+  uint64_t mutex;  // identifies it in this execution
+  int shared;      // acquired together with others that share it
 };
 
 typedef void (*LitmusFuzzCall)(void* data);
@@ -48,6 +50,11 @@ struct LitmusFuzzHooks {
   /// An event of a controlled run; the controller performs it when it is chosen. False as
   /// above.
   int (*decide)(void* controller, const LitmusFuzzEvent* event, LitmusFuzzCall call, void* data);
+  /// An event inside a kernel: the thread waits here until the controller chooses it. False if it
+  /// need not wait: the thread is not the controller's, or the controller has let the run go.
+  int (*stop)(void* controller, const LitmusFuzzEvent* event);
+  /// A mutex of such an event has been released.
+  void (*released)(void* controller, uint64_t mutex);
   /// An event that is being performed goes on outside of all controlled threads, and (with -1)
   /// has come back.
   void (*outside)(void* controller, int change);

@@ -10,7 +10,7 @@
 //
 // Compiled by `fuzz.executors.tensorflow.control` against the headers of the TensorFlow that is
 // installed.
-#include <cstring>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,12 +20,15 @@
 #include <vector>
 
 #include "hooks.h"
+#include "locks.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_handle.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/graph/graph.h"
@@ -110,6 +113,60 @@ const void* address(const tensorflow::Tensor& tensor) {
   return tensor.flat<tensorflow::Variant>().data();
 }
 
+/// What a thread computes, while the locks that it takes decide.
+struct Inside {
+  const OpKernel* kernel;
+  OpKernelContext* context;
+  const std::vector<std::string>* resources;
+  bool reads_only;
+  /// The mutexes of the resources that were there when the op began, by name.
+  std::vector<std::pair<const void*, std::string>> mutexes;
+};
+thread_local Inside* inside = nullptr;
+bool locks_decide = false;
+
+/// The resource whose mutex this is; "other" for all the others, such as the manager's.
+std::string name_of(const Inside& here, const void* mutex) {
+  for (const auto& [each, name] : here.mutexes) {
+    if (each == mutex) return name;
+  }
+  return "other";
+}
+
+/// Before a lock inside a kernel: true if the controller has let this thread acquire it.
+bool decide_lock(void* mutex, bool shared) {
+  Inside* const here = std::exchange(inside, nullptr);  // what is called here decides nothing
+  if (here == nullptr) return false;
+  const std::string of = name_of(*here, mutex);
+  const std::string point = (shared ? "shared lock of " : "lock of ") + of;
+  const std::string lock = "lock of " + of;
+  std::vector<const char*> resources{lock.c_str()};
+  // Until its next event the kernel may look at, or change, what its op does.
+  for (const std::string& each : *here->resources) resources.push_back(each.c_str());
+  LitmusFuzzEvent event{};
+  event.step_id = here->context->step_id();
+  event.node = here->kernel->name().c_str();
+  event.frame = here->context->frame_iter().frame_id;
+  event.iteration = here->context->frame_iter().iter_id;
+  event.point = point.c_str();
+  event.resources = resources.data();
+  event.resource_count = static_cast<uint32_t>(resources.size());
+  event.reads_only = here->reads_only && shared;
+  event.effect = LITMUSFUZZ_ACQUIRES;
+  event.mutex = reinterpret_cast<uint64_t>(mutex);
+  event.shared = shared;
+  const bool chosen = hooks != nullptr && hooks->stop(hooks->controller, &event);
+  if (chosen) litmusfuzz::locks::acquire(mutex, shared);
+  inside = here;
+  return chosen;
+}
+
+void after_unlock(void* mutex, bool) {
+  if (inside != nullptr && hooks != nullptr) {
+    hooks->released(hooks->controller, reinterpret_cast<uint64_t>(mutex));
+  }
+}
+
 /// A kernel that is computed when the controller chooses it.
 class Decided : public AsyncOpKernel {
  public:
@@ -138,7 +195,7 @@ class Decided : public AsyncOpKernel {
     if (releases_) names.push_back(locks().give(address(context->input(0))));
     std::vector<const char*> resources;
     for (const std::string& each : names) resources.push_back(each.c_str());
-    LitmusFuzzEvent event;
+    LitmusFuzzEvent event{};
     event.step_id = context->step_id();
     event.node = name().c_str();
     event.frame = context->frame_iter().frame_id;
@@ -150,37 +207,64 @@ class Decided : public AsyncOpKernel {
     event.effect = acquires_   ? LITMUSFUZZ_ACQUIRES
                    : releases_ ? LITMUSFUZZ_RELEASES
                                : LITMUSFUZZ_NONE;
-    const std::string mutex = acquires_ ? names.front() : "";
+    if (event.effect != LITMUSFUZZ_NONE) event.mutex = std::hash<std::string>()(names.front());
     auto* perform = new Function(
-        [this, context, mutex, done = std::move(done)] { Perform(context, mutex, done); });
+        [this, context, names, done = std::move(done)] { Perform(context, names, done); });
     if (hooks == nullptr || !hooks->decide(hooks->controller, &event, call_and_delete, perform)) {
       call_and_delete(perform);
     }
   }
 
  private:
-  void Perform(OpKernelContext* context, const std::string& mutex, const DoneCallback& done) {
+  void Perform(OpKernelContext* context, const std::vector<std::string>& names,
+               const DoneCallback& done) {
     const int64_t step_id = context->step_id();
+    Inside here{inner_, context, &names, reads_only_, {}};
+    if (locks_decide) Find(context, &here);
+    Inside* const decides = locks_decide ? &here : nullptr;
     AsyncOpKernel* const inner = inner_->AsAsync();
     if (inner == nullptr) {
       const Decided* const around = std::exchange(computed, this);
+      Inside* const outer = std::exchange(inside, decides);
       device_->Compute(inner_, context);
+      inside = outer;
       computed = around;
       Fail(context, step_id);
       done();
       return;
     }
+    // An op that comes back by itself, perhaps from another thread, is waited for: but not while it
+    // has stopped at a lock. `stage` is 0, 1 once the kernel has returned, 2 once the op is done.
+    const auto stage = std::make_shared<std::atomic<int>>(0);
     const bool comes_back = hooks != nullptr && !may_wait(type_string());
-    if (comes_back) hooks->outside(hooks->controller, 1);
     const bool acquires = acquires_;
+    const std::string mutex = acquires ? names.front() : "";
+    Inside* const outer = std::exchange(inside, decides);
     device_->ComputeAsync(inner, context, [=] {
+      // Called inside another kernel, perhaps: what follows here is the executor's.
+      Inside* const caller = std::exchange(inside, nullptr);
       Fail(context, step_id);
       if (acquires && context->status().ok()) {
         locks().take(address(*context->mutable_output(0)), mutex);
       }
       done();  // posts what follows
-      if (comes_back) hooks->outside(hooks->controller, -1);
+      if (stage->exchange(2) == 1 && comes_back) hooks->outside(hooks->controller, -1);
+      inside = caller;
     });
+    inside = outer;
+    if (comes_back && stage->exchange(1) == 0) hooks->outside(hooks->controller, 1);
+  }
+
+  /// Finds the mutexes of the variables that the op has.
+  static void Find(OpKernelContext* context, Inside* here) {
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      if (context->input_dtype(i) != tensorflow::DT_RESOURCE) continue;
+      const auto& handle = context->input(i).flat<tensorflow::ResourceHandle>()(0);
+      tensorflow::core::RefCountPtr<tensorflow::Var> variable;
+      if (handle.maybe_type_name().find("Var") == std::string::npos) continue;
+      if (!tensorflow::LookupResource(context, handle, &variable).ok()) continue;
+      here->mutexes.emplace_back(variable->mu(), handle.name());
+    }
   }
 
   static void Fail(OpKernelContext* context, int64_t step_id) {
@@ -296,6 +380,14 @@ __attribute__((visibility("default"))) int litmusfuzz_attach(const LitmusFuzzHoo
   }();
   hooks = theirs;
   return registered;
+}
+
+/// Whether locks inside kernels decide; "" or why they cannot.
+__attribute__((visibility("default"))) const char* litmusfuzz_decide_locks(int decide) {
+  static std::string why;
+  if (decide) why = litmusfuzz::locks::interpose({decide_lock, after_unlock});
+  locks_decide = decide && why.empty();
+  return why.c_str();
 }
 
 /// Number of executors that sessions have made: one for each device that a callable runs on.
