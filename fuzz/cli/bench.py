@@ -122,6 +122,18 @@ def bench_campaign(seconds: float | None, known_given: KnownOption, as_json: boo
     _show_bench(report, as_json)
 
 
+@bench.command("control", epilog="Example: litmusfuzz bench control")
+@json_option
+def bench_control(as_json: bool) -> None:
+    """Measure schedules of TensorFlow's ops a second, against executions without control.
+
+    Takes about half a minute.
+    """
+    from litmusfuzz.fuzz.bench.control import report
+
+    _show_bench(report, as_json)
+
+
 @bench.command("depth", epilog="Example: litmusfuzz bench depth --graphs 100 --seeds 3")
 @click.option("--graphs", type=click.IntRange(1, MAX_NUMBER), default=500, show_default=True)
 @click.option("--seeds", type=click.IntRange(1, MAX_NUMBER), default=5, show_default=True)

@@ -39,6 +39,7 @@ ONLY_NAMED = (
 their own, or start TensorFlow as commands of other pages do."""
 NO_RUN = {
     "docs/commands.md": 1,
+    "docs/control.md": 1,  # Python, from the middle of a program
     "docs/engines.md": 3,  # need OpenCL
     "docs/executors.md": 2,  # tests/executors/test_entry_points.py and test_interpreter.py run them
     "docs/herd.md": 1,

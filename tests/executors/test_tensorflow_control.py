@@ -219,7 +219,7 @@ def test_locks_change_no_outcome_of_whole_ops() -> None:
 
 
 def test_ops_that_go_on_in_other_threads_have_no_locks_under_control() -> None:
-    with pytest.raises(Refused, match="^critical sections in configuration controlled_locks$"):
+    with pytest.raises(Refused, match=r"^critical sections in configuration controlled_locks$"):
         TensorFlowExecutor().prepare(DEADLOCK, LOCKS)
 
 

@@ -16,6 +16,9 @@ from helpers import WHOLE, nightly
 
 ROOT: Final = Path(__file__).parents[2]
 
+CONTROL: Final = ("hooks.h", "locks.cc", "locks.h", "tensorflow.cc")
+"""What is compiled at first use, against the TensorFlow that is there."""
+
 PROJECT: Final = {
     "fuzz.py": "OWN = 'fuzz'\n",
     "helpers.py": "OWN = 'helpers'\n",
@@ -211,6 +214,7 @@ def test_the_wheel_has_one_top_level_name(wheel: Path) -> None:
         "litmusfuzz/corpus/findings/jax/stale-condition.py",
         "litmusfuzz/corpus/findings/jax/stale-condition.yaml",
         "litmusfuzz/corpus/known.yaml",
+        *(f"litmusfuzz/fuzz/native/control/{name}" for name in CONTROL),
     } <= files
     assert not [name for name in files if name.endswith((".cpp", ".cu")) or "/tests/" in name]
 

@@ -236,7 +236,7 @@ class LiveSession:
         self._read = callable_of(self.session, (*self._final, *contents))
         self._abort: Callable[[], list[Any]] | None = None
         self._threads: ThreadPoolExecutor | None = None
-        if len(self._runs) > 1 or self._may_block or steering:
+        if len(self._runs) > 1 or self._may_block:
             self._threads = ThreadPoolExecutor(len(self._runs))
 
     def step(self, stuck: Callable[[], bool] | None = None) -> Batch:
@@ -591,9 +591,19 @@ class _Race:
         # Elsewhere nothing of control is loaded: it may be compiled for another Python.
         from litmusfuzz.fuzz.executors.tensorflow._control import Standing
 
-        assert self._threads is not None
         controller = steering.controller
         controller.begin()
+        if self._threads is None:
+            ((name, call),) = self._calls.items()
+            controller.expect(0)
+            controller.proceed_when_begun(executors[name])
+            try:
+                self.shown[name] = call()
+            except tf.errors.OpError as error:
+                self.failure = error
+            finally:
+                controller.end()
+            return
         begun = 0
         try:
             while True:

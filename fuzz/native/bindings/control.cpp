@@ -71,6 +71,7 @@ NB_MODULE(_control, m) {
       .def("watch", &Controller::watch)
       .def("run", [](Controller& self, Scheduler& scheduler) { return self.run(scheduler); })
       .def("begin", &Controller::begin)
+      .def("proceed_when_begun", &Controller::proceed_when_begun)
       .def("expect", &Controller::expect)
       .def("wait_for", &Controller::wait_for, nb::call_guard<nb::gil_scoped_release>())
       .def("returned", &Controller::returned)

@@ -124,9 +124,13 @@ int Controller::arrive(int64_t step_id) {
 }
 
 void Controller::begun() {
-  const std::lock_guard guard(lock_);
-  ++arrived_;
-  changed_.notify_all();
+  {
+    const std::lock_guard guard(lock_);
+    ++arrived_;
+    changed_.notify_all();
+    if (arrived_ != awaited_) return;
+  }
+  proceed(false);
 }
 
 void Controller::run_ended(int64_t step_id) {
@@ -241,7 +245,7 @@ void Controller::begin() {
   ended_.clear();
   scheduled_ = true;
   outside_ = 0;
-  arrived_ = 0;
+  arrived_ = awaited_ = 0;
   runs_.clear();
   returned_.clear();
   closures_.clear();
@@ -254,6 +258,11 @@ void Controller::begin() {
   choices_.clear();
   chosen_.clear();
   scheduler_->begin(*this);
+}
+
+void Controller::proceed_when_begun(uint32_t executors) {
+  const std::lock_guard guard(lock_);
+  awaited_ = executors;
 }
 
 void Controller::expect(uint32_t run) {

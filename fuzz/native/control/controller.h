@@ -69,6 +69,9 @@ class Controller final : public Runtime {
 
   /// Runs that begin now are controlled.
   void begin();
+  /// Makes all choices in the thread in which the last of so many executors begins; `proceed`
+  /// need not be called. Only of runs that cannot be blocked: that thread waits for their end.
+  void proceed_when_begun(uint32_t executors);
   /// The next run to begin has this number, by which its events are named.
   void expect(uint32_t run);
   /// Waits until so many executors, those of all runs together, have begun; or until that run has
@@ -182,6 +185,7 @@ class Controller final : public Runtime {
   int outside_ = 0;
   uint32_t arrived_ = 0;  // executors that have begun
   uint32_t expected_ = 0;  // number of the next run
+  uint32_t awaited_ = 0;   // executors after which the last one proceeds; 0 if none does
   std::vector<uint32_t> returned_;
   std::vector<Execution> runs_;
   std::deque<Called> closures_;
