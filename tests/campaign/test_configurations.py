@@ -129,11 +129,14 @@ def test_how_much_of_what_was_asked_for_ran(ended: Run) -> None:
     assert summary(known).splitlines()[-1] == verdict
     suite = ElementTree.fromstring(junit(known)).find("testsuite[@name='configurations']")  # noqa: S314
     assert suite is not None
-    skipped = {case.attrib["name"]: case.find("skipped") for case in suite}
-    messages = {n: e.attrib["message"] for n, e in skipped.items() if e is not None}
-    assert set(messages) == {f"{NAME}/missing", f"{NAME}/dies"}
-    assert messages[f"{NAME}/missing"] == "no such device"
-    assert messages[f"{NAME}/dies"].startswith("not reached: does not start: exit 3")
+    said = {
+        case.attrib["name"]: (each.tag, each.attrib["message"]) for case in suite for each in case
+    }
+    assert set(said) == {f"{NAME}/missing", f"{NAME}/dies"}
+    assert said[f"{NAME}/missing"] == ("skipped", "no such device")
+    kind, why = said[f"{NAME}/dies"]
+    assert kind == "error"  # not finished is not clean: exit 3
+    assert why.startswith("not reached: does not start: exit 3")
     (invocation,) = (run["invocations"][0] for run in sarif(known)["runs"])
     notices = [(n["level"], n["message"]["text"]) for n in invocation["toolExecutionNotifications"]]
     assert ("note", f"{NAME}/missing did not run: no such device") in notices
