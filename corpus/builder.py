@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.condition import Condition, read_quantifier
@@ -34,6 +34,7 @@ from litmusfuzz.corpus.model import (
     Run,
     Variable,
 )
+from litmusfuzz.corpus.near import close, is_it
 from litmusfuzz.corpus.ops import (
     DEFINED_OPS,
     DTYPES,
@@ -75,7 +76,8 @@ _DENSE: Final = {
 _OPERATORS: Final = {"+": "AddV2", "-": "Sub", "*": "Mul"}
 _TESTS: Final = {"==": "Equal", "<": "Less"}
 _ENDS: Final = frozenset({"", ";", "}", "||", "|||"})
-_CONDITION: Final = frozenset({"exists", "forall", "~"})
+_QUANTIFIERS: Final = ("exists", "forall")
+_CONDITION: Final = frozenset({*_QUANTIFIERS, "~"})
 _RESOURCE: Final = "a resource, which begins with a capital letter"
 
 
@@ -209,7 +211,8 @@ class _Builder:
         self.sections: list[_Section] = []
         self.clusters: list[Cluster] = []
         # Generated names of nodes differ from every register.
-        self.names = FreshNames(frozenset(re.findall(r"[a-z]\w*", self.statements, re.ASCII)))
+        begin, end = self.statements
+        self.names = FreshNames(re.findall(r"[a-z]\w*", text[begin:end], re.ASCII))
         self.scope = _Scope()
         self.depth = 0
         self.taken: set[str] = set()  # names of nodes and values
@@ -284,16 +287,19 @@ class _Builder:
             raise text.error(error.message, begin) from None
 
     @property
-    def statements(self) -> str:
-        """The text without its declarations and its condition, which may name generated nodes."""
+    def statements(self) -> tuple[int, int]:
+        """Where the text begins and ends without its declarations and its condition.
+
+        A condition may name generated nodes.
+        """
         depth, begin = 0, 0
         for word, following in pairwise(self.text.words):
-            if depth == 0 and word.text in ("exists", "forall") and following.text != "=":
-                return self.text.text[begin : word.begin]
+            if depth == 0 and word.text in _QUANTIFIERS and following.text != "=":
+                return begin, word.begin
             depth += {"{": 1, "}": -1}.get(word.text, 0)
             if depth == 0 and word.text == "}" and not begin and self.text.peek() == "{":
                 begin = word.end
-        return self.text.text[begin:]
+        return begin, len(self.text.text)
 
     def placed(self, error: MalformedTest) -> MalformedTest:
         """A rule of the format is broken: the error at the statement that breaks it."""
@@ -454,9 +460,22 @@ class _Builder:
             return text.error("chains are separated by '||'")
         if word in _OPERATORS and text.after() == word:
             return text.error(f"there is no {word}{word}: write X{word}=1")
+        if hint := self.quantifier_meant():
+            return text.error(hint)
+        ends = "';', '||', 'exists' or the end" if not self.depth else "';' or '}'"
         if before == "}":
-            return text.unexpected("';', '||' or the end after the braces")
-        return text.unexpected("an operator (+ - *), ';', '||' or the end")
+            return text.unexpected(f"{ends} after the braces")
+        return text.unexpected(f"an operator (+ - *), {ends}")
+
+    def quantifier_meant(self) -> str:
+        """The message if a misspelt ``exists`` or ``forall`` stands here, else ""."""
+        word = self.text.peek()
+        following = self.text.after()
+        begins = following in ("(", "~") or is_name(following) or is_number(following)
+        if self.depth or not is_name(word) or not begins:
+            return ""
+        near = close(word, _QUANTIFIERS)
+        return f"no statement begins with {word[:40]!r}; {is_it(near)}" if near else ""
 
     @contextmanager
     def braces(self) -> Iterator[None]:
@@ -494,6 +513,8 @@ class _Builder:
             self.effect(self.names.numbered("w"), op, name, (operand,), None)
         elif not is_name(word):
             raise text.unexpected("a statement, as in X=1 or r0=X")
+        elif hint := self.quantifier_meant():
+            raise text.error(hint)
         elif following == "!":
             self.put()
         elif following == "<<":
@@ -836,11 +857,18 @@ class _Builder:
         word = text.name("a register")
         target = word.text
         if text.peek() == "[" or (text.peek() in _SCATTERS and text.peek() != "="):
-            raise text.error(f"a register is only assigned, as in {target[:40]}=X")
+            meant = f"{_capital(target[:40])}{'[0]=' if text.peek() == '[' else text.peek()}1"
+            hint = f"a variable begins with a capital letter, as in {meant}"
+            raise text.error(f"a register is only assigned, as in {target[:40]}=X; {hint}")
         text.expect("=")
         if self.scope.outside is None and target in self.taken:
-            hint = "each assignment has a register of its own, in all chains"
-            raise text.error(f"register {target[:40]} is assigned twice: {hint}", word.begin)
+            where = "in two chains, which share the names of registers"
+            if target in self.scope.registers:
+                where = "twice in this chain"
+            raise text.error(
+                f"register {target[:40]} is assigned {where}: write {self.unused(target)} here",
+                word.begin,
+            )
         # A name is a register's own at the top; inside bodies it is used again.
         name = target if self.scope.outside is None else self.names.numbered(f"{target}in")
         self.value(name)
@@ -943,8 +971,36 @@ class _Builder:
         if short[0].isupper():
             hint = f"{short} is a variable: read it into a register first, as in r0={short}"
             raise text.error(f"expected a number or a register, but {hint}")
+        place = self.number_at(word.text)
+        if place is not None:
+            hint = f"a variable begins with a capital letter, as in {_capital(short)}"
+            raise text.error(
+                f"{short} is a register here, which no other chain reads: {hint}", place
+            )
         hint = "a variable begins with a capital letter, a register belongs to its chain"
         raise text.error(f"no register {short} in this chain: {hint}")
+
+    def number_at(self, register: str) -> int | None:
+        """Where another chain assigns a number to that register, as one does to a variable."""
+        begin, end = self.statements
+        chain = 0
+        found: dict[int, int] = {}  # by chain
+        here = 0
+        for number, word in enumerate(self.text.words):
+            chain += word.text in ("||", "|||")
+            here = chain if number == self.text.number else here
+            equals, value = (self.text.words[number + n : number + n + 1] for n in (1, 2))
+            if not (begin <= word.begin < end and word.text == register and equals and value):
+                continue
+            if equals[0].text == "=" and is_number(value[0].text):
+                found.setdefault(chain, word.begin)
+        return next((place for each, place in found.items() if each != here), None)
+
+    def unused(self, register: str) -> str:
+        """A name like that of a register, which the text does not have: r2 for r0."""
+        words = {word.text for word in self.text.words}
+        stem = register[:40].rstrip("0123456789")
+        return next(name for n in count() if (name := f"{stem}{n}") not in words)
 
     def constant(self, value: Nested, shape: tuple[int, ...], dtype: str = "") -> str:
         """The constant's node; each body has one for each value and type."""
@@ -976,6 +1032,10 @@ class _Builder:
 
     def declare(self, variable: str, begin: int) -> None:
         self.variables.setdefault(variable, begin)
+
+
+def _capital(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def _can_be_member(node: Node) -> bool:

@@ -13,11 +13,11 @@ import io
 import os
 import sys
 import traceback
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn, TextIO, cast
 
 import click
 
+from litmusfuzz.corpus.near import close, is_it
 from litmusfuzz.fuzz.cli.bench import bench
 from litmusfuzz.fuzz.cli.check import check
 from litmusfuzz.fuzz.cli.cmin import cmin
@@ -62,8 +62,8 @@ class GroupedCommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command; of a misspelt one the message has those like it."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            near = [repr(each) for each in get_close_matches(args[0], self.commands)]
-            hint = f"is it {' or '.join(near)}?" if near else "`litmusfuzz --help` lists all"
+            near = close(args[0], self.commands)
+            hint = is_it(near) if near else "`litmusfuzz --help` lists all"
             ctx.fail(f"no command {args[0][:80]!r}; {hint}")
         return super().resolve_command(ctx, args)
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.near import close, is_it
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.programs.effects import (
     CALLS,
@@ -221,8 +221,8 @@ def _needed(program: Program, entry: Entry) -> Function:
     todo = [output_of(name)[0] for name in entry.fetches]
     for name in todo:
         if name not in by_name:
-            near = get_close_matches(name, by_name, 3)
-            hint = f"; is it {' or '.join(near)}?" if near else ""
+            near = close(name, by_name)
+            hint = f"; {is_it(near)}" if near else ""
             raise ProgramError(f"--run {entry.name}: the graph has no operation {name!r}{hint}")
     needed: set[str] = set()
     while todo:

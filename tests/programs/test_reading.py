@@ -127,7 +127,7 @@ def test_a_sarif_log(folder: Path) -> None:
         (["no.pb", "--run", STEP], "is no GraphDef, FunctionDef or SavedModel"),
         (["binary.pb"], "--run NAME=FETCH"),
         (["binary.pb", "--run", "step"], "cannot read 'step'"),
-        (["binary.pb", "--run", "step=stop"], "no operation 'stop'; is it step"),
+        (["binary.pb", "--run", "step=stop"], "no operation 'stop'; is it 'step'?"),
         (["binary.pb", "--run", STEP, "--concurrent", "other"], "no run 'other'"),
         (["nothing.pb"], "no such file"),
         (["racy_code:number"], "is int, and no tf.function"),
