@@ -8,12 +8,14 @@ read here once, from whatever gives the words.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from litmusfuzz.corpus.outcome import Plain
 
 Cell = int | str | tuple["Cell", ...]
 """A value in a state: an int, a word, or the elements of an array."""
@@ -138,6 +140,21 @@ class Condition:
         """Its comparisons."""
         return tuple(_atoms(self.prop))
 
+    @property
+    def values(self) -> dict[str, Plain] | None:
+        """The value that it asks for by name, if it asks for all of them together, else None."""
+        given: dict[str, Plain] = {}
+        parts = [self.prop]
+        for part in parts:
+            if isinstance(part, Join) and part.operator == "/\\":
+                parts += part.parts
+            elif isinstance(part, Atom) and part.equal and not isinstance(part.right, Name):
+                if given.setdefault(part.left, plain := _plain(part.right)) != plain:
+                    return None
+            else:
+                return None
+        return given or None
+
     def mapped(self, change: Callable[[Atom], Prop]) -> Condition:
         """The condition with another proposition for each atom."""
         return Condition(self.quantifier, _mapped(self.prop, change))
@@ -159,6 +176,10 @@ def _cell(plain: object) -> Cell:
         return tuple(map(_cell, plain))
     assert isinstance(plain, int | str)
     return plain
+
+
+def _plain(cell: Cell) -> Any:
+    return [_plain(each) for each in cell] if isinstance(cell, tuple) else cell
 
 
 def _holds(prop: Prop, state: Mapping[str, Cell]) -> bool:

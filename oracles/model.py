@@ -9,7 +9,7 @@ semantics.md, section 3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -108,10 +108,11 @@ class Axiom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A named set of axioms."""
+    """A named set of axioms; `about` says in a sentence what is special about it."""
 
     name: str
     axioms: frozenset[Axiom]
+    about: str = field(default="", compare=False)
 
 
 FRONT_ENDS: Final = frozenset(
@@ -121,14 +122,40 @@ FRONT_ENDS: Final = frozenset(
     }
 )
 """Axioms of front ends, which add order to a graph, or compile it."""
-EXECUTOR: Final = Model("executor", frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE} - FRONT_ENDS)
-ACD: Final = Model("acd", EXECUTOR.axioms | {Axiom.PROGRAM_ORDER, Axiom.EFFECTS_FIRST})
-PROGRAM: Final = Model("program", EXECUTOR.axioms | {Axiom.IN_TURN})
-SEQUENTIAL: Final = Model("sequential", PROGRAM.axioms | {Axiom.SEQUENCE})
-RFC: Final = Model(
-    "rfc", EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS}
+EXECUTOR: Final = Model(
+    "executor",
+    frozenset(Axiom) - {Axiom.UPDATES_INDIVISIBLE} - FRONT_ENDS,
+    "What TensorFlow's executor guarantees: rfc, an update of a whole variable is one step, and "
+    "loops keep parallel_iterations.",
 )
-ONE_CLUSTER: Final = Model("one_cluster", RFC.axioms | {Axiom.ONE_CLUSTER})
+ACD: Final = Model(
+    "acd",
+    EXECUTOR.axioms | {Axiom.PROGRAM_ORDER, Axiom.EFFECTS_FIRST},
+    "tf.function with automatic control dependencies: executor, and ops on one resource come in "
+    "the order of the program.",
+)
+PROGRAM: Final = Model(
+    "program",
+    EXECUTOR.axioms | {Axiom.IN_TURN},
+    "Eager execution: executor, and all ops of a run come in the order of the program.",
+)
+SEQUENTIAL: Final = Model(
+    "sequential",
+    PROGRAM.axioms | {Axiom.SEQUENCE},
+    "A thread for each run: program, and also inside of loops, branches and calls one op comes "
+    "after another.",
+)
+RFC: Final = Model(
+    "rfc",
+    EXECUTOR.axioms - {Axiom.DENSE_UPDATES_INDIVISIBLE, Axiom.PARALLEL_ITERATIONS},
+    "The RFC of 2019: ops happen in some order that the edges allow, and others may come between "
+    "the read and the write of an update.",
+)
+ONE_CLUSTER: Final = Model(
+    "one_cluster",
+    RFC.axioms | {Axiom.ONE_CLUSTER},
+    "tf.function with jit_compile: rfc, and the whole graph of each run is one cluster of XLA.",
+)
 MODELS: Final = MappingProxyType({model.name: model for model in (RFC, EXECUTOR)})
 """The models of semantics.md, weakest first: a corpus file has an allowed set for each."""
 

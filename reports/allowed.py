@@ -43,12 +43,14 @@ class ConditionReport:
 
     `answers` has a word for each model (`ANSWERS`, or "unknown"); `deciding` an order of an outcome
     that decides it, under the strictest models that have one: a witness of an ``exists``, or a
-    counterexample of a ``forall`` or ``~exists``.
+    counterexample of a ``forall`` or ``~exists``. `reasons` says why the loosest models that have
+    none forbid the values that it names.
     """
 
     condition: Condition
     answers: Mapping[str, str]
     deciding: tuple[Witnessed, ...]
+    reasons: tuple[Refuted, ...] = ()
 
     @property
     def met(self) -> bool | None:
@@ -63,7 +65,7 @@ class ConditionReport:
         return None if "unknown" in self.answers.values() else not wanted
 
     def lines(self) -> list[str]:
-        """The answers, then the orders."""
+        """The answers, then the orders, then the reasons."""
         by_answer: dict[str, list[str]] = {}
         for model, answer in self.answers.items():
             by_answer.setdefault(answer, []).append(model)
@@ -77,6 +79,11 @@ class ConditionReport:
             lines += ["", f"{kind}, a total order under {each.model}{hence}:"]
             lines += numbered(each.events)
             lines.append(f"which yields  {ended_as(each.outcome)}")
+        for why in self.reasons:
+            without = [m for m in self.answers if self.answers[m] == self.answers[why.model]]
+            also = [m for m in without if m != why.model]
+            hence = f", and hence under {' and '.join(also)}" if also else ""
+            lines += ["", *why.lines(f"reason under {why.model}{hence}")]
         return lines
 
     def as_json(self) -> dict[str, Any]:
@@ -86,6 +93,7 @@ class ConditionReport:
             "answers": dict(self.answers),
             "met": self.met,
             "deciding": [each.as_json() for each in self.deciding],
+            "reasons": [asdict(why) for why in self.reasons],
         }
 
 
@@ -152,7 +160,7 @@ class SetsReport:
 
     def _counts(self, each: ModelSet) -> str:
         line = f"{counted(len(each.outcomes), 'outcome')} allowed under {each.model}"
-        line += f" ({counted(each.states, 'state')})"
+        line += f" ({counted(each.states, 'search state')})"
         if not each.complete:
             return line + ", and perhaps more: over budget"
         looser = self.sets[0]

@@ -69,8 +69,10 @@ known.add_command(compare)
 def list_(files: tuple[str, ...], as_json: bool) -> None:
     """Print the known findings that come with LitmusFuzz, and those of FILE.
 
-    It is what a campaign knows with `--known FILE`. `known list none FILE` prints FILE alone. A
-    mistake in it is reported in one line.
+    It is what a campaign knows with `--known FILE`: by what it recognizes each finding, of all
+    versions. `litmusfuzz list findings` says what those of the versions that are installed do
+    to a user, and what helps. `known list none FILE` prints FILE alone. A mistake in it is
+    reported in one line.
     """
     from litmusfuzz.fuzz.campaign.causes import symptoms_of
     from litmusfuzz.fuzz.campaign.known_findings import shipped

@@ -46,7 +46,8 @@ def list_(kind: str, executors: str | None, python: str | None, as_json: bool) -
 
     KIND is tests (of the corpus), executors, configurations, families, mutants, models or findings:
     what is known to be broken in the TensorFlow and JAX that are installed here, or in the
-    environment of --python.
+    environment of --python. `list findings` says what each does to a user, and what helps;
+    `known list` by what a campaign recognizes it, of all versions.
     """
     if executors is not None and kind != "configurations":
         fail(f"--executors: is of `list configurations`, not of `list {kind}`")
@@ -151,15 +152,10 @@ def _families() -> Iterator[Row]:
 def _models() -> Iterator[Row]:
     from litmusfuzz.oracles.model import GUARANTEES
 
-    for place, model in enumerate(GUARANTEES.values()):
-        # The latest of the models before it that it contains.
-        before = list(GUARANTEES.values())[:place]
-        base = next((m for m in reversed(before) if m.axioms <= model.axioms), None)
-        more = sorted(map(str, model.axioms - (base.axioms if base else frozenset())))
-        start = f"{base.name}, and " if base else ""
+    for model in GUARANTEES.values():
         yield {
             "name": model.name,
-            "description": start + "; ".join(more),
+            "description": model.about,
             "axioms": sorted(map(str, model.axioms)),
         }
 

@@ -14,9 +14,8 @@ from litmusfuzz.corpus.outcome import STATUS_KEY, TORN, Outcome, Status, Verdict
 from litmusfuzz.corpus.textfile import value_from_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from litmusfuzz.corpus.condition import Condition
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Plain, Value
     from litmusfuzz.oracles.allowed import AllowedSet
@@ -73,7 +72,8 @@ class Limit(click.ParamType[int | None]):
     "--outcome",
     "wanted",
     default=None,
-    help="Judge this outcome only: r0=2,r1=0 or X=[1,2] or Q=[[1,2],[3,4]] or _status=blocked.",
+    help="Judge this outcome only: r0=2,r1=0 or X=[1,2] or Q=[[1,2],[3,4]] or _status=blocked; "
+    r"/\ in place of a comma is the same.",
 )
 @one_model_option
 @click.option(
@@ -94,7 +94,8 @@ def oracle(
 ) -> None:
     """Print the outcomes that each memory model allows for each TEST.
 
-    Answers the condition of a test that has one, with a witness: 'X=1 || r0=X exists (r0=0)'.
+    Answers the condition of a test that has one, with a witness, or the reason why there is
+    none: 'X=1 || r0=X exists (r0=0)'.
     Exits 1 if it is not met: if no model allows what exists asks for, or one allows an
     outcome that a forall or ~exists excludes.
 
@@ -153,7 +154,8 @@ def _sets(
             sets.append(
                 ModelSet(model.name, frozenset(allowed.witnesses), allowed.complete, allowed.states)
             )
-        asked = None if test.condition is None else _answered(test.condition, found)
+        progress(f"{test.name}: answering its condition")
+        asked = None if test.condition is None else _answered(test, found)
         report = SetsReport(test, tuple(sets), asked, limit)
         progress(f"{test.name}: sorting {report.total:,} outcomes")
         assert report.outcomes or not report.total  # sorted now
@@ -163,12 +165,14 @@ def _sets(
 
 
 def _answered(
-    condition: Condition, found: Mapping[Model, tuple[Explorer, AllowedSet]]
+    test: LitmusTest, found: Mapping[Model, tuple[Explorer, AllowedSet]]
 ) -> ConditionReport:
-    """The answer to a condition under each model."""
+    """The answer to the condition of a test under each model."""
     from litmusfuzz.corpus.textfile import outcome_order
     from litmusfuzz.reports.allowed import ANSWERS, ConditionReport, Witnessed
 
+    condition = test.condition
+    assert condition is not None
     decided, not_decided = ANSWERS[condition.quantifier]
     answers = {}
     deciding: dict[Model, Witnessed] = {}
@@ -182,7 +186,30 @@ def _answered(
         events = tuple(map(str, allowed.witnesses[outcome]))
         deciding[model] = Witnessed(model.name, outcome, events)
     strictest = [m for m in deciding if not any(m.axioms < o.axioms for o in deciding)]
-    return ConditionReport(condition, answers, tuple(deciding[model] for model in strictest))
+    without = [model for model in found if answers[model.name] == not_decided]
+    loosest = [m for m in without if not any(o.axioms < m.axioms for o in without)]
+    return ConditionReport(
+        condition,
+        answers,
+        tuple(deciding[model] for model in strictest),
+        tuple(why for model in loosest for why in _why_none(test, model)),
+    )
+
+
+def _why_none(test: LitmusTest, model: Model) -> Iterator[Refuted]:
+    r"""Why the model forbids what the test's condition asks for or excludes.
+
+    That is found for values that all hold together, as ``r0=0 /\ r1=0`` has them.
+    """
+    condition = test.condition
+    given = None if condition is None or condition.quantifier == "forall" else condition.values
+    if given is None:
+        return
+    ended = given.pop(STATUS_KEY, None)
+    status = None if ended is None else Status(str(ended))
+    values = {name: value_from_plain(test, name, plain) for name, plain in given.items()}
+    if not (values and status is Status.FAILED):
+        yield refuted(test, model, values, status)
 
 
 def _models(name: str | None) -> tuple[Model, ...]:
@@ -196,20 +223,26 @@ _VALUE = re.compile(
     r"\s*(?P<name>[\w.]+)\s*=\s*"
     # One way to match each text: `json.loads` finds the mistakes inside of brackets.
     r"(?P<value>-?\d{1,18}|[a-z]+|\[[-\d,\s]*\]|\[\s*(?:\[[-\d,\s]*\][\s,]*)*\])"
-    r"\s*(?:,\s*|\s|$)",
+    r"\s*(?:,\s*|/\\\s*|&&\s*|\s|$)",
     re.ASCII,
 )
 
 
 def parse_outcome(test: LitmusTest, text: str) -> tuple[dict[str, Value], Status | None]:
-    """``r0=2,X=[1,2],_status=blocked`` as values by name, and how it ended if that is said."""
+    r"""``r0=2,X=[1,2],_status=blocked`` as values by name, and how it ended if that is said.
+
+    Blanks, or ``/\`` as in a condition, may stand in place of the commas, and parentheses around
+    all of it.
+    """
+    whole = text.strip()
+    text = whole[1:-1] if whole[:1] == "(" and whole[-1:] == ")" else text
     values: dict[str, Value] = {}
     status: Status | None = None
     position = 0
     while position < len(text):
         match = _VALUE.match(text, position)
         if not match:
-            fail(f"--outcome: cannot read {text[position:]!r:.80}; write r0=2,r1=0 or X=[1,2]")
+            fail(f"--outcome: cannot read '{text[position:]:.80}'; write r0=2,r1=0 or X=[1,2]")
         name, raw = match["name"], match["value"]
         position = match.end()
         if name in values or (name == STATUS_KEY and status):

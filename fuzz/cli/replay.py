@@ -75,7 +75,10 @@ from litmusfuzz.reports.tables import counted
 @trust_option
 @click.option("--time", "time_s", type=Duration(), default="50s", help="Limit for each test.")
 @click.option(
-    "--count", type=click.IntRange(1, MAX_NUMBER), default=None, help="Executions of each test."
+    "--count",
+    type=click.IntRange(1, MAX_NUMBER),
+    default=None,
+    help="Executions of each test, at least: an executor may run many at once.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, MAX_SEED), default=None, help="The finding's if not given."

@@ -28,8 +28,8 @@ def test_oracle_prints_the_sets_of_all_models(litmusfuzz_here) -> None:
         "1  yes  no",
         "2  yes  yes",
         "",
-        "2 outcomes allowed under rfc (3 states)",
-        "1 outcome allowed under executor (1 state); 1 more needs rfc",
+        "2 outcomes allowed under rfc (3 search states)",
+        "1 outcome allowed under executor (1 search state); 1 more needs rfc",
     ]
 
 
@@ -51,6 +51,8 @@ def test_oracle_json_has_the_same(litmusfuzz_here) -> None:
     assert data == {
         "test": "lost-update",
         "complete": True,
+        "total": 2,
+        "truncated": False,
         "models": {
             "rfc": {"outcomes": 2, "complete": True, "states": 3},
             "executor": {"outcomes": 1, "complete": True, "states": 1},
@@ -211,7 +213,7 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
         (("oracle", SB, "--outcome", "_status=failed,X=1"), "a failed outcome has no values"),
         (("oracle", SB, "--budget", "0"), "budget"),
         (("run", "--families", "dog"), "no family 'dog'; is it 'dag'? `litmusfuzz list families`"),
-        (("run", "--families", ""), "no family ''; there are dag, sections,"),
+        (("run", "--families", ""), "no family ''; `litmusfuzz list families`"),
         (("run", "--out", ""), "--out: names no folder"),
         (("run", "--tests", "0"), "--tests 0: only with --resume"),
         (("run", "--resume", "nowhere"), "nowhere: is no folder of a campaign: has no"),
@@ -236,7 +238,7 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
         (("list", "tests", "--executors", "tf"), "is of `list configurations`"),
         (("list", "configurations", "--executors", "absent"), "no executor 'absent'"),
         (("replay", SB, "--executors", "native", "--schedule"), "has no schedule to follow"),
-        (("nonsense",), "No such command"),
+        (("nonsense",), "no command 'nonsense'; `litmusfuzz --help`"),
     ):
         result = litmusfuzz_here(*arguments)
         assert result.returncode == 2, arguments

@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -18,13 +18,11 @@ from test_names import COMMANDS
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, load, loads, save
-from litmusfuzz.fuzz.cli.common import is_notation
+from litmusfuzz.fuzz.cli.common import MODEL, is_notation
 from litmusfuzz.oracles.explorer import Budget, Explorer
 from litmusfuzz.oracles.model import RFC
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 SB = "X=1; r0=Y || Y=1; r1=X"
 NATIVE = ("--executors", "native:controlled", "--count", "20")
 # Six chains of three ops, as a user typed them: 97,104 outcomes.
@@ -176,6 +174,55 @@ def test_the_answer_has_the_order_of_a_witness(litmusfuzz_here) -> None:
     assert "witness, a total order under executor, and hence under rfc:" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"{SB} exists (r0=0 /\\ r1=0)", " (dependencies):\n  r0 waits for w0\n"),
+        (f"{SB} ~exists (r1=0 /\\ (X=1 /\\ r0=0))", " (dependencies):\n  r0 waits for w0\n"),
+        (f"{TWO} exists (X=3)", ":\n  no order at all yields X=3\n"),
+        ("X=1 exists (_status=blocked)", ":\n"),
+        ("{type int32[2]} X=1 exists (X=[1,2])", ":\n  no order at all yields X=[1,2]\n"),
+    ],
+)
+def test_a_condition_that_no_order_meets_has_the_reason(
+    litmusfuzz_here, text: str, reason: str
+) -> None:
+    """The one that `--outcome` gives for the same values."""
+    done = litmusfuzz_here("oracle", text)
+    data = json.loads(litmusfuzz_here("oracle", text, "--json").stdout)["condition"]
+    assert f"\n\nreason under rfc, and hence under executor{reason}" in done.stdout
+    test, _, asked = text.partition("exists ")
+    values = re.sub("[()]", "", asked)
+    judged = litmusfuzz_here("oracle", test.rstrip("~ "), "--outcome", values)
+    assert judged.returncode == 1
+    assert done.stdout.split("reason under")[1] == judged.stdout.split("reason under")[1]
+    assert [each["model"] for each in data["reasons"]] == ["rfc"]
+
+
+def test_only_the_models_that_forbid_it_have_a_reason(litmusfuzz_here) -> None:
+    done = litmusfuzz_here("oracle", f"{TWO} exists (X=1)")
+    assert "witness, a total order under rfc:\n" in done.stdout
+    assert done.stdout.count("reason under") == 1
+    assert "\n\nreason under executor (dense updates indivisible" in done.stdout
+
+
+def test_no_reason_where_values_do_not_hold_together(litmusfuzz_here) -> None:
+    for condition in ("exists (X=3 \\/ X=4)", "exists (~(X>X))", "forall (X=1 \\/ X=2)"):
+        assert "reason" not in litmusfuzz_here("oracle", f"{TWO} {condition}").stdout
+    # Nor where the search was cut short: perhaps some order meets it.
+    cut = ("--model", "rfc", "--budget", "1")
+    assert "reason" not in litmusfuzz_here("oracle", f"{TWO} exists (X=9)", *cut).stdout
+
+
+def test_an_outcome_is_written_as_in_a_condition(litmusfuzz_here) -> None:
+    for written in ("r0=0,r1=1", "r0=0 r1=1", "r0=0 /\\ r1=1", "(r0=0/\\r1=1)", "r0=0 && r1=1"):
+        done = litmusfuzz_here("oracle", SB, "--outcome", written)
+        assert done.stdout.startswith("r0=0 r1=1: allowed under rfc and executor\n"), written
+    done = litmusfuzz_here("oracle", SB, "--outcome", "r0=0 \\/ r1=1")
+    assert done.returncode == 2
+    assert "cannot read '\\/ r1=1'; write" in done.stderr
+
+
 def test_replay_says_what_showed_of_the_condition(litmusfuzz_here) -> None:
     """A condition changes no verdict: the model allows the outcome, or it does not."""
     test = f"{SB} exists (r0=0 /\\ r1=0)"
@@ -283,6 +330,8 @@ def test_no_help_has_control_or_replacement_characters(name: str) -> None:
         (("run", "--executors", "native:pol*"), "native has no configuration 'pol*'; is it"),
         (("run", "--families", "sparze"), "no family 'sparze'; is it 'sparse'"),
         (("oracle", "lost-updat"), "is it 'lost-update'"),
+        (("oracel", "SB"), "no command 'oracel'; is it 'oracle'?"),
+        (("oracle", "IRWI"), "is it 'IRIW' or 'IRWIW'? `litmusfuzz list tests`"),
     ],
 )
 def test_a_misspelt_name_has_a_hint_and_no_list(
@@ -293,6 +342,16 @@ def test_a_misspelt_name_has_a_hint_and_no_list(
     assert hint in done.stderr
     assert len(done.stderr) < 300
     assert done.stderr.count("\n") == 1
+
+
+def test_the_list_of_models_says_what_each_is_in_a_sentence(litmusfuzz_here) -> None:
+    rows = json.loads(litmusfuzz_here("list", "models", "--json").stdout)
+    assert [each["name"] for each in rows] == list(MODEL.choices)
+    for each in rows:
+        assert re.fullmatch(r"[^;\n]{40,160}\.", each["description"]), each
+        assert each["axioms"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"under {['no', 'one', 'two', 'three', 'four', 'five', 'six'][len(rows)]} memory" in text
 
 
 def test_the_condition_of_a_notation_stays_in_its_file(litmusfuzz_here, tmp_path: Path) -> None:
