@@ -132,6 +132,45 @@ def test_an_op_that_fails_hides_no_other_order() -> None:
     assert Status.FAILED in {outcome.status for outcome in found.histogram}
 
 
+def test_a_run_that_fails_and_waits_for_a_lock_has_failed() -> None:
+    """TensorFlow never ends it: without control such an execution is dropped."""
+    test = corpus_entry(FINDINGS / "cluster-holds-up-a-failing-read.yaml").test
+    with prepared(test) as executor:
+        found = executor.explore(LIMIT)
+    assert found.complete
+    assert set(found.histogram) == allowed(test)
+
+
+def test_a_system_that_does_not_repeat_is_said(monkeypatch) -> None:
+    """The scheduler's error passes by TensorFlow, in whose thread it arises."""
+    from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
+
+    with prepared(SB) as executor:
+        names = [["c0/X", "c0/Y"], ["c0/X"]]
+        execute = PreparedControlled._execute
+
+        def changing(self) -> None:
+            self._steering.controller.watch(names.pop(0))
+            execute(self)
+
+        monkeypatch.setattr(executor._steering, "_execute", lambda: changing(executor))
+        with pytest.raises(Diverged, match=r"^in execution 2: other events are enabled"):
+            executor.explore(LIMIT)
+        monkeypatch.undo()
+        executor._steering.controller.watch(["c0/X", "c0/Y"])
+        assert len(executor.explore(LIMIT).histogram) == 3  # it can be used again
+
+
+def test_an_outcome_that_cannot_be_read_is_not_passed_over(monkeypatch) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
+
+    monkeypatch.setattr(PreparedControlled, "_outcomes", lambda _: iter(()))
+    with prepared(SB) as executor:
+        found = executor.explore(LIMIT)
+    assert not found.complete
+    assert not found.histogram
+
+
 def test_all_schedulers_stay_within_the_allowed_set_and_repeat_by_their_seed() -> None:
     test = corpus_entry(next(path for path in LITMUS if path.stem == "IRIW")).test
     with prepared(test) as executor:
@@ -216,6 +255,12 @@ def test_locks_change_no_outcome_of_whole_ops() -> None:
             found = executor.explore(LIMIT)
         assert found.complete, name
         assert set(found.histogram) == allowed(test), name
+
+
+def test_locks_that_an_op_takes_only_when_it_first_runs_are_no_events() -> None:
+    test = corpus_entry(FINDINGS / "cluster-optimizer-beside-scatter-nd.yaml").test
+    with prepared(test, LOCKS) as executor:
+        assert executor.explore(LIMIT).complete
 
 
 def test_ops_that_go_on_in_other_threads_have_no_locks_under_control() -> None:

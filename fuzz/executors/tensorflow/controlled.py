@@ -100,7 +100,7 @@ class Explored:
         Executions begun: the schedules, and those that were abandoned because they would have
         repeated one.
     complete : bool
-        True if these are all schedules.
+        True if these are all schedules. False also where the outcome of one could not be read.
     """
 
     histogram: Histogram
@@ -163,21 +163,33 @@ class PreparedControlled:
 
         Two schedules are equivalent if they differ only in the order of events that touch no
         resource in common, or only read it.
+
+        Raises
+        ------
+        Diverged
+            If other events are enabled than after the same choices before.
         """
         controller = self._steering.controller
         search = Exhaustive()
         found: Counter[Outcome] = Counter()
         schedules: dict[Outcome, tuple[Decision, ...]] = {}
-        executions, complete = 0, False
+        executions, dropped, complete = 0, 0, False
         with self._steering:
             while executions < limit and not complete:
                 executions += 1
-                if controller.run(search):
-                    for outcome in self._outcomes():
+                try:
+                    made = controller.run(search)
+                except RuntimeError as error:
+                    raise Diverged(f"in execution {executions}: {error}") from None
+                if made:
+                    outcomes = list(self._outcomes())
+                    dropped += not outcomes
+                    for outcome in outcomes:
                         found[outcome] += 1
                         schedules.setdefault(outcome, self.schedule())
                 complete = not search.next()
-        return Explored(dict(found.most_common()), schedules, executions, complete)
+        seen = dict(found.most_common())
+        return Explored(seen, schedules, executions, complete and not dropped)
 
     def follow(self, schedule: Sequence[Decision]) -> Outcome:
         """The outcome of a schedule.
@@ -266,6 +278,8 @@ class PreparedControlled:
                 self._live = LiveSession(
                     self._template, built, self._settings, 1, steering=self._steering
                 )
+                if self._settings.control == "locks":
+                    self._live.warm_up()
         with self._clock.part("running_s"):
             self._batch = self._live.step()
 

@@ -239,6 +239,12 @@ class LiveSession:
         if len(self._runs) > 1 or self._may_block:
             self._threads = ThreadPoolExecutor(len(self._runs))
 
+    def warm_up(self) -> None:
+        """Execute once without control: some ops take other locks when they first run."""
+        steering, self._steering = self._steering, None
+        self.step()
+        self._steering = steering
+
     def step(self, stuck: Callable[[], bool] | None = None) -> Batch:
         """Execute each copy once.
 
@@ -280,6 +286,13 @@ class LiveSession:
                 raise race.failure
             if not self._may_block:
                 return self._failed(race.failure)
+        if self._steering and self._steering.controller.failed:
+            # Its run may wait for a lock for ever; but that an op has failed is known.
+            self.hindered = True
+            if race.blocked:
+                self._feed()
+                self._cancel(race)
+            return self._failed(race.failure)
         values: dict[str, npt.NDArray[Any]] = {}
         if not self._may_block:
             for unit in self._built.units:
@@ -357,15 +370,20 @@ class LiveSession:
             return None
         return {f"{key.rpartition('/')[2]}.sum": after[key] for key in new}
 
-    def _failed(self, error: tf.errors.OpError) -> Batch:
+    def _failed(self, error: tf.errors.OpError | None) -> Batch:
         """A step in which an op failed in one copy, which cancelled its run in all others."""
         status = np.full(self._copies, DROPPED)
-        status[_copy_of(error) or 0] = STATUSES.index(Status.FAILED)
+        copy = _copy_of(error) if error else None
+        status[copy or 0] = STATUSES.index(Status.FAILED)
         kinds = {name: self._test.type_of(name) for name in self._test.names}
         values = {
             name: np.zeros((self._copies, *kind.shape), kind.dtype) for name, kind in kinds.items()
         }
-        return Batch(values, status=status)
+        none = np.zeros(self._copies, np.int32)
+        contents = {
+            each.name: (none, np.zeros((0, *each.shape), each.dtype)) for each in self._test.queues
+        }
+        return Batch(values, contents, status)
 
     def _initialize(self) -> None:
         """Set all resources.

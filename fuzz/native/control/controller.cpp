@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace litmusfuzz::control {
 namespace {
@@ -130,7 +131,13 @@ void Controller::begun() {
     changed_.notify_all();
     if (arrived_ != awaited_) return;
   }
-  proceed(false);
+  try {
+    proceed(false);
+  } catch (...) {  // must not pass through the runtime
+    std::unique_lock guard(lock_);
+    error_ = std::current_exception();
+    let_go(guard);
+  }
 }
 
 void Controller::run_ended(int64_t step_id) {
@@ -455,6 +462,7 @@ Standing Controller::proceed(bool stop) {
 void Controller::end() {
   std::unique_lock guard(lock_);
   if (active_) let_go(guard);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 }  // namespace litmusfuzz::control

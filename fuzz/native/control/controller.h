@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -82,7 +83,8 @@ class Controller final : public Runtime {
   /// Makes choices until the execution is over; with `stop`, until a run ends. Once an op has
   /// failed, or the scheduler has abandoned the execution, any choice does.
   Standing proceed(bool stop);
-  /// Lets go what is left: nothing is controlled until the next `begin`.
+  /// Lets go what is left: nothing is controlled until the next `begin`. Throws what a scheduler
+  /// has thrown in a thread of the runtime's.
   void end();
 
   // --- what has happened ------------------------------------------------------------------
@@ -177,6 +179,7 @@ class Controller final : public Runtime {
   std::mutex lock_;
   std::condition_variable changed_;
   bool active_ = false;
+  std::exception_ptr error_;
   bool failed_ = false;
   bool abandoned_ = false;
   bool news_ = false;           // a run has ended since `proceed` returned
