@@ -321,6 +321,21 @@ def test_no_help_has_control_or_replacement_characters(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("replay", "Executions of each test, at least"),  # in whole batches
+        ("list", "`known list`"),
+        ("known list", "`litmusfuzz list findings`"),
+        ("oracle", "the reason why there is none"),
+    ],
+)
+def test_the_help_says_what_a_newcomer_asks(name: str, says: str) -> None:
+    command = COMMANDS[f"litmusfuzz {name}"]
+    text = command.get_help(click.Context(command, info_name=name))
+    assert says in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
     ("arguments", "hint"),
     [
         (("repaly", "SB"), "no command 'repaly'; is it 'replay'?"),

@@ -159,3 +159,26 @@ def test_an_import_says_what_it_strengthened() -> None:
     assert herd.parse(WEAK.replace("relaxed", "seq_cst").replace("*x;", "atomic_load(x);")).changes[
         :1
     ] == ("Fetch-and-add (line 10): indivisible under the model executor, not under rfc.",)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("exists (X=1)", {"X": 1}),
+        ("exists ((X=1 /\\ r0=2) /\\ X=1)", {"X": 1, "r0": 2}),
+        ("~exists (_status=blocked /\\ r0=-2)", {"_status": "blocked", "r0": -2}),
+        ("exists (X=1 /\\ X=2)", None),
+        ("exists (X=1 \\/ r0=2)", None),
+        ("exists (r0=1 => X=1)", None),
+        ("exists (X!=1)", None),
+        ("exists (X=r0)", None),
+        ("exists (~(X=1))", None),
+        ("exists (true)", None),
+    ],
+)
+def test_values_that_a_condition_asks_for_together(
+    text: str, values: dict[str, object] | None
+) -> None:
+    condition = litmus(f"X=1; r0=X {text}").condition
+    assert condition is not None
+    assert condition.values == values
