@@ -19,8 +19,8 @@ def test_a_search_that_was_cut_short_says_what_it_does_not_know() -> None:
         "1  yes  ?",
         "2  yes  yes",
         "",
-        "2 outcomes allowed under rfc (3 states)",
-        "1 outcome allowed under executor (1 state), and perhaps more: over budget",
+        "2 outcomes allowed under rfc (3 search states)",
+        "1 outcome allowed under executor (1 search state), and perhaps more: over budget",
     ]
     assert not report.complete
     rows = report.as_json()["allowed"]
@@ -35,8 +35,8 @@ def test_equal_sets_are_said_to_be_equal() -> None:
         "2  completed  yes  yes",
         "0  blocked    yes  yes",
         "",
-        "2 outcomes allowed under a (2 states)",
-        "2 outcomes allowed under b (2 states); the same as under a",
+        "2 outcomes allowed under a (2 search states)",
+        "2 outcomes allowed under b (2 search states); the same as under a",
     ]
 
 
