@@ -204,7 +204,7 @@ def test_the_first_line_says_what_a_finding_needs(ended: Run) -> None:
     words = "only with a large cache, in one thread"
     for found in report.findings:
         assert found.needs == words
-        assert found.title.endswith(f", {words}")
+        assert found.headline.endswith(f", {words}")
     assert summary(report).splitlines()[0].endswith(f", {words}")
     assert f", {words}</h3>" in page(report)
 
