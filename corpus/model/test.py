@@ -123,6 +123,8 @@ class LitmusTest:
     failing: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
     """Names of the nodes that may fail by their operands: a division by what is no constant, an
     index that is none, and the like."""
+    beyond: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
+    """Names of those that always fail: a constant index is out of range."""
     whole: bool = field(init=False, repr=False, compare=False, default=False)
     """True if values are whole tensors: an op does not act on each lane alike (`OpDef.whole`)."""
     shown: Mapping[str, TensorType] = field(
@@ -156,7 +158,7 @@ class LitmusTest:
         resources = validation.check_resources(
             self.variables, self.mutexes, self.queues, self.accumulators, whole=whole
         )
-        types, bounds, failing = validation.check_graphs(
+        types, bounds, failing, beyond = validation.check_graphs(
             self.graphs, by_graph, resources, whole=whole
         )
         definitions = [node.definition for node in nodes]
@@ -174,6 +176,7 @@ class LitmusTest:
         object.__setattr__(self, "types", MappingProxyType(types))
         object.__setattr__(self, "bounds", MappingProxyType(bounds))
         object.__setattr__(self, "failing", failing)
+        object.__setattr__(self, "beyond", beyond)
         if any(op.closes for op in distinct):
             validation.check_closes(self.graphs, runs)
         observed = validation.check_observe(self.observe, self.graphs, types, runs, parts)
@@ -293,6 +296,7 @@ class LitmusTest:
             types=MappingProxyType({names[old]: kind for old, kind in self.types.items()}),
             bounds=MappingProxyType({names[old]: bound for old, bound in self.bounds.items()}),
             failing=frozenset([names[old] for old in self.failing]),
+            beyond=frozenset([names[old] for old in self.beyond]),
         )
 
     def _renamed_keys(

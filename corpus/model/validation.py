@@ -47,7 +47,7 @@ from litmusfuzz.corpus.ops import (
     result_type,
 )
 from litmusfuzz.corpus.outcome import STATUS_KEY
-from litmusfuzz.corpus.pure.definition import may_fail, shape_value
+from litmusfuzz.corpus.pure.definition import may_fail, names_no_element, shape_value
 from litmusfuzz.corpus.tensors import TENSORS
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ class _Checker:
     """Name outside of each captured value."""
     failing: set[str] = field(default_factory=set)
     """Nodes that may fail by their operands."""
+    beyond: set[str] = field(default_factory=set)
+    """Those of them that fail always: a constant index is out of range."""
 
     def nodes(
         self,
@@ -384,6 +386,13 @@ class _Checker:
             kinds, values = tuple(inputs), known
             if op.computed:
                 kinds, values = (*types, *inputs), (None, *known)
+            if names_no_element(op.meaning, attrs, kinds, values):
+                self.beyond.add(node.name)
+                # Typed as where the index is computed.
+                roles = op.meaning.roles(len(kinds)) or ()
+                free = tuple(role in op.meaning.index for role in roles)
+                values = tuple(None if f else v for f, v in zip(free, values, strict=True))
+                known = values[len(values) - len(known) :]
             if may_fail(op.meaning, kinds, values):
                 self.failing.add(node.name)
         return result_type(op, attrs, tuple(inputs), tuple(types), whole=self.whole, known=known)
@@ -710,7 +719,7 @@ def check_graphs(
     resources: Mapping[str, Resource],
     *,
     whole: bool,
-) -> tuple[dict[str, TensorType | None], dict[str, int], frozenset[str]]:
+) -> tuple[dict[str, TensorType | None], dict[str, int], frozenset[str], frozenset[str]]:
     """Refuse malformed graphs.
 
     Parameters
@@ -728,10 +737,12 @@ def check_graphs(
         Result type of each node and of each value inside a body.
     bounds : dict of str to int
         Upper bound on the iterations of each loop.
-    failing : frozenset of str
-        Nodes that may fail by their operands.
+    failing, beyond : frozenset of str
+        Nodes that may fail by their operands, and those that always do: a constant index is out
+        of range.
     """
     failing: set[str] = set()
+    beyond: set[str] = set()
     if not graphs:
         raise MalformedTest("a test has at least one graph", ("graphs",))
     if len(graphs) > MAX_RUNS:  # without a client, each runs once
@@ -762,7 +773,8 @@ def check_graphs(
         checker.nodes(graph, path, {}, {})
         types |= own
         failing |= checker.failing
-    return types, bounds, frozenset(failing)
+        beyond |= checker.beyond
+    return types, bounds, frozenset(failing), frozenset(beyond)
 
 
 def check_client(client: tuple[Run, ...], graphs: tuple[Graph, ...]) -> None:

@@ -59,6 +59,10 @@ class Fails(Undefined):
     """The op ends in an error: a division by zero, an index out of range, a wrong shape."""
 
 
+class OutOfRange(Fails):
+    """An index is none of what is indexed: that is no matter of types, even of a constant."""
+
+
 class Inexact(Undefined):
     """The op's result is no integer below 2**24, or depends on the system it runs on."""
 
@@ -414,6 +418,32 @@ def may_fail(op: PureOp, inputs: tuple[TensorType, ...], known: Sequence[Ints | 
         kind.dynamic or (role in op.fails_by and (value is None or not op.tried))
         for role, kind, value in zip(roles, inputs, known, strict=True)
     )
+
+
+@lru_cache(maxsize=1024)
+def names_no_element(
+    op: PureOp,
+    attrs: PureAttrs | None,
+    inputs: tuple[TensorType, ...],
+    known: tuple[Ints | None, ...],
+) -> bool:
+    """True if a constant index is out of range: the op fails, as where the index is computed."""
+    roles = op.roles(len(inputs))
+    indices = {
+        role
+        for role, value in zip(roles or (), known, strict=False)
+        if role in op.index and value is not None
+    }
+    if not indices or any(kind.dynamic for kind in inputs):
+        return False
+    assert roles is not None
+    try:
+        _tried(Call(op, attrs, inputs, known=known), roles)
+    except OutOfRange:
+        return True
+    except Undefined:  # refused where the type is inferred
+        return False
+    return False
 
 
 # --- static types ----------------------------------------------------------------------

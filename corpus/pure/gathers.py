@@ -9,6 +9,7 @@ from litmusfuzz.corpus.pure.definition import (
     Call,
     Field,
     Inexact,
+    OutOfRange,
     PureOp,
     axis_of,
     bounded,
@@ -34,7 +35,8 @@ Shape = tuple[int, ...]
 def check_inside(indices: Array, extent: int, operand: str = "indices") -> None:
     """Refuse an index below 0, or of `extent` and more."""
     outside = ((indices < 0) | (indices >= extent)).any()
-    expect(not outside, f"names an element outside {extent}", operand)
+    if outside:
+        raise OutOfRange(f"names an element outside {extent}", operand)
 
 
 def gather(_: Call, params: Array, indices: Array) -> Any:

@@ -115,6 +115,66 @@ def test_an_op_in_a_branch_not_taken_does_not_fail() -> None:
     assert sets(test) == {"i.q=8 X=2 Y=0", "i.q=4 X=2 Y=0"}
 
 
+CONSTANT = """
+litmusfuzz: 2
+name: beyond
+variables:
+  X: {dtype: int32, shape: [2], init: 0}
+  F: {dtype: int32, init: 0}
+graphs:
+  main:
+    i: {op: Const, dtype: int32, value: INDEX}
+    zero: {op: Const, dtype: int32, value: 0}
+    one: {op: Const, dtype: int32, value: 1}
+    f: {op: ReadVariableOp, resources: [F]}
+    w: {op: AssignVariableOp, resources: [F], inputs: [one]}
+    p: {op: Less, inputs: [f, one]}
+    node:
+      op: If
+      inputs: [p]
+      captures: {a: i, b: one, c: zero}
+      results: [y]
+      then: {results: [a]}
+      else:
+        nodes:
+          NODES
+        results: [b]
+observe: [node.y]
+"""
+"""In the branch that is taken if `f` reads 1, an op has a constant index."""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fails"),
+    [
+        ("s: {op: ResourceScatterAdd, resources: [X], inputs: [a, b]}", {-1, 2}),
+        (
+            "r: {op: ResourceGather, resources: [X], inputs: [a]}\n"
+            "          k: {op: AssignVariableOp, resources: [F], inputs: [r]}",
+            {-1, 2},
+        ),
+        (
+            "v: {op: ReadVariableOp, resources: [X]}\n"
+            "          r: {op: GatherV2, inputs: [v, a, c]}\n"
+            "          k: {op: AssignVariableOp, resources: [F], inputs: [r]}",
+            {-1, 2},
+        ),
+    ],
+    ids=["scatter", "gather", "pure gather"],
+)
+@pytest.mark.parametrize("index", [-1, 0, 1, 2])
+def test_a_constant_index_out_of_range_fails_as_a_computed_one(
+    nodes: str, fails: set[int], index: int
+) -> None:
+    """Where the other branch is taken, nothing fails."""
+    test = loads(CONSTANT.replace("NODES", nodes).replace("INDEX", str(index))).test
+    assert bool(test.beyond) is bool(test.failing) is (index in fails)
+    statuses = {each.partition(" ")[0] for each in sets(test)}
+    assert f"node.y={index}" in statuses
+    assert ("_status=failed" in statuses) is (index in fails)
+    assert ("node.y=1" in statuses) is (index not in fails or index == 1)
+
+
 def test_a_constant_that_refutes_the_op_is_refused() -> None:
     with pytest.raises(ValueError, match=r"d\.inputs\.1: FloorDiv: divides by zero"):
         loads(
@@ -198,7 +258,6 @@ def test_a_cluster_does_not_report_a_failure() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{op: ResourceGather, resources: [X], inputs: [nine]}", "inputs.0: ResourceGather: names"),
         (
             "{op: ResourceScatterNdAdd, resources: [X], inputs: [nine, nine]}",
             "inputs.0: ResourceScatterNdAdd: takes no scalar",
