@@ -115,6 +115,7 @@ def test_packs_are_for_small_tests_whose_graph_nothing_rewrites() -> None:
         rewritten = settings.rewrites or settings.compiled or settings.model_code
         other = settings.workers or settings.front_end != "graph" or settings.devices > 1
         size = TensorFlowExecutor.pack_size(config, SHALLOW)
+        other = other or settings.control  # one execution at a time
         assert (size == 1) == bool(rewritten or other), config.name
         assert TensorFlowExecutor.pack_size(config, Noise()) == 1
     assert TensorFlowExecutor.pack_size(PLAIN, SHALLOW) == 16
