@@ -8,13 +8,22 @@ from typing import Final
 
 FOLDERS: Final = tuple(Path(__file__).parent / name for name in ("litmus", "findings"))
 """Tests with their exact allowed sets, and findings; names are unique across both."""
+JAX: Final = FOLDERS[1] / "jax"
+"""Findings of JAX's references; before their names stands ``jax-``, as in `known.yaml`."""
 
 
 @cache
 def paths() -> dict[str, Path]:
     """Every test of the corpus, by name, in alphabetical order."""
-    files = [path for folder in FOLDERS for path in folder.glob("*.yaml")]
-    return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
+    named = {path.stem: path for folder in FOLDERS for path in folder.glob("*.yaml")}
+    named |= {f"jax-{path.stem}": path for path in JAX.glob("*.yaml")}
+    return dict(sorted(named.items()))
+
+
+def script_of(name: str) -> Path | None:
+    """The script of a finding that no test shows; None if there is none of that name."""
+    scripts = {path.stem: path for path in FOLDERS[1].glob("*.py")}
+    return None if name in paths() else scripts.get(name)
 
 
 def title(path: Path) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.herd.log import STATUS, LoggedTest, State
-from litmusfuzz.reports.tables import counted, table, verdict_cell
+from litmusfuzz.reports.tables import counted, table, the_model, verdict_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -113,7 +113,7 @@ class Comparison:
             line = f"only in {file}: {counted(len(mine), 'outcome')}"
             if self.judged:
                 verdicts = [only.verdict for only in mine]
-                line += f", {verdicts.count('forbidden')} forbidden under {self.model}"
+                line += f", {verdicts.count('forbidden')} forbidden under {the_model(self.model)}"
                 line += "".join(
                     f", {verdicts.count(key)} {word}"
                     for key, word in (("unknown", "unknown"), (None, "not judged"))
@@ -122,7 +122,9 @@ class Comparison:
             lines.append(line + (f"; {counted(absent, 'test')}" if absent else ""))
         both = sum(each.both_forbidden for each in self.tests)
         if both:
-            lines.append(f"{counted(both, 'outcome')} forbidden under {self.model} in both")
+            lines.append(
+                f"{counted(both, 'outcome')} forbidden under {the_model(self.model)} in both"
+            )
         unpaired: dict[str, set[str]] = {}
         for each in self.tests:
             for file, places in each.left_out.items():
@@ -225,7 +227,11 @@ def compare(
     names = dict.fromkeys([*left.tests, *right.tests])
     compared = tuple(_compare(name, (left, right), judge) for name in names)
     return Comparison(
-        (left.file, right.file), compared, judge is not None, model, f"judged by {model}, {why}"
+        (left.file, right.file),
+        compared,
+        judge is not None,
+        model,
+        f"judged by {the_model(model)}, {why}",
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.events import ExecutorTotals
-from litmusfuzz.reports.tables import outcome_table, verdict_cell
+from litmusfuzz.reports.tables import outcome_table, the_model, verdict_cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +28,10 @@ class ExecutorResult:
     def title(self) -> str:
         """Title of its column."""
         return f"{self.executor}/{self.config}"
+
+
+def _column(model: str) -> str:
+    return the_model(model).removeprefix("the ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class DifferentialComparison:
             words = [verdict_cell(verdicts[outcome]) for verdicts in self.verdicts.values()]
             counts = [str(result.histogram.get(outcome, 0)) for result in self.results]
             rows.append((outcome, [*counts, *words]))
-        titles = [*(result.title for result in self.results), *self.verdicts]
+        titles = [*(result.title for result in self.results), *map(_column, self.verdicts)]
         if len(self.results) == 1:
             titles = ["count", "verdict"]
         return outcome_table(self.test.names, titles, rows)

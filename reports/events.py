@@ -618,7 +618,8 @@ class Kill:
     """One mutant in the self-test of a run.
 
     `seconds` are those until the first report, None if it was not reported, over `graphs` tests;
-    `family` and `setup` name the family of the test that killed it, and how the test was run.
+    `family` and `setup` name the family of the test that killed it, and how the test was run;
+    `test` is its name.
     """
 
     mutant: str
@@ -627,6 +628,7 @@ class Kill:
     graphs: int
     family: str = ""
     setup: str = ""
+    test: str = ""
 
 
 class MutantRun(Event, frozen=True, kw_only=True):

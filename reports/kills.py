@@ -80,8 +80,10 @@ def kill_table(found: Selftest) -> str:
     for kill in sorted(found.kills, key=lambda k: -(never if k.seconds is None else k.seconds)):
         alive = found.unavailable.get(kill.mutant, "-")
         took = alive if kill.seconds is None else f"{kill.seconds:.2f} s"
-        lines.append([kill.mutant, kill.executor, took, str(kill.graphs), kill.family, kill.setup])
-    parts = [table(["mutant", "executor", "killed in", "tests", "family", "run setup"], lines)]
+        by = [kill.test, kill.family, kill.setup]
+        lines.append([kill.mutant, kill.executor, took, str(kill.graphs), *by])
+    by = ["killed by", "family", "run setup"]
+    parts = [table(["mutant", "executor", "killed in", "tests", *by], lines)]
     for title, efforts in (("run setup", found.setups), ("family", found.families)):
         rows = [
             [name, str(each.kills), str(each.runs), f"{each.seconds:.1f} s"]

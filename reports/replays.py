@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.differential import ExecutorResult
-from litmusfuzz.reports.tables import counted, each_once
+from litmusfuzz.reports.tables import counted, each_once, the_model
 from litmusfuzz.reports.text import broken_rule
 
 if TYPE_CHECKING:
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.differential import DifferentialComparison
+
+
+def worst(histogram: Mapping[Outcome, int], verdicts: Mapping[Outcome, str]) -> Outcome | None:
+    """The most frequent forbidden outcome of a histogram; None if there is none."""
+    wrong = [outcome for outcome in histogram if verdicts[outcome] == "forbidden"]
+    return min(wrong, key=lambda o: (-histogram[o], str(o)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,13 @@ class ReplayReport(ExecutorResult):
     """Devices on which the test ran, with their drivers."""
     interrupted: bool = False
     tracebacks: tuple[str, ...] = ()
+    rules: tuple[str, ...] | None = None
+    """A minimal set of the model's rules that forbid the most frequent forbidden outcome; empty if
+    those of the RFC do, None if it is not known."""
+    allowed_by: tuple[str, ...] = ()
+    """Weaker models that allow that outcome."""
+    more: str = "a larger --count"
+    """What may show a forbidden outcome where none was seen."""
 
     @property
     def executions(self) -> int:
@@ -51,6 +64,11 @@ class ReplayReport(ExecutorResult):
     def forbidden(self) -> int:
         """Number of executions with a forbidden outcome."""
         return sum(n for o, n in self.histogram.items() if self.verdicts[o] == "forbidden")
+
+    @property
+    def worst(self) -> Outcome | None:
+        """The most frequent forbidden outcome."""
+        return worst(self.histogram, self.verdicts)
 
     @property
     def unseen(self) -> list[Outcome]:
@@ -65,6 +83,16 @@ class ReplayReport(ExecutorResult):
         undecided = self.died or not self.executions or "unknown" in self.verdicts.values()
         undecided = undecided or self.interrupted
         return 3 if undecided or self.entry.finding else 0
+
+    @property
+    def caution(self) -> str:
+        """What a clean replay does not say; "" of another one."""
+        if self.exit_code or not self.executions:
+            return ""
+        return (
+            "no forbidden outcome was seen, which does not prove that none is possible: "
+            f"{self.more} may show one"
+        )
 
     def line(self) -> str:
         """One line of many."""
@@ -106,13 +134,14 @@ class ReplayReport(ExecutorResult):
         )
         seen = "observed" if condition.quantifier == "exists" else "violated"
         verdict = self.verdicts[first]
-        return f"{condition}: {seen} {times}, as {first} ({verdict} under {self.model})"
+        return f"{condition}: {seen} {times}, as {first} ({verdict} under {the_model(self.model)})"
 
     def notes(self) -> list[str]:
         """Totals and remarks below a histogram."""
         lines = [
             f"{counted(self.executions, 'execution')} on {self.title} "
-            f"in {self.seconds:.1f} s: {self.forbidden} forbidden under {self.model}",
+            f"in {self.seconds:.1f} s: {self.forbidden} forbidden under "
+            f"{the_model(self.model)}",
         ]
         if self.schedule:
             lines.append(self.schedule)
@@ -134,8 +163,10 @@ class ReplayReport(ExecutorResult):
                 "a process that dies of damaged memory may have shown wrong outcomes before"
             )
         if self.forbidden:
-            wrong = [o for o in self.histogram if self.verdicts[o] == "forbidden"]
-            lines.append(broken_rule(min(wrong, key=lambda o: (-self.histogram[o], str(o)))))
+            allow = "allows" if len(self.allowed_by) == 1 else "allow"
+            weaker = f"; {' and '.join(self.allowed_by)} {allow} it" if self.allowed_by else ""
+            assert self.worst is not None
+            lines.append(f"{broken_rule(self.worst, self.model, self.rules)}{weaker}")
         elif self.entry.finding:
             lines.append("the finding did not show again")
         return lines
@@ -181,6 +212,8 @@ class ReplayReport(ExecutorResult):
             "judged_by": self.judged_by,
             "executions": self.executions,
             "forbidden": self.forbidden,
+            "broken": self.worst and broken_rule(self.worst, self.model, self.rules),
+            "allowed_by": list(self.allowed_by),
             "seconds": round(self.seconds, 3),
             "observed": [
                 {"outcome": o.plain, "count": n, "verdict": self.verdicts[o]}
@@ -194,6 +227,7 @@ class ReplayReport(ExecutorResult):
             "died": list(self.died),
             "interrupted": self.interrupted,
             "tracebacks": list(self.tracebacks),
+            "caution": self.caution,
             "exit_code": self.exit_code,
         }
 
@@ -235,6 +269,11 @@ class Replays:
         return [*dict.fromkeys(report.judged_by for report in self.reports)]
 
     @property
+    def caution(self) -> str:
+        """What it does not say if all executors were clean."""
+        return "" if self.exit_code else self.reports[0].caution
+
+    @property
     def interrupted(self) -> bool:
         """True if the last one was interrupted."""
         return self.reports[-1].interrupted
@@ -249,7 +288,8 @@ class Replays:
         """Observed against allowed outcomes; of several executors as a comparison."""
         notes = [line for report in self.reports for line in report.notes()]
         lines = [*self.judged_by, "", self.comparison.table(), ""]
-        return "\n".join([*lines, *notes, *self._not_run()])
+        caution = [self.caution] if self.caution else []
+        return "\n".join([*lines, *notes, *caution, *self._not_run()])
 
     def lines(self) -> str:
         """A line for each executor."""
@@ -271,5 +311,6 @@ class Replays:
             **self.comparison.as_json(),
             "replays": [report.as_json() for report in self.reports],
             "not_run": dict(self.not_run),
+            "caution": self.caution,
             "exit_code": self.exit_code,
         }

@@ -14,7 +14,7 @@ from litmusfuzz.reports import denials, times
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
 from litmusfuzz.reports.headline import headline, symptom_of
 from litmusfuzz.reports.open_tests import OpenState, OpenTest, open_tests
-from litmusfuzz.reports.tables import counted, one_line
+from litmusfuzz.reports.tables import counted, one_line, the_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -643,15 +643,16 @@ class Report:
             return ""
         asked = [each for each in shares if each.model != each.guarantees]
         if asked:
-            line = f"judged by {asked[0].model}, as --model asks"
+            line = f"judged by {the_model(asked[0].model)}, as --model asks"
             if len(shares) == 1:
                 return f"{line}; {asked[0].name} guarantees {asked[0].guarantees}"
             return f"{line}; {len(asked)} of {len(shares)} configurations guarantee another model"
         if len(shares) == 1:
-            return f"judged by {shares[0].model}, which {shares[0].name} guarantees"
+            return f"judged by {the_model(shares[0].model)}, which {shares[0].name} guarantees"
         models = Counter(each.model for each in shares)
         if len(models) == 1:
-            return f"judged by {shares[0].model}, which all {len(shares)} configurations guarantee"
+            model = the_model(shares[0].model)
+            return f"judged by {model}, which all {len(shares)} configurations guarantee"
         listed = ", ".join(f"{name} of {number}" for name, number in models.most_common())
         return f"judged by the model that each configuration guarantees: {listed}"
 

@@ -244,7 +244,8 @@ class _Script:
         title = headline(symptom_of(self.entry), self.test, self.needs)
         executions = counted(found.executions, "execution")
         near = nearest(seen, self.allowed)
-        why = broken_rule(seen) if seen.torn or not self.reason else self.reason
+        unexplained = seen.torn or not self.reason
+        why = broken_rule(seen, found.model, None) if unexplained else self.reason
         paragraphs = [
             f"TensorFlow {version} shows what its memory model forbids.",
             "The memory model (RFC 20190610, resource variables): a graph's operations behave as"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.notation import notation
 from litmusfuzz.corpus.textfile import Digest
 from litmusfuzz.reports import drawing
-from litmusfuzz.reports.tables import one_line
+from litmusfuzz.reports.tables import one_line, the_model
 from litmusfuzz.reports.text import violation
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ class SeenTest:
     def text(self) -> str:
         """The block that is printed."""
         event = self.event
-        lines = [f"FORBIDDEN: {self.name}, family {event.family}, judged by {event.model}"]
+        lines = [
+            f"FORBIDDEN: {self.name}, family {event.family}, judged by {the_model(event.model)}"
+        ]
         if self.entry is not None:
             lines += _small(self.entry.test)
         found = None if self.entry is None else self.entry.finding

@@ -17,6 +17,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def the_model(name: str) -> str:
+    """A memory model beside what is tested: ``executor`` alone would be read as that."""
+    return "the model executor" if name == "executor" else name
+
+
 def each_once(lines: Iterable[str]) -> list[str]:
     """Each line once, and how often it came if that is more."""
     counts = Counter(lines).items()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os.path
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.reports import drawing
 from litmusfuzz.reports.events import FindingKind
-from litmusfuzz.reports.tables import counted, in_short, one_line
+from litmusfuzz.reports.tables import counted, in_short, one_line, the_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,10 +22,34 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.report import ReportedFinding
 
 
-def broken_rule(outcome: Outcome) -> str:
-    """The rule of the RFC that a forbidden outcome breaks, as far as the outcome shows it."""
+BEYOND_RFC: Final = frozenset(
+    {
+        *("dense updates indivisible", "parallel iterations", "program order per resource"),
+        *("results after effects", "program order", "one thing at a time", "one cluster"),
+    }
+)
+"""Rules that other memory models add to those of the RFC (`litmusfuzz.oracles.model.Axiom`)."""
+
+
+def broken_rule(outcome: Outcome, model: str, rules: Sequence[str] | None) -> str:
+    """The rule that a forbidden outcome breaks.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    model : str
+        It forbids the outcome.
+    rules : sequence of str or None
+        A minimal set of its rules that do so; empty if those of the RFC do, None if it is not
+        known.
+    """
     if outcome.torn:
         return 'torn: "The writes and reads themselves are atomic" (RFC)'
+    if added := [rule for rule in rules or () if rule in BEYOND_RFC]:
+        noun = "rule" if len(added) == 1 else "rules"
+        return f"{noun} of the model {model}: {', '.join(added)}"
+    if rules is None and model != "rfc":
+        return f"no total order that the model {model} allows yields it"
     return "no total order of the events yields it (RFC, rules 1 to 4)"
 
 
@@ -47,7 +71,9 @@ def finding(reported: ReportedFinding, folder: str = "", python: str | None = No
     else:
         on = f"{found.executor}/{found.configuration}"
         counts = [(outcome, reported.observed[outcome][0]) for outcome in reported.forbidden]
-        lines += violation(counts, reported.executions, on, reported.nearest, found.model)
+        rules = reported.rules if reported.reason else None
+        near = reported.nearest
+        lines += violation(counts, reported.executions, on, near, found.model, rules)
         if reported.reason and not reported.forbidden[0].torn:
             lines.append(f"  because   {in_short(reported.reason)}")
         lines += [f"  {each}" for each in remarks(reported)]
@@ -71,7 +97,8 @@ def remarks(reported: ReportedFinding) -> list[str]:
     if found is None:
         return []
     allow = "allows" if len(weaker) == 1 else "allow"
-    lines = [f"only {found.model} forbids it: {' and '.join(weaker)} {allow} it"] if weaker else []
+    by_one = f"only the model {found.model} forbids it"
+    lines = [f"{by_one}: {' and '.join(weaker)} {allow} it"] if weaker else []
     lines += needs(found)
     lines += [] if found.minimized else ["minimized in part: the time was up"]
     lines += [] if found.confirmed else ["not yet confirmed in a fresh process: replay it"]
@@ -109,8 +136,12 @@ def violation(
     on: str,
     near: Outcome | None,
     model: str,
+    rules: Sequence[str] | None = None,
 ) -> list[str]:
-    """Observed outcomes that `model` forbids, and the allowed one nearest to the first."""
+    """Observed outcomes that `model` forbids, and the allowed one nearest to the first.
+
+    `rules` are those that forbid the first, as for `broken_rule`.
+    """
     (seen, times), *others = forbidden
     lines = [f"  seen      {seen}   in {times} of {executions} executions on {on}"]
     if others:
@@ -118,8 +149,8 @@ def violation(
         number = counted(len(others), "other forbidden outcome")
         lines.append(f"            {number} in {more} more")
     if near is not None:
-        lines.append(f"  nearest   {near}   is allowed under {model}")
-    return [*lines, f"  broken    {broken_rule(seen)}"]
+        lines.append(f"  nearest   {near}   is allowed under {the_model(model)}")
+    return [*lines, f"  broken    {broken_rule(seen, model, rules)}"]
 
 
 def open_test(test: OpenTest, most_lines: int) -> str:

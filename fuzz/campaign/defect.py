@@ -14,6 +14,8 @@ EFFECTS: Final = ("silently wrong", "crash", "error", "hang")
 """A wrong value without a word, the end of the process, an exception, no end."""
 NONE_KNOWN: Final = "none known"
 """In place of a workaround."""
+AT_DEFAULTS: Final = "nothing: default settings"
+"""What it needs if it shows without any setting."""
 RUNS: Final = ("configuration", "section", "initialized", "script")
 """How a workaround was run (`tests/corpus/workarounds.py`)."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.outcome import nearest
+from litmusfuzz.corpus.outcome import Verdict, nearest
+from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.text import violation
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
+    from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.reason import Reason
 
 
@@ -41,7 +44,28 @@ def explain_violation(
     near = nearest(outcome, Explorer(test, model).allowed_outcomes().witnesses)
     reason = explain(test, model, outcome)
     lines = [f"  {judging}"]
-    lines += violation(judgement.forbidden, judgement.executions, on, near, model.name)
+    rules = None if reason is None else reason.rules
+    lines += violation(judgement.forbidden, judgement.executions, on, near, model.name, rules)
     if reason is not None and not outcome.torn:  # the lines say so already
         lines.append(f"  because   {reason}")
     return Explanation(outcome, near, reason, tuple(lines))
+
+
+def broken_rules(
+    test: LitmusTest, model: Model, outcome: Outcome
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Rules that forbid an outcome, and the weaker models that allow it.
+
+    The rules are empty where the RFC's own forbid it, and None if they are not known.
+    """
+    if model == RFC:
+        return (), ()
+    try:
+        by_rfc = Explorer(test, RFC).judge(outcome)
+    except NoAllowedSet:  # of the RFC; about gradients only one model says something
+        return None, ()
+    if by_rfc is Verdict.FORBIDDEN:
+        return (), ()
+    reason = explain(test, model, outcome)
+    weaker = (RFC.name,) if by_rfc is Verdict.ALLOWED else ()
+    return None if reason is None else reason.rules, weaker

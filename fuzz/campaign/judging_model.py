@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from litmusfuzz.oracles.model import GUARANTEES
+from litmusfuzz.reports.tables import the_model
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Finding
@@ -29,7 +30,7 @@ class JudgingModel:
     why: str
 
     def __str__(self) -> str:
-        return f"judged by {self.model.name}, {self.why}"
+        return f"judged by {the_model(self.model.name)}, {self.why}"
 
 
 def guaranteed(executor: str, config: Config) -> Model:

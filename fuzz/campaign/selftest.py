@@ -37,7 +37,14 @@ from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Checkable, KnowsReach, Mutant
-from litmusfuzz.fuzz.executors.table import CANARY, CONTROL, EXECUTORS, MUTANT, executor_class
+from litmusfuzz.fuzz.executors.table import (
+    CANARY,
+    CONTROL,
+    EXECUTORS,
+    MUTANT,
+    executor_class,
+    origin,
+)
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import Kill
 from litmusfuzz.reports.kills import Effort, Selftest
@@ -77,8 +84,8 @@ class _Candidate:
     tests: int = 0
     seconds: float = 0.0
     running: bool = False
-    killed_by: tuple[str, str] | None = None
-    """Family of the test, and name of the setup."""
+    killed_by: tuple[str, str, str] | None = None
+    """Family of the test, name of the setup, and name of the test."""
     unavailable: str = ""
     left_out: str = ""
     """Reason why neither it nor its control can run here: a device that is missing."""
@@ -164,23 +171,22 @@ class _SelftestRun:
 
     def _candidate(self, name: str) -> _Candidate:
         made = executor_class(name)
-        origins = (o for o in ("tf", "jax", "jax_refs") if issubclass(made, executor_class(o)))
-        origin = next(origins, "native")  # mutants in Python need no framework either
+        made_from = origin(name)
         first, *_ = configs = made.configurations()
         by_name = {config.name: config for config in configs} | {"": first}
-        setups = RUN_SETUPS[origin]
+        setups = RUN_SETUPS[made_from]
         engines = {"controlled", "opencl_gated"}
-        if origin == "native" and not engines & by_name.keys():  # a mutant without engines
+        if made_from == "native" and not engines & by_name.keys():  # a mutant without engines
             setups = tuple(replace(setups[0], config=config.name) for config in configs)
-        key = (origin, made.support)
+        key = (made_from, made.support)
         if key not in self.portfolios:
-            self.portfolios[key] = Portfolio(made.support, self.seed, sparse=origin != "tf")
+            self.portfolios[key] = Portfolio(made.support, self.seed, sparse=made_from != "tf")
         there = tuple(
             (each, by_name[each.config])
             for each in setups
             if each.config in by_name and (not each.settings or _has_settings(made))
         )
-        return _Candidate(name, origin, self.portfolios[key], there)
+        return _Candidate(name, made_from, self.portfolios[key], there)
 
     def _config(self, candidate: _Candidate, setup: RunSetup, config: Config) -> Config:
         """The configuration of a setup in which the candidate's present test runs."""
@@ -241,7 +247,7 @@ class _SelftestRun:
         if all(found):
             candidate.left_out = found[0]
         elif found[0]:
-            candidate.killed_by = CHECK, setup.name
+            candidate.killed_by = CHECK, setup.name, ""
             self.families[CHECK].kills += 1
             self.setups[setup.name].kills += 1
 
@@ -259,7 +265,7 @@ class _SelftestRun:
                 continue
             trial = _Trial(family, form, setup, chosen, self.seed + number)
             if await self._kills(candidate, worker, trial):
-                candidate.killed_by = family, setup.name
+                candidate.killed_by = family, setup.name, test.name
                 self.families[family].kills += 1
                 self.setups[setup.name].kills += 1
             if not candidate.alive:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from contextlib import contextmanager
@@ -225,7 +226,7 @@ def fail(message: str) -> NoReturn:
 
 def resolve_test(argument: str) -> str:
     """Path of a test that is given as a path or by name; an existing path wins."""
-    from litmusfuzz.corpus.library import paths
+    from litmusfuzz.corpus.library import paths, script_of
 
     if argument == STDIN or is_notation(argument):
         fail(f"{argument}: is a test without a file; this takes the path of a file, or a name")
@@ -235,6 +236,9 @@ def resolve_test(argument: str) -> str:
     names = paths()
     if argument in names:
         return str(names[argument])
+    if (script := script_of(argument)) is not None:
+        command = shlex.join(["python", str(script)])
+        fail(f"{argument}: is a known finding without a test: its script shows it: {command}")
     hint = did_you_mean(argument, names, "tests")
     fail(f"{argument}: no such file, and no test of the corpus has that name; {hint}")
 

@@ -26,6 +26,7 @@ from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     FORBIDDEN,
     MAX_NUMBER,
+    MODEL,
     UNKNOWN,
     Duration,
     budget_option,
@@ -46,7 +47,7 @@ from litmusfuzz.fuzz.cli.common import (
 from litmusfuzz.fuzz.cli.oracle import membership, parse_outcome, plain_values
 from litmusfuzz.fuzz.cli.replay import begin_log, write_log
 from litmusfuzz.fuzz.cli.run import executors_of
-from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.tables import counted, the_model
 
 
 @click.command(epilog='Example: litmusfuzz force SB --executors tf --outcome "r0=0 r1=1"')
@@ -82,7 +83,7 @@ from litmusfuzz.reports.tables import counted
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
+    type=MODEL,
     default=None,
     help="Memory model that allows the --outcome; without this option the one that the "
     "configuration guarantees.",
@@ -195,7 +196,7 @@ def _order(
     if verdict is Verdict.UNKNOWN:
         fail(f"{file}: {shown(given)}: over budget under {model.name}; see --budget")
     if asked is None:
-        why = f"forbidden under {model.name}, {judging.why}"
+        why = f"forbidden under {the_model(model.name)}, {judging.why}"
         fail(f"{file}: {shown(given)}: {why}: there is no order; --model names another model")
     order = explorer.witness(asked)
     assert order is not None, "allowed, but by no order"

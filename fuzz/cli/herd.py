@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.cli.common import (
     HERD_SUFFIX,
     UNKNOWN,
     USAGE,
+    NamedChoice,
     budget_option,
     complain,
     explore_or_fail,
@@ -86,7 +87,7 @@ def herd_import(files: tuple[str, ...], folder: str | None, as_json: bool) -> No
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor"]),
+    type=NamedChoice(["rfc", "executor"], "models"),
     default="rfc",
     help="Memory model whose allowed set herd finds; under rfc an update is a load and a store.",
 )

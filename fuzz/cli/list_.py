@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from litmusfuzz.corpus.near import did_you_mean
 from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     fail,
@@ -14,25 +15,36 @@ from litmusfuzz.fuzz.cli.common import (
     python_option,
     python_or_fail,
 )
-from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.tables import counted, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from litmusfuzz.fuzz.executors.protocol import Config
 
+KINDS = ("tests", "executors", "configurations", "families", "mutants", "models", "findings")
 Row = dict[str, Any]
 """At least ``name`` and ``description``."""
+
+
+class _Kind(click.Choice[str]):
+    """What `litmusfuzz list` lists."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The kind itself; click reports the message."""
+        if value not in self.choices:
+            hint = did_you_mean(str(value), self.choices, "--help")
+            self.fail(f"nothing to list is called {str(value)[:80]!r}; {hint}", param, ctx)
+        return str(value)
 
 
 @click.command("list", epilog="Example: litmusfuzz list configurations --executors tf")
 @click.argument(
     "kind",
-    type=click.Choice(
-        ["tests", "executors", "configurations", "families", "mutants", "models", "findings"]
-    ),
+    type=_Kind(KINDS),
     metavar="KIND",
 )
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--executors",
     type=EXECUTORS,
@@ -41,37 +53,52 @@ Row = dict[str, Any]
 )
 @python_option
 @json_option
-def list_(kind: str, executors: str | None, python: str | None, as_json: bool) -> None:
+def list_(
+    kind: str, names: tuple[str, ...], executors: str | None, python: str | None, as_json: bool
+) -> None:
     """List names that other commands take, each with a short description.
 
     KIND is tests (of the corpus), executors, configurations, families, mutants, models or findings:
     what is known to be broken in the TensorFlow and JAX that are installed here, or in the
     environment of --python. `list findings` says what each does to a user, and what helps;
-    `known list` by what a campaign recognizes it, of all versions.
+    `known list` by what a campaign recognizes it, of all versions. Only findings have a NAME: of a
+    finding, or tensorflow or jax.
     """
+    if names and kind != "findings":
+        fail(f"{names[0]}: a name is of `list findings`, not of `list {kind}`")
     if executors is not None and kind != "configurations":
         fail(f"--executors: is of `list configurations`, not of `list {kind}`")
     if python is not None and kind != "findings":
         fail(f"--python: is of `list findings`, not of `list {kind}`")
     if kind == "findings":
-        _print_findings(python_or_fail(python), as_json=as_json)
+        _print_findings(python_or_fail(python), names, as_json=as_json)
         return
     rows = list(_configurations(executors) if kind == "configurations" else LISTS[kind]())
     if as_json:
         print_json(rows)
         return
-    width = max((len(row["name"]) for row in rows), default=0)
-    for row in rows:
-        click.echo(f"{row['name']:<{width}}  {row['description']}".rstrip())
+    columns = ["name", *(["executor"] if kind == "mutants" else []), "description"]
+    if lines := [[row[each] for each in columns] for row in rows]:
+        click.echo(table(lines[0], lines[1:]))
+    if kind == "executors":  # not among the names, which scripts read
+        click.echo(OWN_EXECUTOR, err=True)
 
 
-def _print_findings(python: str | None, *, as_json: bool) -> None:
-    """What is broken in the frameworks of an environment, by their metadata: none is imported."""
+def _print_findings(python: str | None, names: tuple[str, ...], *, as_json: bool) -> None:
+    """What is broken in the frameworks of an environment, by their metadata: none is imported.
+
+    With `names`, only the findings or frameworks that are named.
+    """
     from litmusfuzz.fuzz.campaign.known_findings import shipped, shipped_file
     from litmusfuzz.fuzz.executors import installed
 
     versions = installed.installed(python)
     folder = shipped_file().parent
+    known = [each for each in shipped().entries if each.defect is not None]
+    for name in names:
+        there = [*installed.FRAMEWORKS, *(each.name for each in known)]
+        if name not in there:
+            fail(f"no finding {name[:80]!r}; {did_you_mean(name, there, 'findings')}")
     rows = [
         {
             "name": each.name,
@@ -84,21 +111,26 @@ def _print_findings(python: str | None, *, as_json: bool) -> None:
             "script": str(folder / each.defect.script) if each.defect.script else "",
             "link": each.why,
         }
-        for each in shipped().of(versions).entries
+        for each in known
         if each.defect is not None
+        and (not names or {each.name, _framework(str(each.versions))} & {*names})
     ]
+    here = {each.name for each in shipped().of(versions).entries}
+    listed = [row for row in rows if row["name"] in here]
     if as_json:
-        print_json({"versions": versions, "findings": rows})
+        print_json({"versions": versions, "findings": listed})
         return
     for name in installed.FRAMEWORKS:
+        of_it = [row for row in rows if _framework(row["versions"]) == name]
+        if names and not of_it and name not in names:
+            continue
         if name not in versions:
             click.echo(f"{name}: not installed\n")
             continue
-        found = [each for each in rows if each["versions"].startswith(f"{name} ")]
-        of = {r for e in shipped().entries for r in str(e.versions).split(", ")}
-        other = "" if found else f"; those that are known are of {', '.join(sorted(of))}"
-        known = counted(len(found), "known finding")
-        click.echo(f"{name} {versions[name]}: {known}{other}\n")
+        found = [row for row in of_it if row["name"] in here]
+        of = {release for row in of_it for release in row["versions"].split(", ")}
+        other = f"; those that are known are of {', '.join(sorted(of))}" if of and not found else ""
+        click.echo(f"{name} {versions[name]}: {_summary(found)}{other}\n")
         for each in found:
             click.echo(f"{each['name']}: {each['effect']}\n    {each['description']}")
             click.echo(f"    needs       {each['needs']}\n    workaround  {each['workaround']}")
@@ -106,6 +138,24 @@ def _print_findings(python: str | None, *, as_json: bool) -> None:
                 if each[what]:
                     click.echo(f"    {what:<10}  {each[what]}")
             click.echo()
+
+
+def _framework(versions: str) -> str:
+    """The framework whose versions have a known finding: ``tensorflow 2.21``."""
+    return versions.partition(" ")[0]
+
+
+def _summary(found: list[dict[str, str]]) -> str:
+    """How many known findings there are, how many at default settings, and of which effects."""
+    from litmusfuzz.fuzz.campaign.defect import AT_DEFAULTS, EFFECTS
+
+    line = counted(len(found), "known finding")
+    if len(found) < 2:
+        return line
+    plain = sum(each["needs"] == AT_DEFAULTS for each in found)
+    effects = [each["effect"] for each in found]
+    shares = [f"{effects.count(each)} {each}" for each in EFFECTS if each in effects]
+    return f"{line}, {plain} at default settings: {', '.join(shares)}"
 
 
 def _tests() -> Iterator[Row]:
@@ -122,9 +172,11 @@ def _executors() -> Iterator[Row]:
 
 
 def _mutants() -> Iterator[Row]:
-    from litmusfuzz.fuzz.executors.table import MUTANT, names
+    from litmusfuzz.fuzz.executors.table import MUTANT, names, origin
 
-    yield from map(_executor, (name for name in names() if name.startswith(MUTANT)))
+    for name in names():
+        if name.startswith(MUTANT):
+            yield _executor(name) | {"executor": origin(name)}
 
 
 def _executor(name: str) -> Row:
@@ -197,6 +249,10 @@ def _first_line(docstring: str | None) -> str:
     return (docstring or "").strip().partition("\n")[0]
 
 
+OWN_EXECUTOR = (
+    "\nOne of your own is a class and an entry point in the group litmusfuzz.executors:"
+    " docs/executors.md."
+)
 LISTS = {
     "tests": _tests,
     "executors": _executors,

@@ -12,6 +12,7 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     FORBIDDEN,
+    MODEL,
     UNKNOWN,
     Duration,
     complain,
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(["rfc", "executor", "acd", "program", "sequential", "one_cluster"]),
+    type=MODEL,
     default=None,
     help="Memory model; without this option the finding's where it was found, elsewhere the one "
     "that the configuration guarantees.",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from litmusfuzz import corpus
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, FileError, dumps, read_text
 from litmusfuzz.fuzz.cli.common import (
@@ -49,7 +48,7 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
 
     Prints the change as a diff, for a person to read; --write makes it.
     """
-    from litmusfuzz.corpus.library import paths
+    from litmusfuzz.corpus.library import FOLDERS, paths
     from litmusfuzz.corpus.textfile import save
     from litmusfuzz.oracles.model import MODELS
 
@@ -62,7 +61,8 @@ def promote(file: str, write: bool, folder: str | None, budget: int | None, as_j
                 f"{file}: not minimized to the end, or not confirmed in a fresh process: think "
                 "twice"
             )
-        home = Path(folder) if folder else Path(corpus.__file__).parent / "findings"
+        ours = target.parent if target in paths().values() else FOLDERS[1]
+        home = Path(folder) if folder else ours
         target = home / f"{entry.test.name}.yaml"
         other = paths().get(entry.test.name)
         if not folder and other not in (None, target):

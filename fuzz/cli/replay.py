@@ -65,8 +65,8 @@ from litmusfuzz.reports.tables import counted
     "--executors",
     type=EXECUTORS,
     default=None,
-    help="Executors, separated by commas; NAME or NAME:CONFIGURATION. Without this option the "
-    "finding's, or tf.",
+    help="Executors or mutants, separated by commas; NAME or NAME:CONFIGURATION, as "
+    "mutant/stale-reads (see `litmusfuzz list mutants`). Without this option the finding's, or tf.",
 )
 @configuration_option
 @engine_option
@@ -195,7 +195,7 @@ def replay(
 def found_on(entry: Entry, executors: str | None, config: str | None) -> tuple[str, str | None]:
     """The named executors and configuration; without them those of the finding."""
     found = entry.finding
-    named = executors or (found.executor if found else "tf")
+    named = (found.executor if found else "tf") if executors is None else executors
     return named, config or (found.configuration if found and found.executor == named else None)
 
 
@@ -250,11 +250,12 @@ class _Replaying:
 
         It is judged by the model that is `asked`, if there is one.
         """
+        from litmusfuzz.fuzz.campaign.explanation import broken_rules
         from litmusfuzz.fuzz.campaign.judging_model import judging_model
         from litmusfuzz.fuzz.campaign.replay import replay_entry
         from litmusfuzz.fuzz.executors.worker import Worker
         from litmusfuzz.oracles.errors import NoAllowedSet
-        from litmusfuzz.reports.replays import ReplayReport
+        from litmusfuzz.reports.replays import ReplayReport, worst
 
         found = self.entry.finding
         judging = judging_model(name, config, asked=asked, finding=found)
@@ -282,6 +283,12 @@ class _Replaying:
             self.not_run[f"{name}/{config.name}"] = result.problem
             return
         assert result.judgement is not None
+        histogram = result.judgement.histogram
+        verdicts = {o: str(explorer.judge(o)) for o in histogram}
+        rules: tuple[str, ...] | None = None
+        weaker: tuple[str, ...] = ()
+        if (wrong := worst(histogram, verdicts)) is not None and not wrong.torn:
+            rules, weaker = broken_rules(self.entry.test, model, wrong)
         report = ReplayReport(
             entry=self.entry,
             file=self.file,
@@ -289,12 +296,15 @@ class _Replaying:
             config=config.name,
             model=model.name,
             judged_by=str(judging),
-            histogram=result.judgement.histogram,
-            verdicts={o: str(explorer.judge(o)) for o in result.judgement.histogram},
+            histogram=histogram,
+            verdicts=verdicts,
             allowed=tuple(allowed.witnesses),
             complete=allowed.complete,
             died=tuple(result.died),
             tracebacks=tuple(result.tracebacks),
+            rules=rules,
+            allowed_by=weaker,
+            more=f"a larger --count{' or --threads' if 'engine' in dict(config.settings) else ''}",
             seconds=result.seconds,
             schedule=result.schedule,
             drivers=result.drivers,

@@ -38,7 +38,9 @@ from litmusfuzz.fuzz.cli.common import (
     FAMILIES,
     MAX_NUMBER,
     MAX_SEED,
+    MODEL,
     Duration,
+    NamedChoice,
     engine_option,
     fail,
     json_option,
@@ -98,9 +100,7 @@ MIN_LEFT_S = 1.0
 @click.option(
     "--model",
     "model_name",
-    type=click.Choice(
-        ["rfc", "executor", "acd", "program", "sequential", "one_cluster", "guaranteed"]
-    ),
+    type=NamedChoice([*MODEL.choices, "guaranteed"], "models"),
     default="guaranteed",
     help="Memory model that judges all outcomes; `guaranteed`, the default, is the one that each "
     "configuration guarantees.",

@@ -211,10 +211,24 @@ def executor_class(name: str) -> type[Executor]:
     return cast("type[Executor]", getattr(importlib.import_module(module), attribute))
 
 
+def origin(name: str) -> str:
+    """The executor that a mutant, or its control, was made from.
+
+    Raises
+    ------
+    UnknownExecutor
+    """
+    made = executor_class(name)
+    origins = (o for o in ("tf", "jax", "jax_refs") if issubclass(made, executor_class(o)))
+    return next(origins, "native")  # mutants in Python need no framework either
+
+
 def _there_are(name: str) -> str:
     """The names that are close to an unknown one, or where all are listed."""
-    kind = "mutants" if name.startswith(MUTANT) else "executors"
-    return did_you_mean(name, names(), kind)
+    if name.startswith(MUTANT):
+        return did_you_mean(name, names(), "mutants")
+    hint = did_you_mean(name, names(), "executors")
+    return f"{hint}; one of your own needs an entry point in the group {GROUP} (docs/executors.md)"
 
 
 @cache

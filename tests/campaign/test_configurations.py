@@ -178,7 +178,7 @@ def test_what_only_the_stricter_model_forbids_is_reported_under_it(
     report = Run(settings).run().report
     assert report.findings
     assert {reported.allowed_by for reported in report.findings} == {("rfc",)}
-    assert "only executor forbids it: rfc allows it" in summary(report)
+    assert "only the model executor forbids it: rfc allows it" in summary(report)
 
 
 def test_the_seed_repeats_who_runs_what(tmp_path: Path, ended: Run) -> None:

@@ -240,7 +240,7 @@ def test_a_campaign_that_is_interrupted_before_its_first_test_says_that_nothing_
     code, out, _ = running.end(signal.SIGINT)
     assert code == 3
     *_, asked, left_out, judged, verdict = out.splitlines()
-    assert judged.startswith("judged by executor")
+    assert judged.startswith("judged by the model executor")
     assert asked.startswith("    asked for: 1,200 s; ")
     assert left_out == "    tf: 1 of 1 not reached (the campaign was interrupted): plain"
     assert re.fullmatch(r"interrupted after [\d.]+ of 1,200 s: nothing ran", verdict)

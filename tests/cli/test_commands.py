@@ -227,7 +227,10 @@ def test_usage_errors_exit_2(litmusfuzz_here) -> None:
             ("run", "--executors", "mutant/stale-reads", "--families", "queues,loops"),
             "generates tests for mutant/stale-reads: it does not take loops, queues",
         ),
-        (("force", SB, "--outcome", "r0=0 r1=0"), "r0=0 r1=0: forbidden under executor, which"),
+        (
+            ("force", SB, "--outcome", "r0=0 r1=0"),
+            "r0=0 r1=0: forbidden under the model executor, which",
+        ),
         (("force", SB, "--outcome", "r0=0", "--executors", "mutant/canary"), "cannot be made to"),
         (
             ("force", SB, "--outcome", "r0=0", "--configuration", "absent"),
@@ -294,7 +297,7 @@ def test_force_runs_the_witness_of_an_outcome(litmusfuzz_here, tmp_path: Path) -
     result = litmusfuzz_here("force", SB, "--outcome", "r0=0 r1=1", "--log", "sb.log")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == [
-        "judged by executor, which native/controlled guarantees",
+        "judged by the model executor, which native/controlled guarantees",
         "forced on native/controlled, a total order under executor:",
         "  1  W(X) w0",
         "  2  R(Y) r0",
@@ -362,7 +365,7 @@ def test_a_clean_run_exits_0_and_says_what_it_did(litmusfuzz_here, tmp_path: Pat
     )
     assert result.returncode == 0
     assert "10 executions on mutant/stale-reads/plain" in result.stdout
-    assert "0 forbidden under executor" in result.stdout
+    assert "0 forbidden under the model executor" in result.stdout
 
 
 def test_promote_shows_how_an_allowed_set_would_change(litmusfuzz_here, tmp_path: Path) -> None:

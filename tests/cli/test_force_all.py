@@ -18,7 +18,7 @@ CLUSTERED = str(LITMUS / "cl-2-2w.yaml")
 def test_all_that_needs_no_split_is_reached(litmusfuzz_here) -> None:
     result = litmusfuzz_here("force", LOST, "--executors", "native")
     assert result.stdout.splitlines() == [
-        "judged by executor, which native/controlled guarantees",
+        "judged by the model executor, which native/controlled guarantees",
         "lost-update: 1 of 1 on native/controlled; 1 apart: needs an update split in two",
         "  reached  X=2",
         "  apart    X=1  (needs an update split in two)",
@@ -49,7 +49,7 @@ def test_tests_beyond_the_limits_are_listed_and_undecided(litmusfuzz_here) -> No
     assert result.returncode == 3
     few = litmusfuzz_here("force", SB, "--executors", "native", "--events", "3")
     assert few.stdout.splitlines() == [
-        "judged by executor, which native/controlled guarantees",
+        "judged by the model executor, which native/controlled guarantees",
         "SB: left out on native/controlled: 4 events, more than 3",
     ]
     assert few.returncode == 3

@@ -33,12 +33,21 @@ if TYPE_CHECKING:
 
 POINTS = {"splitting": "splitting:Splitting", "honest": "splitting:Honest"}
 BY = {
-    "splitting": "judged by executor, which splitting/plain guarantees",
+    "splitting": "judged by the model executor, which splitting/plain guarantees",
     "honest": "judged by rfc, which honest/plain guarantees",
 }
+LAST = {
+    "splitting": "rule of the model executor: dense updates indivisible; rfc allows it",
+    "honest": "no forbidden outcome was seen, which does not prove that none is possible: a larger"
+    " --count may show one",
+}
+"""The last line of a replay of two updates."""
 ASKED = {
     ("splitting", "rfc"): "judged by rfc, as --model asks; splitting/plain guarantees executor",
-    ("honest", "executor"): "judged by executor, as --model asks; honest/plain guarantees rfc",
+    (
+        "honest",
+        "executor",
+    ): "judged by the model executor, as --model asks; honest/plain guarantees rfc",
 }
 
 
@@ -74,7 +83,9 @@ def test_replay(theirs, name: str, code: int, form: str) -> None:
     asked = ("replay", "lost-update", "--executors", name, "--count", "2000")
     if form == "text":
         found, output = command(*asked)
-        assert output.splitlines()[0] == BY[name]
+        lines = output.splitlines()
+        assert lines[0] == BY[name]
+        assert lines[-1] == LAST[name]
     else:
         found, data = judged(*asked)
         assert data["judged_by"] == BY[name]
@@ -126,7 +137,7 @@ def test_run_and_its_findings_file(theirs, name: str, code: int, tmp_path: Path)
         assert finding is not None
         assert finding.model == "executor"
         found, data = judged("replay", str(file))
-        named = "judged by executor, which the finding's file names"
+        named = "judged by the model executor, which the finding's file names"
         assert (found, data["judged_by"]) == (1, named)
         found, data = judged("replay", str(file), "--executors", "honest", "--count", "500")
         assert (found, data["judged_by"]) == (3, BY["honest"])
@@ -155,7 +166,7 @@ def test_force(theirs, name: str, code: int) -> None:
     found, output = command("force", "lost-update", "--executors", name, "--outcome", "X=1")
     if name == "splitting":
         assert found == 2
-        assert "forbidden under executor, which splitting/plain guarantees" in output
+        assert "forbidden under the model executor, which splitting/plain guarantees" in output
     else:
         assert (found, output.splitlines()[0]) == (0, BY[name])
 
@@ -200,7 +211,9 @@ def test_hypothesis() -> None:
     assert convicted(splitting.Splitting) == BY["splitting"]
     assert not convicted(splitting.Honest)
     assert not convicted(splitting.Splitting, model=RFC)
-    asked = "judged by executor, as the argument `model` asks; honest/plain guarantees rfc"
+    asked = (
+        "judged by the model executor, as the argument `model` asks; honest/plain guarantees rfc"
+    )
     assert convicted(splitting.Honest, model=EXECUTOR) == asked
 
 

@@ -237,7 +237,7 @@ def test_the_model_decides_what_is_forbidden(litmusfuzz_here, tmp_path: Path) ->
     assert litmusfuzz_here("herd", "compare", *logs).returncode == 3
     strict = litmusfuzz_here("herd", "compare", *logs, "--model", "executor")
     assert strict.returncode == 1
-    assert "only in rfc.log: 1 outcome, 1 forbidden under executor" in strict.stdout
+    assert "only in rfc.log: 1 outcome, 1 forbidden under the model executor" in strict.stdout
 
 
 def test_blocked_torn_and_queues_are_judged(litmusfuzz_here, tmp_path: Path) -> None:

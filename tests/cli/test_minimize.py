@@ -71,7 +71,7 @@ def test_a_test_without_forbidden_outcome_is_reported_in_a_line(litmusfuzz) -> N
     done = litmusfuzz("minimize", str(CORPUS / "SB.yaml"), "--executors", "native:controlled")
     assert done.returncode == 3
     judged_by, problem = done.stdout.splitlines()
-    assert judged_by == "judged by executor, which native/controlled guarantees"
+    assert judged_by == "judged by the model executor, which native/controlled guarantees"
     assert "shows nothing that executor forbids in " in problem
 
 

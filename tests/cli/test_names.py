@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 
-from litmusfuzz.corpus.library import paths
+from litmusfuzz.corpus.library import FOLDERS, paths
+from litmusfuzz.fuzz.campaign.known_findings import shipped
+from litmusfuzz.fuzz.cli.common import load_or_fail
 from litmusfuzz.fuzz.cli.main import GROUPS, main
+from litmusfuzz.fuzz.executors import installed
 from litmusfuzz.fuzz.executors.table import names
 from litmusfuzz.fuzz.generators import FAMILIES
 
@@ -85,6 +89,26 @@ def test_an_unknown_name_is_one_line_with_near_matches(
     assert not list(tmp_path.iterdir())
 
 
+def test_every_known_finding_that_is_listed_has_a_test_or_a_script(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By the name that `list findings` prints."""
+    listed = [each.name for each in shipped().entries if each.defect is not None]
+    without = []
+    for name in listed:
+        try:
+            load_or_fail(name)
+        except SystemExit:
+            without.append(name)
+            script = FOLDERS[1] / f"{name}.py"
+            assert capsys.readouterr().err == (
+                f"litmusfuzz: {name}: is a known finding without a test: its script shows it:"
+                f" python {script}\n"
+            )
+            assert script.is_file()
+    assert 1 <= len(without) < len(listed) / 10
+
+
 def test_promote_by_name_takes_the_file_of_the_corpus(litmusfuzz_here) -> None:
     result = litmusfuzz_here("promote", "SB")
     assert (result.returncode, result.stdout) == (0, f"{paths()['SB']}: nothing to change\n")
@@ -120,6 +144,91 @@ def test_list_names_configurations_as_other_commands_take_them(litmusfuzz_here) 
     assert rows["native:split"]["description"] == "guarantees rfc; split_updates=True"
     assert rows["tf:plain"]["description"] == "guarantees executor; default"
     assert {row["executor"] for row in rows.values()} == {"native", "tf"}
+
+
+def in_process(*arguments: str) -> tuple[int, str]:
+    """Exit code of a command in this process, and what it prints or complains."""
+    result = CliRunner().invoke(main, arguments)
+    return result.exit_code, result.stdout or " ".join(result.stderr.split())
+
+
+def test_the_findings_of_one_name_or_framework_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"tensorflow": "2.21.3", "jax": "0.10.2"}
+    monkeypatch.setattr(installed, "installed", lambda _: there)
+
+    def listed(*names: str) -> list[str]:
+        code, output = in_process("list", "findings", *names, "--json")
+        assert code == 0
+        return [each["name"] for each in json.loads(output)["findings"]]
+
+    jax = listed("jax")
+    assert jax
+    assert all(name.startswith("jax-") for name in jax)
+    assert sorted(jax + listed("tensorflow")) == sorted(listed())
+    assert listed("scatter-beside-read", "jax-jacfwd") == ["scatter-beside-read", "jax-jacfwd"]
+    code, output = in_process("list", "findings", "jax-jacfwd")
+    assert (code, output.splitlines()[:3]) == (
+        0,
+        ["jax 0.10.2: 1 known finding", "", "jax-jacfwd: error"],
+    )
+    code, output = in_process("list", "findings", "jax")
+    effects = [
+        each.defect.effect for each in shipped().of({"jax": "0.10.2"}).entries if each.defect
+    ]
+    wrong, fails = effects.count("silently wrong"), effects.count("error")
+    assert output.splitlines()[0] == (
+        f"jax 0.10.2: {len(jax)} known findings, 0 at default settings: {wrong} silently wrong,"
+        f" {fails} error"
+    )
+    code, output = in_process("list", "findings", "scatter-beside-rea")
+    assert code == 2
+    assert "no finding 'scatter-beside-rea'; is it 'scatter-beside-read'" in output
+    assert in_process("list", "tests", "SB")[0] == 2
+
+
+def test_mutants_are_listed_with_the_executor_that_they_are_of() -> None:
+    code, output = in_process("list", "mutants")
+    assert code == 0
+    rows = {line.split()[0]: line.split()[1] for line in output.splitlines()}
+    assert rows["mutant/store-buffers"] == "native"
+    assert rows["mutant/tf-early-index"] == "tf"
+    assert rows["mutant/refs-wrong-lane"] == "jax_refs"
+    assert rows["mutant/no-cycle-check"] == "jax"
+
+
+def test_how_to_run_an_executor_of_one_s_own_is_said_where_a_newcomer_looks() -> None:
+    """And that `replay` runs mutants."""
+    listed = CliRunner().invoke(main, ["list", "executors"])
+    for said in (listed.stderr, in_process("replay", "SB", "--executors", "mine:Mine")[1]):
+        assert "entry point in the group litmusfuzz.executors" in said
+        assert "docs/executors.md" in said
+    assert "Executors or mutants" in in_process("replay", "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("list", "finding"), "nothing to list is called 'finding'; is it 'findings'"),
+        (("replay", "SB", "--executors", ""), "--executors: no executor ''"),
+        *(
+            ((*asked, "--model", "executer"), "no model 'executer'; is it 'executor'")
+            for asked in (
+                ("oracle", "SB"),
+                ("replay", "SB"),
+                ("minimize", "SB"),
+                ("force", "SB"),
+                ("run",),
+                ("herd", "export", "SB"),
+            )
+        ),
+    ],
+)
+def test_a_misspelt_name_is_named_with_those_like_it(
+    command: tuple[str, ...], message: str
+) -> None:
+    code, output = in_process(*command)
+    assert code == 2
+    assert message in output
 
 
 # --- help and completion -----------------------------------------------------------------

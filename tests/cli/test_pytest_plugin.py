@@ -117,7 +117,7 @@ def test_files_are_items_and_a_failure_says_what_happened(run) -> None:
     failure = output[output.index("SB.yaml::mutant/stale-reads/plain") :]
     for part in (
         "seen      r0=0 r1=0 X=1 Y=1   in 1000 of 1000 executions on mutant/stale-reads/plain",
-        "is allowed under executor",
+        "is allowed under the model executor",
         "broken    no total order",
         "because   r0 waits for w0",
         f"replay    litmusfuzz replay litmus/SB.yaml --executors {STALE}:plain --model executor",

@@ -52,6 +52,7 @@ def test_a_test_that_does_not_reach_a_defect_is_not_run() -> None:
     found = selftest(("mutant/old-step",), workers=1, time_s=3600)
     (kill,) = found.kills
     assert found.killed == 1
+    assert kill.test
     assert sum(each.runs for each in found.setups.values()) < kill.graphs * len(found.setups) / 3
 
 
@@ -124,7 +125,7 @@ def test_every_mutant_but_the_canary_can_be_had_without_its_defect() -> None:
 def test_the_table_has_survivors_first_and_what_killed_the_others() -> None:
     found = Selftest(
         kills=(
-            Kill("mutant/a", "native", 0.5, 3, "corpus", "pool"),
+            Kill("mutant/a", "native", 0.5, 3, "corpus", "pool", "SB"),
             Kill("mutant/b", "tf", None, 40),
             Kill("mutant/c", "jax", None, 0),
         ),
@@ -136,10 +137,10 @@ def test_the_table_has_survivors_first_and_what_killed_the_others() -> None:
         unavailable={"mutant/c": "no jax"},
     )
     assert kill_table(found).splitlines() == [
-        "mutant    executor  killed in  tests  family  run setup",
+        "mutant    executor  killed in  tests  killed by  family  run setup",
         "mutant/b  tf        -          40",
         "mutant/c  jax       no jax     0",
-        "mutant/a  native    0.50 s     3      corpus  pool",
+        "mutant/a  native    0.50 s     3      SB         corpus  pool",
         "",
         "run setup  kills  runs  time",
         "pool       1      7     1.5 s",

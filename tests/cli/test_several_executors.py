@@ -171,12 +171,12 @@ def test_a_replay_compares_its_executors(litmusfuzz_here) -> None:
     *begin, header = result.stdout.splitlines()[:4]
     lines = result.stdout.splitlines()[4:]
     assert begin == [
-        "judged by executor, which native/controlled guarantees",
+        "judged by the model executor, which native/controlled guarantees",
         "judged by rfc, which native/controlled_split guarantees",
         "",
     ]
     assert header.split() == [
-        *("X", "native/controlled", "native/controlled_split", "executor", "rfc"),
+        *("X", "native/controlled", "native/controlled_split", "model", "executor", "rfc"),
     ]
     rows = {line.split()[0]: line.split()[1:] for line in lines[:2]}
     assert rows["1"][0] == "0"
@@ -186,7 +186,7 @@ def test_a_replay_compares_its_executors(litmusfuzz_here) -> None:
     assert int(rows["2"][1]) > 0
     assert lines[2] == ""
     assert "on native/controlled in" in lines[3]
-    assert lines[3].endswith("0 forbidden under executor")
+    assert lines[3].endswith("0 forbidden under the model executor")
     assert lines[4].endswith("0 forbidden under rfc")
     data = json.loads(litmusfuzz_here(*asked, "--count", "1000", "--json").stdout)
     assert data["executors"] == {
@@ -226,8 +226,8 @@ def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz_here, tmp_pat
     both = litmusfuzz_here("replay", found, "--executors", "mutant/two-holders:controlled,native")
     assert both.returncode == 1
     named, judged_by, empty, header, *_ = both.stdout.splitlines()
-    assert named == "judged by executor, which the finding's file names"
-    assert judged_by == "judged by executor, which native/plain guarantees"
+    assert named == "judged by the model executor, which the finding's file names"
+    assert judged_by == "judged by the model executor, which native/plain guarantees"
     assert empty == ""
     assert header.split()[-3:-1] == [
         "mutant/two-holders/controlled",

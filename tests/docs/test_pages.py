@@ -38,6 +38,7 @@ ONLY_NAMED = (
 """Commands of which only the names and options are checked. They take minutes and have tests of
 their own, or start TensorFlow as commands of other pages do."""
 NO_RUN = {
+    "README.md": 1,  # tests/cli/test_guarantee.py runs it
     "docs/commands.md": 1,
     "docs/control.md": 1,  # Python, from the middle of a program
     "docs/engines.md": 3,  # need OpenCL

@@ -8,6 +8,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,27 @@ def test_the_guides_executor_is_clean_and_shows_all_that_is_allowed(guide) -> No
     reports = json.loads(done.stdout)
     assert len(reports) == len(PLAIN) >= 6
     assert not any(report["allowed_not_seen"] for report in reports)
+
+
+def test_the_readme_s_executor_is_convicted(tmp_path: Path) -> None:
+    """By the class, the entry point and the command that stand there."""
+    (module,) = (each for each in blocks(ROOT / "README.md") if each.words == ("splitting.py",))
+    (project,) = (each for each in blocks(ROOT / "README.md") if each.language == "toml")
+    points = tomllib.loads(project.text)["project"]["entry-points"]["litmusfuzz.executors"]
+    (shown,) = (
+        command
+        for block in blocks(ROOT / "README.md")
+        if block.language == "console"
+        for command in block.commands()
+        if "--executors" in command.text
+    )
+    name, *arguments = shlex.split(shown.text, comments=True)
+    environment = installed(tmp_path / "mine", {"splitting": module.text}, points)
+    done = litmusfuzz(environment, *arguments)
+    assert (name, done.returncode) == ("litmusfuzz", 1), done.stderr
+    assert shown.prints is not None
+    assert done.stdout.splitlines()[:3] == [*shown.prints[:3]]
+    assert done.stdout.splitlines()[-1] == [each for each in shown.prints if each][-1]
 
 
 def test_one_line_changed_is_caught(guide) -> None:

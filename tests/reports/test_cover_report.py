@@ -7,7 +7,7 @@ from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.reports.cover import CoverReport, cover_text
 
 SB = litmus("X=1; r0=Y || Y=1; r1=X", name="SB")
-JUDGED_BY = "judged by executor, which e/c guarantees"
+JUDGED_BY = "judged by the model executor, which e/c guarantees"
 STUCK = litmus("r0=Q?", queues={"Q": 1}, name="stuck")
 
 

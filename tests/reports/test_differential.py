@@ -21,10 +21,10 @@ BOTH = DifferentialComparison(LOST, (TF, JAX), VERDICTS, unseen=(THREE,))
 def test_an_outcome_is_forbidden_by_the_model_of_the_executor_that_shows_it() -> None:
     """X=1 is allowed under the model that one guarantees, and comes first for the other."""
     assert BOTH.table().splitlines() == [
-        "X  tf/plain  jax/plain  executor   rfc",
-        "1  3         40         FORBIDDEN  allowed",
-        "2  100       20         allowed    allowed",
-        "3  0         0          FORBIDDEN  FORBIDDEN",
+        "X  tf/plain  jax/plain  model executor  rfc",
+        "1  3         40         FORBIDDEN       allowed",
+        "2  100       20         allowed         allowed",
+        "3  0         0          FORBIDDEN       FORBIDDEN",
     ]
     sound = DifferentialComparison(
         LOST, (ExecutorResult("tf", "plain", "executor", {TWO: 1}), JAX), VERDICTS

@@ -584,7 +584,7 @@ def test_a_finding_says_on_the_page_what_is_not_certain() -> None:
     unsure = replace(found.entry, finding=replace(found.entry.finding, confirmed=False))
     made = replace(made, findings=(replace(found, entry=unsure, allowed_by=("executor",)),))
     for shown in (page(made), markdown(made), summary(made)):
-        assert "nly rfc forbids it: executor allows it" in shown
+        assert "nly the model rfc forbids it: executor allows it" in shown
         assert "ot yet confirmed in a fresh process: replay it" in shown
 
 

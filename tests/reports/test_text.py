@@ -12,6 +12,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, Value, nearest
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Digest, Entry, Finding, Schedule, dumps
+from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
 from litmusfuzz.reports import fold
 from litmusfuzz.reports.differential import DifferentialComparison
 from litmusfuzz.reports.events import FindingAdded, FindingKind
@@ -19,6 +20,7 @@ from litmusfuzz.reports.replays import ReplayReport, Replays
 from litmusfuzz.reports.report import ReportedFinding
 from litmusfuzz.reports.tables import cells, outcome_table, table
 from litmusfuzz.reports.text import (
+    BEYOND_RFC,
     broken_rule,
     by_cause,
     finding,
@@ -196,7 +198,7 @@ def test_a_finding_names_its_reason_models_configurations_and_script() -> None:
     lines = finding(made, "my run", "/opt/py").splitlines()
     assert lines[4:] == [
         "  because   r0 reads before X=1; r1 reads before Y=1",
-        "  only rfc forbids it: executor and acd allow it",
+        "  only the model rfc forbids it: executor and acd allow it",
         "  also      1 more graph that contains the same ops in the same relation",
         "  in        plain 4, one_thread 1",
         "  script    /opt/py 'my run/findings/SB.py'   unconfirmed by script",
@@ -253,8 +255,8 @@ def test_a_dead_worker_is_a_finding_with_its_message() -> None:
 
 
 def test_torn_breaks_a_rule_of_its_own() -> None:
-    assert broken_rule(sb((0,), TORN)).startswith("torn: ")
-    assert broken_rule(STALE).startswith("no total order")
+    assert broken_rule(sb((0,), TORN), "rfc", ()).startswith("torn: ")
+    assert broken_rule(STALE, "rfc", None).startswith("no total order")
 
 
 def test_the_findings_of_one_cause_stand_together_the_most_frequent_first() -> None:
@@ -355,6 +357,46 @@ def test_a_replay_without_the_finding_says_so() -> None:
     often = replayed({}, died=("signal 6", "signal 11", "signal 6"))
     deaths = "; the worker died: signal 6 (2 times); the worker died: signal 11"
     assert often.line().endswith(deaths)
+
+
+def test_a_replay_says_which_rule_is_broken() -> None:
+    """Where `rfc` allows the outcome, a rule that the judging model adds; also in a finding."""
+    added = replayed(
+        {STALE: 1},
+        model="executor",
+        rules=("dependencies", "dense updates indivisible"),
+        allowed_by=("rfc",),
+    )
+    rule = "rule of the model executor: dense updates indivisible"
+    assert added.notes()[0].endswith("1 forbidden under the model executor")
+    assert added.notes()[-1] == f"{rule}; rfc allows it"
+    assert added.as_json()["broken"] == rule
+    assert added.as_json()["allowed_by"] == ["rfc"]
+    unknown = replace(added, rules=None, allowed_by=()).notes()[-1]
+    assert unknown == "no total order that the model executor allows yields it"
+    assert replace(added, rules=(), allowed_by=()).notes()[-1].endswith("(RFC, rules 1 to 4)")
+    of = entry((STALE, 7))
+    assert of.finding is not None
+    of = replace(of, finding=replace(of.finding, model="executor"))
+    found = reported(of, reason=("x",), rules=added.rules, allowed_by=("rfc",))
+    lines = finding(found).splitlines()
+    assert f"  broken    {rule}" in lines
+    assert "  only the model executor forbids it: rfc allows it" in lines
+
+
+def test_the_rules_beyond_the_rfc_are_those_of_the_models() -> None:
+    models = frozenset[Axiom]().union(*(each.axioms for each in GUARANTEES.values()))
+    assert {*map(str, models - RFC.axioms)} == BEYOND_RFC
+
+
+def test_a_clean_replay_does_not_say_that_the_executor_is_right() -> None:
+    clean = replayed({BOTH: 1}, entry=Entry(replayed({}).entry.test), more="a larger --count")
+    assert clean.caution == text(clean).splitlines()[-1] == clean.as_json()["caution"]
+    assert clean.caution.endswith(
+        "does not prove that none is possible: a larger --count may show one"
+    )
+    for other in (replayed({BOTH: 1}), replace(clean, histogram={}), replayed({STALE: 1})):
+        assert not other.caution
 
 
 def test_a_replay_as_data() -> None:
