@@ -233,7 +233,7 @@ def test_replay_says_what_showed_of_the_condition(litmusfuzz_here) -> None:
     done = litmusfuzz_here("replay", test, *stale)
     assert done.returncode == 1
     line = "exists (r0=0 /\\ r1=0): observed 10 times, as r0=0 r1=0 X=1 Y=1"
-    assert f"{line} (forbidden under executor)" in done.stdout
+    assert f"{line} (forbidden under the model executor)" in done.stdout
     data = json.loads(litmusfuzz_here("replay", test, *stale, "--json").stdout)
     (seen,) = data["condition"]["deciding"]
     assert seen == {"outcome": {"r0": 0, "r1": 0, "X": 1, "Y": 1}, "count": 10}
