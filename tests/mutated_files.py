@@ -495,7 +495,7 @@ def kinds() -> dict[str, Kind]:
     findings = [path.read_bytes() for path in sorted((ROOT / "corpus/findings").glob("*.yaml"))]
     # The damaged file is in another folder.
     text = (ROOT / "corpus/known.yaml").read_text(encoding="utf-8")
-    known = [text.replace("finding: findings/", f"finding: {ROOT}/corpus/findings/").encode()]
+    known = [text.replace(": findings/", f": {ROOT}/corpus/findings/").encode()]
     stats = b"state : runs\nseed : 1\nlast_update : 1\ndisk_bytes : 7\n"
     store = (StoreError, sqlite3.DatabaseError)
     line = events.encode(STARTED) + b"\n" + events.encode(events.ShardPlanned(configurations={}))

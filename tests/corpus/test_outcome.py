@@ -37,7 +37,7 @@ def test_an_outcome_is_in_the_order_of_the_tests_names() -> None:
 
 
 def test_an_outcome_has_every_name() -> None:
-    with pytest.raises(KeyError, match="r1"):
+    with pytest.raises(ValueError, match="without a value of 'r1'"):
         Outcome.of(SB, {"r0": (0,), "X": (1,), "Y": (1,)})
 
 

@@ -259,14 +259,14 @@ graphs:
     r: {op: ReadVariableOp, resources: [X]}
     u: {op: AssignAddVariableOp, resources: [X], inputs: [c]}
     w: {op: AssignVariableOp, resources: [X], inputs: [r]}
-    s: {op: CriticalSection, resources: [M], members: [r, w]}
+    s: {op: CriticalSection, resources: [M], members: [r, w], after: [u]}
 client:
   a: {graph: main, targets: [u]}
 """
 
 
 def test_nodes_that_no_run_executes_close_no_cycle() -> None:
-    """Of this test, program order makes a cycle through a section, unless runs leave nodes out."""
+    """The section waits for an update behind its first member; the run leaves the section out."""
     test = loads(CYCLE).test
     model = GUARANTEES["sequential"]
     with pytest.raises(NoProgramOrder, match="cycle through a section"):
