@@ -332,7 +332,10 @@ class _Builder:
                     keys[f"{number}:{register}"] = keys[register] = value
         return Condition(
             quantifier,
-            read_proposition(text, lambda name: name if name in test.shown else keys.get(name)),
+            # A register that was assigned again means its last value, as in a statement here.
+            read_proposition(
+                text, lambda name: keys.get(name) or (name if name in test.shown else None)
+            ),
         )
 
     # --- declarations --------------------------------------------------------------------
@@ -555,10 +558,15 @@ class _Builder:
         begin = text.number
         while text.peek() not in _ENDS and text.peek() != "at":
             text.take()
-        step = self.whole("int64") if text.accept("at") else self.constant(0, (), "int64")
+            if text.on_a_new_line and text.words[text.number - 1].text not in _OPERATORS:
+                break
+        has_step = text.peek() == "at" and not text.on_a_new_line
+        if has_step:
+            text.take()
+        step = self.whole("int64") if has_step else self.constant(0, (), "int64")
         end, text.number = text.number, begin
         value = self.expression(self.header.shape)
-        if text.peek() == "at":
+        if has_step and text.peek() == "at":
             text.number = end
         op = "ResourceAccumulatorApplyGradient"
         self.effect(self.names.numbered("w"), op, name, (step, value), None)

@@ -523,3 +523,17 @@ def test_a_run_of_blanks_is_one_blank(notation: str) -> None:
     with pytest.raises(MalformedTest):
         litmus(notation.format(" " * 40_000), queues={"Q": 1})
     assert time.process_time() - start < 2
+
+
+def test_a_local_step_stands_on_the_line_of_its_gradient() -> None:
+    """A line break ends a statement: the step of the next one is its own."""
+    head = "{accumulator A; type float32}\nstep A 1\n"
+    lines = litmus(f"{head}A<<5\nA<<6 at 2")
+    assert lines == litmus(f"{head}A<<5; A<<6 at 2")
+    assert lines != litmus(f"{head}A<<5 at 2; A<<6 at 2")
+
+
+def test_a_register_that_is_assigned_again_means_its_last_value_in_a_condition() -> None:
+    for name in ("r0", "0:r0"):
+        test = litmus(f"r0=0; loop 3 {{r0=r0+1; X=r0}} exists ({name}=3)")
+        assert "loop0.r0_0=3" in str(test.condition)
