@@ -325,7 +325,8 @@ class Coordinator(ABC):
         if now > self.stats_at + STATS_S:
             self._write_stats(report)
         if not self.store.is_gone:
-            self.page(report)
+            with contextlib.suppress(OSError):  # the last one is written, or that says why not
+                self.page(report)
         self.shown_at = time.monotonic()
 
     def _record_progress(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.tables import the_model
 
@@ -78,12 +79,19 @@ def judging_model(
     on, keeps = f"{executor}/{config.name}", guaranteed(executor, config)
     if asked is not None:
         chosen, why = asked, f"as {asked_by} asks"
-    elif finding is not None and (finding.executor, finding.configuration) == (
-        executor,
-        config.name,
-    ):
+    elif finding is not None and finding.executor == executor and _is_of(finding, config):
         chosen, why = GUARANTEES[finding.model], "which the finding's file names"
     else:
         return JudgingModel(keeps, f"which {on} guarantees")
     differs = "" if chosen == keeps else f"; {on} guarantees {keeps.name}"
     return JudgingModel(chosen, why + differs)
+
+
+def _is_of(finding: Finding, config: Config) -> bool:
+    """True if a finding was seen in that configuration, whichever way its file writes the name."""
+    if finding.configuration == config.name:
+        return True
+    try:
+        return configuration(finding.executor, finding.configuration).name == config.name
+    except UnknownExecutor:  # a name of another version
+        return False

@@ -42,7 +42,8 @@ def test_settings_and_test_are_minimized(litmusfuzz_here, tmp_path: Path) -> Non
     assert entry.finding is None
     assert entry.test.description.startswith(f"{EXECUTOR}/cache=large;threads=1: signal 6")
     # For people: what ended, where, why, and the command that shows it, which works.
-    first, *rest = litmusfuzz_here(*command).stdout.splitlines()
+    judged, first, *rest = litmusfuzz_here(*command).stdout.splitlines()
+    assert judged.startswith("judged by the model executor, which double/ends-its-process/")
     where = f"on {EXECUTOR}/cache=large;threads=1, only with a large cache, in one thread"
     assert first == f"{crash['file']}: ends the process {where}"
     assert [line.split()[0] for line in rest] == ["message", "ops", "replay"]
@@ -56,7 +57,7 @@ def test_what_ends_a_process_by_chance_is_not(litmusfuzz_here, tmp_path: Path) -
     options = ("--executors", "double/crashes-in-long-runs", "--out", "small")
     done = litmusfuzz_here("minimize", "t.yaml", *options)
     assert done.returncode == 3, done.stderr
-    (line,) = done.stdout.splitlines()
+    _, line = done.stdout.splitlines()  # the model comes first
     assert line.endswith("ends 0 of 3 fresh processes in one way; only what ends each is minimized")
     assert not list((tmp_path / "small").iterdir())
 

@@ -8,7 +8,7 @@ import pytest
 from campaign.campaigns import Run
 
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.known_findings import Pattern
+from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern, raised
 from litmusfuzz.fuzz.executors.table import configuration
@@ -32,7 +32,7 @@ def campaign(out: Path, executor: str = "double/raises") -> Run:
 
 def test_an_exception_is_reduced_once_with_its_settings(tmp_path: Path) -> None:
     run = campaign(tmp_path)
-    run.campaign.known_deaths = [_pattern("core.py:other")]
+    run.campaign.known_deaths = _known("core.py:other")
     run.run()
     (reduced,) = run.of(CrashReduced)
     assert reduced.raised == RAISED
@@ -51,7 +51,7 @@ def test_an_exception_is_reduced_once_with_its_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_what_is_known_or_reduced_is_not_reduced(tmp_path: Path, *, known: bool) -> None:
     run = campaign(tmp_path)
-    run.campaign.known_deaths = [_pattern("core.py:bind" if known else "core.py:other")]
+    run.campaign.known_deaths = _known("core.py:bind" if known else "core.py:other")
     if not known:  # an earlier shard has reduced it
         run.campaign._exceptions.add(("double/raises", RAISED))
     run.run()
@@ -59,11 +59,11 @@ def test_what_is_known_or_reduced_is_not_reduced(tmp_path: Path, *, known: bool)
     assert not run.of(CrashReduced)
 
 
-def _pattern(message: str) -> Pattern:
+def _known(message: str) -> KnownFindings:
     of = ("double/raises/rfc", "double/raises/executor")
-    return Pattern(
-        ("crashed",), ("AssignAddVariableOp", "AssignVariableOp", "read"), of, None, message
-    )
+    ops = ("AssignAddVariableOp", "AssignVariableOp", "read")
+    pattern = Pattern(("crashed",), ops, of, None, message)
+    return KnownFindings((KnownFinding("of this test", pattern=pattern),))
 
 
 def test_what_is_no_exception_is_not_reduced(tmp_path: Path) -> None:
