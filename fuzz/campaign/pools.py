@@ -190,7 +190,7 @@ class _Cluster(Pool):
         self._check()
         try:
             threads: dict[str, int] = self._client.nthreads()
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # the latter while the client gives it up
             raise PoolError(f"{self._gone}: {in_a_line(str(error))}") from error
         return max(self._least, sum(threads.values()))
 

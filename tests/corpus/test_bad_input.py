@@ -30,7 +30,6 @@ CASES = {
     "    n: {op: Unpack, inputs: [x], num: 2}": "13: graphs.main.n.inputs.0: Unpack: has 3 parts",
     "    n: {op: Unique, inputs: [x], result: count}": "13: graphs.main.n.result: must be 'y' or",
     "    n: {op: TopKV2, inputs: [x, nine]}": "13: graphs.main.n.inputs.1: TopKV2: k 9 of 3",
-    "    n: {op: ResourceGather, resources: [X], inputs: [nine]}": "graphs.main.n.inputs.0: Res",
     "    n: {op: Where, inputs: [x]}\nobserve: [n]": "14: observe.0: has one shape in all orders",
     # A handle of another dtype.
     "    n: {op: ReadVariableOp, resources: [S], handle: hy}": "13: graphs.main.n.resources: 'hy' ",
