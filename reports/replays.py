@@ -252,11 +252,15 @@ class RefusedReplay:
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """Reports of at least one executor; `not_run` has the reason for the others."""
+    """Reports of at least one executor; `not_run` has the reason for the others.
+
+    `cut_short` is True if an interruption kept another executor from running.
+    """
 
     reports: tuple[ReplayReport, ...]
     not_run: Mapping[str, str]
     comparison: DifferentialComparison
+    cut_short: bool = False
 
     @property
     def alone(self) -> bool:
@@ -275,13 +279,13 @@ class Replays:
 
     @property
     def interrupted(self) -> bool:
-        """True if the last one was interrupted."""
-        return self.reports[-1].interrupted
+        """True if the last one was interrupted, or another one kept from running."""
+        return self.cut_short or self.reports[-1].interrupted
 
     @property
     def exit_code(self) -> int:
         """Exit code of the command: 1 forbidden, 3 undecided, 0 clean."""
-        codes = {report.exit_code for report in self.reports}
+        codes = {report.exit_code for report in self.reports} | ({3} if self.cut_short else set())
         return next((code for code in (1, 3) if code in codes), 0)
 
     def text(self) -> str:
@@ -311,6 +315,7 @@ class Replays:
             **self.comparison.as_json(),
             "replays": [report.as_json() for report in self.reports],
             "not_run": dict(self.not_run),
+            "interrupted": self.interrupted,
             "caution": self.caution,
             "exit_code": self.exit_code,
         }

@@ -6,7 +6,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -57,6 +57,9 @@ from litmusfuzz.fuzz.cli.common import (
 )
 from litmusfuzz.fuzz.cli.run import executors_of
 from litmusfuzz.reports.tables import counted
+
+INTERRUPTED: Final = "interrupted"
+"""Reason why an executor did not run."""
 
 
 @click.command(epilog="Example: litmusfuzz replay SB --executors tf,native --count 10000")
@@ -155,7 +158,10 @@ def replay(
         for (file, entry), on in zip(entries, chosen, strict=True):
             one = _Replaying(file, entry, options, budget, workers, python)
             for name, config in on:
-                one.run(name, config, asked)
+                try:
+                    one.run(name, config, asked)
+                except KeyboardInterrupt:  # before it ran: what others have shown is kept
+                    one.cut_short(name, config)
                 if one.interrupted:
                     break
             if one.interrupted and not one.reports:
@@ -288,7 +294,10 @@ class _Replaying:
         rules: tuple[str, ...] | None = None
         weaker: tuple[str, ...] = ()
         if (wrong := worst(histogram, verdicts)) is not None and not wrong.torn:
-            rules, weaker = broken_rules(self.entry.test, model, wrong)
+            try:
+                rules, weaker = broken_rules(self.entry.test, model, wrong)
+            except KeyboardInterrupt:  # what it has shown is kept, without the reason
+                self.interrupted = True
         report = ReplayReport(
             entry=self.entry,
             file=self.file,
@@ -308,9 +317,14 @@ class _Replaying:
             seconds=result.seconds,
             schedule=result.schedule,
             drivers=result.drivers,
-            interrupted=result.interrupted,
+            interrupted=self.interrupted,
         )
         self.reports.append(report)
+
+    def cut_short(self, name: str, config: Config) -> None:
+        """An interruption has kept an executor from running."""
+        self.interrupted = True
+        self.not_run[f"{name}/{config.name}"] = INTERRUPTED
 
     def refusal(self) -> RefusedReplay:
         """The reasons why the test ran on no executor."""
@@ -335,7 +349,8 @@ class _Replaying:
         }
         unseen = tuple(allowed - shown)
         comparison = DifferentialComparison(self.entry.test, reports, verdicts, unseen=unseen)
-        return Replays(reports, self.not_run, comparison)
+        cut_short = INTERRUPTED in self.not_run.values()
+        return Replays(reports, self.not_run, comparison, cut_short)
 
 
 def _missing(worker: Worker, config: Config) -> str:

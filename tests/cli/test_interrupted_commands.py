@@ -11,11 +11,16 @@ from click.testing import CliRunner
 
 from litmusfuzz.corpus.library import paths
 from litmusfuzz.fuzz.campaign import replay
+from litmusfuzz.fuzz.cli import replay as command
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors.worker import Worker
 
 if TYPE_CHECKING:
     from click.testing import Result
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import Model
 
 Interrupt = Callable[[int], None]
 
@@ -58,6 +63,29 @@ def test_a_replay_keeps_what_it_has_seen(after: Interrupt, monkeypatch: pytest.M
         3,
     )
     assert mp == {"file": "MP", "interrupted": True}
+
+
+@pytest.mark.parametrize(("first", "code"), [("mutant/stale-reads", 1), ("native:controlled", 3)])
+def test_what_one_executor_has_shown_is_kept_when_another_is_kept_from_running(
+    monkeypatch: pytest.MonkeyPatch, first: str, code: int
+) -> None:
+    """Ctrl-C comes while the oracle works on the model of the second one."""
+
+    def of(test: LitmusTest, model: Model, budget: int | None) -> Explorer:
+        if model.name == "rfc":
+            raise KeyboardInterrupt
+        return explorer_of(test, model, budget)
+
+    explorer_of = command.explorer_of
+    monkeypatch.setattr(command, "explorer_of", of)
+    executors = f"{first},jax"
+    done = called("replay", "SB", "--executors", executors, "--count", "64", "--json")
+    assert done.exit_code == code
+    assert done.stderr == "litmusfuzz: interrupted after 0 of 1 test\n"
+    data = json.loads(done.stdout)
+    (shown,) = data["replays"]
+    assert (shown["executions"], data["interrupted"], data["exit_code"]) == (64, True, code)
+    assert list(data["not_run"].values()) == ["interrupted"]
 
 
 def test_a_replay_that_has_seen_something_forbidden_exits_with_1(
