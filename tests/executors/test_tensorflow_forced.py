@@ -104,6 +104,17 @@ def test_orders_that_separate_elements_of_a_many_op_are_refused() -> None:
         assert str(executor.force(by_contents["Q=[9,1,2]"], SLOW_S)) == "Q=[9,1,2]"
 
 
+def test_a_thread_that_sleeps_in_a_contended_mutex_is_not_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It looks quiescent, but its timer wakes it up."""
+    monkeypatch.setattr(forced, "is_quiescent", lambda: True)
+    test = litmus("Q!1; Q!2 || r0=Q?; r1=Q?", queues={"Q": 1})
+    with prepared(test) as executor:
+        for outcome, order in orders(test).items():
+            assert executor.force(order, SLOW_S) == outcome
+
+
 def test_a_timeout_is_reported() -> None:
     test = litmus("X=1; r0=X")
     (order,) = orders(test).values()

@@ -239,11 +239,21 @@ class _Drive:
             return True
         if not is_quiescent():
             return False
-        done, held = self.live.done(), self.live.held()
-        if done == wanted and (step.at_once or held == step.sizes):
+        if self.as_wanted(step, wanted):
             return True
-        self.astray = (done, held) != (self.ended, self.sizes)
+        # A thread that found a mutex contended may wake up and go on.
+        if not stays_quiescent():
+            return False
+        if self.as_wanted(step, wanted):
+            return True
+        self.astray = (self.live.done(), self.live.held()) != (self.ended, self.sizes)
         return None
+
+    def as_wanted(self, step: _Step, ended: int) -> bool:
+        """True if so many instances are done and, where it matters, the queues hold so much."""
+        if self.live.done() != ended:
+            return False
+        return step.at_once or self.live.held() == step.sizes
 
 
 def _steps(test: LitmusTest, gated: Gated, order: Sequence[EventKey]) -> list[_Step]:
