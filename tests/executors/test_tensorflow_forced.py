@@ -109,6 +109,7 @@ def test_a_thread_that_sleeps_in_a_contended_mutex_is_not_blocked(
 ) -> None:
     """It looks quiescent, but its timer wakes it up."""
     monkeypatch.setattr(forced, "is_quiescent", lambda: True)
+    monkeypatch.setattr(forced, "_POLLS", 0)
     test = litmus("Q!1; Q!2 || r0=Q?; r1=Q?", queues={"Q": 1})
     with prepared(test) as executor:
         for outcome, order in orders(test).items():
