@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from itertools import count
 
 import pytest
 from helpers import LITMUS, corpus_entry, share_of
@@ -107,9 +108,19 @@ def test_orders_that_separate_elements_of_a_many_op_are_refused() -> None:
 def test_a_thread_that_sleeps_in_a_contended_mutex_is_not_blocked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It looks quiescent, but its timer wakes it up."""
+    """It looks quiescent, and nothing more is done than before; then its timer wakes it up."""
+    really, before = forced._GatedSession.done, 0
+    reads = count()
+
+    def done(live: forced._GatedSession) -> int:
+        nonlocal before
+        if next(reads) % 2:
+            before = really(live)
+        return before
+
     monkeypatch.setattr(forced, "is_quiescent", lambda: True)
     monkeypatch.setattr(forced, "_POLLS", 0)
+    monkeypatch.setattr(forced._GatedSession, "done", done)
     test = litmus("Q!1; Q!2 || r0=Q?; r1=Q?", queues={"Q": 1})
     with prepared(test) as executor:
         for outcome, order in orders(test).items():
