@@ -886,7 +886,7 @@ class _Builder:
         """Add the op that gives a register its value, under that name."""
         text = self.text
         first, following = text.next, text.after()
-        if first.text in ("size", "count") and is_name(following):
+        if first.text in ("size", "count") and self.names_a_resource(following):
             text.take()
             if first.text == "size":
                 self.effect(name, "QueueSizeV2", self.queue(), (), None)
@@ -910,6 +910,16 @@ class _Builder:
             self.read(name)
         else:
             self.expression(self.header.shape, name=name)
+
+    def names_a_resource(self, following: str) -> bool:
+        """True if ``size`` or ``count`` is said of the word after it, and is no register.
+
+        Whoever forgets that a resource begins with a capital letter has no such register.
+        """
+        text = self.text
+        if not is_name(following) or text.new_line_after:
+            return False
+        return following[0].isupper() or self.find(text.peek()) is None
 
     def read(self, name: str) -> None:
         """``X``, or rows of it."""

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Cell = int | str | tuple["Cell", ...]
 """A value in a state: an int, a word, or the elements of an array."""
 MAX_DEPTH: Final = 40
+"""Propositions inside one another."""
+_MAX_READ: Final = 2 * MAX_DEPTH + 4
+"""Signs and parentheses inside one another, in a text. A proposition is written with two for each
+one that it is in, at most, so that every condition can be read as it is written."""
 MAX_ATOMS: Final = 2_000
 """Comparisons of a condition, which each final state is compared with."""
 QUANTIFIERS: Final = ("exists", "~exists", "forall")
@@ -100,10 +104,15 @@ class Condition:
     def holds(self, state: Mapping[str, Cell]) -> bool:
         """True if the proposition holds in one final state.
 
-        It does not in a state without a value that it names: an execution that blocked or failed
-        lacks some.
+        An execution that blocked or failed lacks some values. A comparison with one is neither
+        true nor false, and a proposition holds if it is true whatever those values are taken for
+        by itself: ``_status=completed => r0=1`` does in each blocked state.
+
+        References
+        ----------
+        S. C. Kleene, Introduction to Metamathematics, 1952, section 64: the strong connectives.
         """
-        return all(name in state for name in self.names) and _holds(self.prop, state)
+        return _holds(self.prop, state) is True
 
     def holds_in(self, outcome: Outcome) -> bool:
         """True if the proposition holds in one outcome of the test; see `holds`."""
@@ -129,6 +138,14 @@ class Condition:
         """True if a set of final states satisfies the quantifier."""
         wanted = self.quantifier != "forall"
         return self.satisfied(found=any(self.holds(state) is wanted for state in states))
+
+    @property
+    def depth(self) -> int:
+        """Propositions inside one another, at most `MAX_DEPTH` in a test."""
+        depth, level = 0, [self.prop]
+        while inside := [part for prop in level for part in _parts(prop)]:
+            depth, level = depth + 1, inside
+        return depth
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -182,23 +199,34 @@ def _plain(cell: Cell) -> Any:
     return [_plain(each) for each in cell] if isinstance(cell, tuple) else cell
 
 
-def _holds(prop: Prop, state: Mapping[str, Cell]) -> bool:
+def _holds(prop: Prop, state: Mapping[str, Cell]) -> bool | None:
+    """True, false, or None if that depends on a value that the state lacks."""
     if isinstance(prop, Atom):
-        right = state[prop.right.text] if isinstance(prop.right, Name) else prop.right
-        return (state[prop.left] == right) is prop.equal
+        right = state.get(prop.right.text) if isinstance(prop.right, Name) else prop.right
+        left = state.get(prop.left)
+        return None if left is None or right is None else (left == right) is prop.equal
     if isinstance(prop, Not):
-        return not _holds(prop.part, state)
-    parts = (_holds(part, state) for part in prop.parts)
+        held = _holds(prop.part, state)
+        return None if held is None else not held
     if prop.operator == "=>":
-        return not next(parts) or next(parts)
-    return all(parts) if prop.operator == "/\\" else any(parts)
+        return _holds(Join("\\/", (Not(prop.parts[0]), *prop.parts[1:])), state)
+    parts = [_holds(part, state) for part in prop.parts]
+    decides = prop.operator != "/\\"  # one false part decides a conjunction, a true one the others
+    if decides in parts:
+        return decides
+    return None if None in parts else not decides
+
+
+def _parts(prop: Prop) -> tuple[Prop, ...]:
+    if isinstance(prop, Atom):
+        return ()
+    return (prop.part,) if isinstance(prop, Not) else prop.parts
 
 
 def _atoms(prop: Prop) -> list[Atom]:
     if isinstance(prop, Atom):
         return [prop]
-    parts = (prop.part,) if isinstance(prop, Not) else prop.parts
-    return [atom for part in parts for atom in _atoms(part)]
+    return [atom for part in _parts(prop) for atom in _atoms(part)]
 
 
 def _named(prop: Prop) -> list[str]:
@@ -292,7 +320,7 @@ class Propositions:
 
     def _deeper(self) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > _MAX_READ:
             raise self.words.error("is nested too deeply")
 
     def _implication(self) -> Prop:

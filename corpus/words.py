@@ -114,8 +114,17 @@ class Text:
     @property
     def on_a_new_line(self) -> bool:
         """True if a line break stands before the next word."""
-        begin = self.words[self.number - 1].end if self.number else 0
-        return "\n" in self.text[begin : self.next.begin]
+        return self._breaks(self.number)
+
+    @property
+    def new_line_after(self) -> bool:
+        """True if a line break stands between the next word and the one after it."""
+        return self._breaks(self.number + 1)
+
+    def _breaks(self, number: int) -> bool:
+        """True if a line break stands before that word."""
+        begin = self.words[number - 1].end if number else 0
+        return number < len(self.words) and "\n" in self.text[begin : self.words[number].begin]
 
     # --- taking --------------------------------------------------------------------------
 

@@ -284,8 +284,8 @@ class Replays:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the command: 1 forbidden, 3 undecided, 0 clean."""
-        codes = {report.exit_code for report in self.reports} | ({3} if self.cut_short else set())
+        """Exit code of the command: 1 forbidden, 3 undecided or not run, 0 clean."""
+        codes = {report.exit_code for report in self.reports} | ({3} if self.not_run else set())
         return next((code for code in (1, 3) if code in codes), 0)
 
     def text(self) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from litmusfuzz.corpus.condition import QUANTIFIERS, Name, status_values
+from litmusfuzz.corpus.condition import MAX_DEPTH, QUANTIFIERS, Name, status_values
 from litmusfuzz.corpus.model.done import done_before
 from litmusfuzz.corpus.model.graph import (
     Body,
@@ -1009,12 +1009,17 @@ def check_condition(
     if condition.quantifier not in QUANTIFIERS:
         message = f"is exists, ~exists or forall, not {condition.quantifier[:40]!r}"
         raise MalformedTest(message, ("condition",))
+    if condition.depth > MAX_DEPTH:
+        raise MalformedTest("is nested too deeply", ("condition",))
     for atom in condition.atoms:
         named = [atom.left, *([atom.right.text] if isinstance(atom.right, Name) else [])]
         for name in named:
             if name not in sizes and name != STATUS_KEY:
                 refuse(atom, f"no {name[:80]} among {', '.join([*sizes, STATUS_KEY])}")
         if isinstance(atom.right, Name):
+            left, right = (_kind_of(name, sizes, queues) for name in named)
+            if left != right:
+                refuse(atom, f"{atom.left} is {left}, {atom.right} {right}")
             continue
         if atom.left == STATUS_KEY:
             if atom.right not in status_values():
@@ -1027,8 +1032,15 @@ def check_condition(
         elif not _is_value(atom.right, sizes[atom.left]) and not (
             atom.right == () and atom.left in without_value
         ):
-            size = sizes[atom.left]
-            refuse(atom, f"{atom.left} is {'an int' if size == 1 else f'a list of {size} ints'}")
+            refuse(atom, f"{atom.left} is {_kind_of(atom.left, sizes, queues)}")
+
+
+def _kind_of(name: str, sizes: Mapping[str, int], queues: Container[str]) -> str:
+    """The values of a key of an outcome, in words."""
+    if name == STATUS_KEY:
+        return f"one of {', '.join(status_values())}"
+    value = "an int" if sizes[name] == 1 else f"a list of {sizes[name]} ints"
+    return f"a list of elements, each {value}" if name in queues else value
 
 
 def _is_value(cell: Cell, size: int) -> bool:

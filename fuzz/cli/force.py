@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
-from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Verdict
+from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, Value, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.coverage import Limits
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
+    from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.reports.cover import CoverReport
 
 from litmusfuzz.fuzz.cli.common import (
@@ -48,6 +49,9 @@ from litmusfuzz.fuzz.cli.oracle import membership, parse_outcome, plain_values
 from litmusfuzz.fuzz.cli.replay import begin_log, write_log
 from litmusfuzz.fuzz.cli.run import executors_of
 from litmusfuzz.reports.tables import counted, the_model
+
+MAX_NEAR: Final = 3
+"""Allowed outcomes that the message for a forbidden one has, at most."""
 
 
 @click.command(epilog='Example: litmusfuzz force SB --executors tf --outcome "r0=0 r1=1"')
@@ -121,30 +125,39 @@ def force(
         for name, value in (("--log", log_file), ("--model", model_name), ("--budget", budget)):
             if value is not None:
                 fail(f"{name}: needs --outcome")
-        chosen = _chosen(executors, config_name, "executor")
+        chosen = configured(executors, config_name, "executor")
         _force_all(entries, chosen, Limits(events, outcomes, time_s), as_json=as_json)
-    chosen = _chosen(executors, config_name, model_name or "executor")
+    chosen = configured(executors, config_name, model_name or "executor")
     if len(entries) > 1 or len(chosen) > 1:
         fail("--outcome: is of one test, on one executor")
     (file, test), (name, config) = entries[0], chosen[0]
     judging = judging_model(name, config, asked=model_of(model_name) if model_name else None)
-    order, outcome = _order(file, test, wanted, judging, budget)
+    run = _clustered(name, config, test)
+    order, outcome = _order(file, (test, run), f"{name}/{config.name}", wanted, judging, budget)
     if log_file is not None:
         begin_log(log_file)
-    _force_one(file, test, (name, config), (judging, order, outcome), time_s, log_file, as_json)
+    _force_one(file, run, (name, config), (judging, order, outcome), time_s, log_file, as_json)
 
 
-def _chosen(executors: str, config_name: str | None, model: str) -> list[tuple[str, Config]]:
+def configured(executors: str, config_name: str | None, model: str) -> list[tuple[str, Config]]:
     """The executors; where no configuration is named, one that guarantees just the model."""
     from litmusfuzz.fuzz.executors.table import configuration
 
+    found = executors_of(executors, config_name, None, None)
+    with_one = [config_name or part.strip().partition(":")[2] for part in executors.split(",")]
     return [
-        (
-            name,
-            config if config_name or f"{name}:" in executors else configuration(name, None, model),
-        )
-        for name, config in executors_of(executors, config_name, None, None)
+        (name, config if named else configuration(name, None, model))
+        for (name, config), named in zip(found, with_one, strict=True)
     ]
+
+
+def _clustered(executor: str, config: Config, test: LitmusTest) -> LitmusTest:
+    """The test with the clusters that the executor runs it with: its events are theirs."""
+    from litmusfuzz.fuzz.executors.protocol import Clusters
+    from litmusfuzz.fuzz.executors.table import executor_class
+
+    made = executor_class(executor)
+    return made.clustered(test, config) if issubclass(made, Clusters) else test
 
 
 def _force_one(
@@ -178,29 +191,73 @@ def _force_one(
 
 
 def _order(
-    file: str, test: LitmusTest, wanted: str, judging: JudgingModel, budget: int | None
+    file: str,
+    tests: tuple[LitmusTest, LitmusTest],
+    on: str,
+    wanted: str,
+    judging: JudgingModel,
+    budget: int | None,
 ) -> tuple[Witness, Outcome]:
-    """A total order with that outcome, and all of the outcome."""
+    """A total order with that outcome, and all of the outcome.
+
+    Parameters
+    ----------
+    file : str
+    tests : tuple of (LitmusTest, LitmusTest)
+        The test, which has to allow the outcome, and the test as the executor runs it, which the
+        order is of.
+    on : str
+        Title of the executor in its configuration.
+    wanted : str
+        The outcome, or a part of it.
+    judging : JudgingModel
+    budget : int or None
+    """
     from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.oracles.reference import outcome_of
     from litmusfuzz.reports.allowed import shown
 
+    test, run = tests
     values, status = parse_outcome(test, wanted)
     model = judging.model
-    explorer = explorer_for(file, test, model, budget)
-    try:
-        verdict, asked = membership(explorer, values, status)
-    except NoAllowedSet as error:
-        fail(f"{file}: {error}")
     given = ({} if status is None else {STATUS_KEY: str(status)}) | plain_values(test, values)
-    if verdict is Verdict.UNKNOWN:
-        fail(f"{file}: {shown(given)}: over budget under {model.name}; see --budget")
-    if asked is None:
-        why = f"forbidden under {the_model(model.name)}, {judging.why}"
-        fail(f"{file}: {shown(given)}: {why}: there is no order; --model names another model")
+    which = f"{file}: {shown(given)}"
+    forbidden = f"forbidden under {the_model(model.name)}, {judging.why}: there is no order"
+    hint = "--model names another model"
+    for each in dict.fromkeys(tests):
+        explorer = explorer_for(file, each, model, budget)
+        try:
+            verdict, asked = membership(explorer, values, status)
+        except NoAllowedSet as error:
+            fail(f"{file}: {error}")
+        if verdict is Verdict.UNKNOWN:
+            fail(f"{which}: over budget under {model.name}; see --budget")
+        if asked is None:
+            near = _nearest(explorer, values, status)
+            fail(f"{which}: {forbidden}; {near}; {hint}")
+        forbidden = (
+            f"allowed under {the_model(model.name)}, but by no order of the clusters of {on}"
+        )
+        hint = "other configurations have others"
+    assert asked is not None, "there are tests, the last of which is `run`"
     order = explorer.witness(asked)
     assert order is not None, "allowed, but by no order"
-    return order, outcome_of(test, model, order)
+    return order, outcome_of(run, model, order)
+
+
+def _nearest(explorer: Explorer, values: Mapping[str, Value], status: Status | None) -> str:
+    """The allowed outcomes that differ least from what was asked for, in words."""
+    allowed = explorer.allowed_outcomes().witnesses
+
+    def apart(outcome: Outcome) -> int:
+        has = dict(outcome.values)
+        ends_otherwise = status is not None and outcome.status is not status
+        return ends_otherwise + sum(has.get(name) != value for name, value in values.items())
+
+    least = min(map(apart, allowed))
+    near = sorted(str(outcome) for outcome in allowed if apart(outcome) == least)
+    more = f" and {len(near) - MAX_NEAR} more" if len(near) > MAX_NEAR else ""
+    return f"nearest {'is' if len(near) == 1 else 'are'} {', '.join(near[:MAX_NEAR])}{more}"
 
 
 def _force_all(
@@ -247,13 +304,9 @@ def _forced(
     """All outcomes of one test on one executor, with the clusters that it runs the test with."""
     from litmusfuzz.fuzz.campaign.coverage import cover as force_all
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
-    from litmusfuzz.fuzz.executors.protocol import Clusters
-    from litmusfuzz.fuzz.executors.table import executor_class
     from litmusfuzz.reports.cover import CoverReport
 
-    made = executor_class(worker.executor)
-    if issubclass(made, Clusters):
-        test = made.clustered(test, config)
+    test = _clustered(worker.executor, config, test)
     part = f"{worker.executor}/{config.name}: {test.name}"
     found = force_all(test, worker, config, limits, lambda order: progress(f"{part}, {order}"))
     return CoverReport(

@@ -56,7 +56,7 @@ from litmusfuzz.fuzz.cli.common import (
     trust_option,
 )
 from litmusfuzz.fuzz.cli.run import executors_of
-from litmusfuzz.reports.tables import counted
+from litmusfuzz.reports.tables import counted, each_once
 
 INTERRUPTED: Final = "interrupted"
 """Reason why an executor did not run."""
@@ -128,7 +128,8 @@ def replay(
     LitmusFuzz that its file names runs only if you name it too, or with --trust. Several
     executors do the same number of executions each, and their outcomes are compared.
     Several tests: one line each. `herd compare` and mcompare7 read the log that --log
-    writes. Exits 1 if a forbidden outcome was seen.
+    writes. Exits 1 if a forbidden outcome was seen, else 3 if that is undecided, as where one
+    of the executors did not run.
     """
     from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, ReplayOptions
 
@@ -338,7 +339,7 @@ class _Replaying:
         from litmusfuzz.reports.replays import Replays
 
         if not self.reports:
-            fail(f"{self.file}: {next(iter(self.not_run.values()))}")
+            fail(f"{self.file}: {'; '.join(each_once([*self.not_run.values()]))}")
         reports = tuple(self.reports)
         shown = {outcome for report in reports for outcome in report.histogram}
         allowed = {outcome for report in reports for outcome in report.allowed}

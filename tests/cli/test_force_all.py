@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from litmusfuzz import corpus
+from litmusfuzz.fuzz.cli.force import configured
+from litmusfuzz.fuzz.executors import table
 
 LITMUS = Path(corpus.__file__).parent / "litmus"
 SB = str(LITMUS / "SB.yaml")
@@ -74,6 +76,55 @@ def test_another_outcome_than_the_orders_is_forbidden(litmusfuzz_here, tmp_path:
     )
     assert "FORBIDDEN on mutant/last-in-first-out/" in result.stdout
     assert result.returncode == 1
+
+
+def test_one_outcome_is_forced_with_the_clusters_that_the_executor_runs(litmusfuzz_here) -> None:
+    """SB with its two writes in one cluster: one outcome of three is left."""
+    forced = litmusfuzz_here("force", "SB", "--executors", "jax", "--outcome", "r0=1", "--json")
+    data = json.loads(forced.stdout)
+    assert (forced.returncode, data["configuration"]) == (0, "plain")
+    assert [event.split("(")[0] for event in data["events"]] == ["write-back", "R", "R"]
+    assert data["outcome"] == data["expected"] == {"r0": 1, "r1": 1, "X": 1, "Y": 1}
+    none = litmusfuzz_here("force", "SB", "--executors", "jax", "--outcome", "r0=0 r1=1")
+    assert (none.returncode, none.stderr) == (
+        2,
+        "litmusfuzz: SB: r0=0 r1=1: allowed under rfc, but by no order of the clusters of"
+        " jax/plain; nearest is r0=1 r1=1 X=1 Y=1; other configurations have others\n",
+    )
+    apart = litmusfuzz_here(
+        "force", "SB", "--executors", "jax:unclustered", "--outcome", "r0=0 r1=1"
+    )
+    assert apart.returncode == 0
+    assert "which yields  r0=0 r1=1 X=1 Y=1" in apart.stdout
+
+
+def test_a_forbidden_outcome_has_no_order_and_the_nearest_ones_are_named(litmusfuzz_here) -> None:
+    for wanted, near in (
+        ("r0=0 r1=0", "are r0=0 r1=1 X=1 Y=1, r0=1 r1=0 X=1 Y=1;"),
+        ("r0=0 r1=0 X=1", "are r0=0 r1=1 X=1 Y=1, r0=1 r1=0 X=1 Y=1;"),
+        ("r0=0 r1=7 X=1", "is r0=0 r1=1 X=1 Y=1;"),
+        ("_status=blocked r0=1 r1=0", "is r0=1 r1=0 X=1 Y=1;"),
+    ):
+        result = litmusfuzz_here("force", "SB", "--outcome", wanted)
+        assert result.returncode == 2
+        assert result.stderr.endswith(
+            f": there is no order; nearest {near} --model names another model\n"
+        )
+    many = litmusfuzz_here("force", "X=1 || X=2 || X=3 || X=4 || X=5", "--outcome", "X=9")
+    assert "nearest are X=1, X=2, X=3 and 2 more; " in many.stderr
+
+
+def test_a_configuration_is_that_of_the_executor_whose_name_it_follows(
+    litmusfuzz_here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of one may end as that of the other: `mine-native:plain,native`."""
+    known = {**table.EXECUTORS, "mine-native": table.EXECUTORS["native"]}
+    monkeypatch.setattr(table, "EXECUTORS", known)
+    chosen = configured("mine-native:plain, native", None, "executor")
+    assert [(name, config.name) for name, config in chosen] == [
+        ("mine-native", "plain"),
+        ("native", "controlled"),
+    ]
 
 
 def test_mistakes_are_one_line(litmusfuzz_here) -> None:

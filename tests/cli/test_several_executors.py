@@ -201,8 +201,10 @@ def test_a_replay_compares_its_executors(litmusfuzz_here) -> None:
 def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz_here, tmp_path: Path) -> None:
     loops = str(next(path for path in LITMUS if path.stem == "h-trips-by-carried-read"))
     result = litmusfuzz_here("replay", loops, *BOTH, "--count", "100")
-    assert result.returncode == 0
-    assert "mutant/stale-reads/plain: not run: mutant/stale-reads: loops" in result.stdout
+    assert result.returncode == 3
+    *_, last = result.stdout.splitlines()
+    assert last == "mutant/stale-reads/plain: not run: mutant/stale-reads: loops"
+    assert "does not prove" not in result.stdout
     several = litmusfuzz_here("replay", loops, SB, *BOTH, "--count", "100")
     assert several.returncode == 1  # SB kills the mutant
     lines = several.stdout.splitlines()
@@ -214,6 +216,7 @@ def test_a_replay_goes_on_where_one_executor_refuses(litmusfuzz_here, tmp_path: 
     ]
     data = json.loads(litmusfuzz_here("replay", loops, *BOTH, "--count", "9", "--json").stdout)
     assert data["not_run"] == {"mutant/stale-reads/plain": "mutant/stale-reads: loops"}
+    assert data["exit_code"] == 3
 
 
 def test_a_finding_is_replayed_in_its_own_configuration(litmusfuzz_here, tmp_path: Path) -> None:

@@ -427,6 +427,10 @@ def test_texts_without_variables_and_wrong_initial_values_are_refused() -> None:
         ),
         ("Q!1,2 || r0=Q?2; r1=size Q", {"queues": {"Q": 2}}, {"r0=[1,2] r1=0 Q=[]"}, None),
         ("Q!1; close Q; r0=Q?", {"queues": {"Q": 2}}, {"r0=1 Q=[]"}, None),
+        # A register may have the name of an op: what stands on the next line is no operand.
+        ("size=X; r0=size\nQ!1", {"queues": {"Q": 2}}, {"size=0 r0=0 X=0 Q=[1]"}, None),
+        ("count=X; r0=count\ncall { r1=count; X=1 }", {}, {"count=0 r0=0 call0.r1=0 X=1"}, None),
+        ("size=X; r0=size exists (r0=0)", {}, {"size=0 r0=0 X=0"}, None),
         (
             "r0=Y; if r0==0 { Q!1 } || Y=1; r1=Q?",
             {"queues": {"Q": 2}},
@@ -492,6 +496,8 @@ def test_a_register_keeps_its_value_until_a_block_gives_it_another() -> None:
         ("r0=X; if r0==1 { X=1 || Y=1 }", "'||' inside braces: they hold one chain"),
         ("close P", "no queue P"),
         ("r0=size P", "no queue P"),
+        ("r0=size q", "no queue q"),
+        ("r0=size\nQ", "no register size in this chain"),
         ("r0=P?2", "no queue P"),
     ],
 )

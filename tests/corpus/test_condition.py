@@ -6,6 +6,7 @@ import pytest
 
 from litmusfuzz.corpus import herd
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.condition import MAX_DEPTH, Atom, Condition, Name, Not, Prop
 from litmusfuzz.corpus.model import MalformedTest, Naming
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.rewriter import Rewriter
@@ -57,6 +58,77 @@ def test_an_outcome_without_a_value_that_is_named_does_not_satisfy_the_condition
         assert condition.decides(blocked) is decides, written
 
 
+@pytest.mark.parametrize(
+    ("prop", "holds"),
+    [
+        ("_status=completed => r0=1", True),
+        ("_status=blocked => r0=1", None),
+        ("r0=1 => _status=blocked", True),
+        ("r0=1 => X=2", None),
+        ("r0=1 => r0=1", None),  # each comparison by itself
+        ("r0=1 /\\ X=2", False),
+        ("r0=1 /\\ X=1", None),
+        ("r0=1 \\/ X=1", True),
+        ("r0=1 \\/ X=2", None),
+        ("~(r0=1)", None),
+        ("~(r0=1 /\\ X=2)", True),
+        ("X=r0", None),
+        ("r0!=X", None),
+        ("true", True),
+        ("r0=1 /\\ false", False),
+    ],
+)
+def test_a_value_that_is_missing_decides_only_what_needs_it(
+    prop: str,
+    holds: bool | None,  # noqa: FBT001 - what is expected
+) -> None:
+    """True and false of a proposition are those that hold whatever the missing value is."""
+    test = litmus("{queue Q 1} r0=Q? || X=1")
+    blocked = Outcome((("X", (1,)), ("Q", ())), Status.BLOCKED)
+    said, denied, every = (
+        litmus(f"{{queue Q 1}} r0=Q? || X=1 {written}").condition
+        for written in (f"exists ({prop})", f"exists (~({prop}))", f"forall ({prop})")
+    )
+    assert said is not None
+    assert denied is not None
+    assert every is not None
+    assert said.holds_in(blocked) is (holds is True)
+    assert denied.holds_in(blocked) is (holds is False)
+    assert every.decides(blocked) is (holds is not True)
+    assert set(allowed_outcomes(test, RFC).witnesses) == {blocked}
+
+
+@pytest.mark.parametrize(
+    "prop",
+    [
+        "~" * 40 + "r0=1",
+        "r0=1 => " * 40 + "r0=1",
+        "(" * 40 + "r0=1" + " => r1=1)" * 40,
+        "(r0=1 /\\ ~(r1=1 \\/ ~" * 10 + "r0=0" + "))" * 10,
+        "(" * 60 + "r0=1" + ")" * 60,
+    ],
+)
+def test_whatever_can_be_read_can_be_saved_and_read_again(prop: str) -> None:
+    test = litmus(f"{SB} exists ({prop})", name="SB")
+    assert loads(dumps(Entry(test))).test == test
+    again = litmus(f"{SB} {test.condition}", name="SB")
+    assert again == test
+
+
+def test_what_is_nested_too_deeply_is_refused_wherever_it_comes_from() -> None:
+    prop: Prop = Atom("r0", 1)
+    for _ in range(MAX_DEPTH):
+        prop = Not(prop)
+    test = litmus(SB, name="SB").asked(Condition("exists", prop))
+    assert loads(dumps(Entry(test))).test == test
+    for more in (1, 10_000):  # so many are more than Python can recurse
+        deeper = prop
+        for _ in range(more):
+            deeper = Not(deeper)
+        with pytest.raises(MalformedTest, match="condition: is nested too deeply"):
+            litmus(SB).asked(Condition("exists", deeper))
+
+
 def test_a_torn_value_equals_no_number() -> None:
     condition = litmus("{type int32[1,2]} X=1 || r0=X exists (r0=0)").condition
     assert condition is not None
@@ -87,6 +159,24 @@ def test_a_mistake_in_a_file_has_line_and_field(written: str, message: str) -> N
         loads(FILE.replace("exists (r0=0)", written), "SB.yaml")
     assert str(caught.value).startswith("SB.yaml:14: condition: ")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        ("r0", "Q", "r0 is an int, Q a list of elements, each an int"),
+        ("Q", "X", "Q is a list of elements, each an int, X an int"),
+        ("r1", "r0", "r1 is a list of 2 ints, r0 an int"),
+        ("r0", "_status", "r0 is an int, _status one of completed, blocked, failed"),
+    ],
+)
+def test_values_that_are_compared_are_of_one_kind(left: str, right: str, message: str) -> None:
+    test = litmus("Q!1; X=1 || r0=X; r1=Q?2", queues={"Q": 2})
+    with pytest.raises(MalformedTest) as caught:
+        test.asked(Condition("exists", Atom(left, Name(right))))
+    assert str(caught.value) == f"condition: {left}={right}: {message}"
+    for each in ("r0", "r1", "X", "Q"):
+        test.asked(Condition("exists", Atom(each, Name(each))))
 
 
 def test_a_condition_must_be_about_the_test() -> None:
