@@ -141,31 +141,35 @@ def test_a_run_that_fails_and_waits_for_a_lock_has_failed() -> None:
     assert set(found.histogram) == allowed(test)
 
 
-def test_a_system_that_does_not_repeat_is_said(monkeypatch) -> None:
+@pytest.mark.parametrize("looped", [True, False])
+def test_a_system_that_does_not_repeat_is_said(monkeypatch, *, looped: bool) -> None:
     """The scheduler's error passes by TensorFlow, in whose thread it arises."""
-    from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
+    from litmusfuzz.fuzz.executors.tensorflow import controlled
 
-    with prepared(SB) as executor:
-        names = [["c0/X", "c0/Y"], ["c0/X"]]
-        execute = PreparedControlled._execute
+    names = ["c0/X", "c0/Y"]
+    test = SB if looped else litmus("X=1; r0=Y || Y=1; r1=X || Q!1", queues={"Q": 1})
+    with prepared(test) as executor:
+        allowed_ = len(executor.explore(LIMIT).histogram)
+        made = controlled.PreparedControlled._schedule
 
-        def changing(self) -> None:
-            self._steering.controller.watch(names.pop(0))
-            execute(self)
+        def changing(self, chosen):
+            self._steering.controller.watch(names[:1])
+            return made(self, chosen)
 
-        monkeypatch.setattr(executor._steering, "_execute", lambda: changing(executor))
+        monkeypatch.setattr(controlled, "_EXPLORED", 1)
+        monkeypatch.setattr(controlled.PreparedControlled, "_schedule", changing)
         with pytest.raises(Diverged, match=r"^in execution 2: other events are enabled"):
             executor.explore(LIMIT)
         monkeypatch.undo()
-        executor._steering.controller.watch(["c0/X", "c0/Y"])
-        assert len(executor.explore(LIMIT).histogram) == 3  # it can be used again
+        executor._steering.controller.watch([*names, "c0/Q"])
+        assert len(executor.explore(LIMIT).histogram) == allowed_  # it can be used again
 
 
 def test_an_outcome_that_cannot_be_read_is_not_passed_over(monkeypatch) -> None:
     from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
 
     monkeypatch.setattr(PreparedControlled, "_outcomes", lambda _: iter(()))
-    with prepared(SB) as executor:
+    with prepared(litmus("Q!1; r0=Q?", queues={"Q": 1})) as executor:
         found = executor.explore(LIMIT)
     assert not found.complete
     assert not found.histogram
@@ -300,7 +304,7 @@ def test_another_tensorflow_makes_the_configuration_unavailable(monkeypatch, tmp
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sources = tmp_path / "sources"
     sources.mkdir()
-    for name in ("hooks.h", "locks.h", "locks.cc"):
+    for name in control_library.FILES:
         (sources / name).write_text("")
     (sources / "tensorflow.cc").write_text('#include "tensorflow/core/no_such_header.h"\n')
     monkeypatch.setattr(control_library, "SOURCES", sources)
@@ -350,7 +354,7 @@ def test_the_key_has_the_source_and_the_compiler(monkeypatch, tmp_path) -> None:
 
     first = name()
     assert name() == first
-    for each in ("hooks.h", "locks.h", "locks.cc", "tensorflow.cc"):
+    for each in control_library.FILES:
         (tmp_path / each).write_bytes((control_library.SOURCES / each).read_bytes())
     monkeypatch.setattr(control_library, "SOURCES", tmp_path)
     assert name() == first

@@ -18,8 +18,9 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import tensorflow as tf
 
 from litmusfuzz.fuzz.executors.protocol import Unavailable
@@ -27,11 +28,17 @@ from litmusfuzz.fuzz.executors.protocol import Unavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy.typing as npt
+    from tensorflow.core.protobuf import config_pb2
+
 EXECUTOR_TYPE: Final = "LITMUSFUZZ_CONTROLLED"
 """What a session's configuration names; the library registers it."""
 SOURCES: Final = Path(__file__).parents[2] / "native" / "control"
-_SOURCES: Final = ("tensorflow.cc", "locks.cc")
-_HEADERS: Final = ("hooks.h", "locks.h")
+_SOURCES: Final = ("tensorflow.cc", "locks.cc", "program.cc")
+FILES: Final = (*_SOURCES, "hooks.h", "locks.h")
+"""What the library is made of."""
+_MOST_DIMENSIONS: Final = 254
+"""Of a tensor of TensorFlow."""
 _COMPILERS: Final = ("c++", "g++", "clang++")
 _FLAGS: Final = ("-O2", "-fPIC", "-shared", "-DNDEBUG", "-fvisibility=hidden", "-w")
 
@@ -62,6 +69,29 @@ def load() -> ctypes.CDLL:
     library.litmusfuzz_decide_locks.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_locks.restype = ctypes.c_char_p
     library.litmusfuzz_executors_made.restype = ctypes.c_uint32
+    library.litmusfuzz_target.restype = ctypes.c_char_p
+    library.litmusfuzz_program.restype = ctypes.c_void_p
+    library.litmusfuzz_program_delete.argtypes = [ctypes.c_void_p]
+    library.litmusfuzz_program_add.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.litmusfuzz_program_calls.argtypes = [ctypes.c_void_p]
+    library.litmusfuzz_program_calls.restype = ctypes.c_void_p
+    library.litmusfuzz_program_failure.argtypes = [
+        ctypes.c_void_p,
+        ctypes.POINTER(ctypes.c_void_p),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]
+    library.litmusfuzz_program_fetched.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    library.litmusfuzz_program_fetched.restype = ctypes.c_uint32
+    library.litmusfuzz_program_tensor.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_uint64,
+        ctypes.c_uint32,
+        ctypes.POINTER(ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_int),
+        ctypes.POINTER(ctypes.c_uint32),
+        ctypes.POINTER(ctypes.c_int64),
+    ]
+    library.litmusfuzz_program_tensor.restype = ctypes.c_void_p
     return library
 
 
@@ -122,7 +152,7 @@ def _key(compiler: str, flags: Sequence[str]) -> str:
     ).stdout
     parts = [tf.__version__, tf.version.GIT_VERSION, platform.machine(), compiler, version, *flags]
     digest = hashlib.sha256("\0".join(parts).encode())
-    for name in (*_SOURCES, *_HEADERS):
+    for name in FILES:
         digest.update(b"\0" + (SOURCES / name).read_bytes())
     return digest.hexdigest()[:16]
 
@@ -184,3 +214,71 @@ class Steering:
     def executors_made(self) -> int:
         """Number of executors that the library has made in this process."""
         return int(self.library.litmusfuzz_executors_made())
+
+    def target(self) -> str:
+        """What a session is asked for as that a `Program` can be made for."""
+        return str(self.library.litmusfuzz_target().decode())
+
+
+class Program:
+    """The runs of one execution, to be called from C++: one initializes, one races, one reads.
+
+    Parameters
+    ----------
+    library : CDLL
+        From `load`.
+    callables : sequence of CallableOptions
+        Of these three, without feeds, for the session that was made last under `Steering.target`.
+
+    Raises
+    ------
+    tensorflow.errors.OpError
+        If TensorFlow refuses one.
+    """
+
+    def __init__(
+        self, library: ctypes.CDLL, callables: Sequence[config_pb2.CallableOptions]
+    ) -> None:
+        self._library = library
+        self._program = library.litmusfuzz_program()
+        #: Number of executors of each.
+        self.executors: list[int] = []
+        for options in callables:
+            before = library.litmusfuzz_executors_made()
+            written = options.SerializeToString()
+            if not library.litmusfuzz_program_add(self._program, written, len(written)):
+                failure = self.failure()
+                self.close()
+                raise failure
+            self.executors.append(library.litmusfuzz_executors_made() - before)
+
+    @property
+    def calls(self) -> int:
+        """Address of its functions, for a `Loop`."""
+        return int(self._library.litmusfuzz_program_calls(self._program))
+
+    def failure(self) -> tf.errors.OpError:
+        """The error that has ended a call."""
+        message, length = ctypes.c_void_p(), ctypes.c_size_t()
+        code = self._library.litmusfuzz_program_failure(self._program, message, length)
+        text = ctypes.string_at(message, length.value).decode(errors="replace")
+        return tf.errors.exception_type_from_error_code(code)(None, None, text)
+
+    def fetched(self, outcome: int) -> list[npt.NDArray[Any]]:
+        """What the race, and then the reading run, have returned in executions with an outcome."""
+        arrays = []
+        size, dtype, rank = ctypes.c_size_t(), ctypes.c_int(), ctypes.c_uint32()
+        shape = (ctypes.c_int64 * _MOST_DIMENSIONS)()
+        for place in range(self._library.litmusfuzz_program_fetched(self._program, outcome)):
+            data = self._library.litmusfuzz_program_tensor(
+                self._program, outcome, place, size, dtype, rank, shape
+            )
+            kind = tf.as_dtype(dtype.value).as_numpy_dtype
+            array = np.frombuffer(ctypes.string_at(data, size.value), kind)
+            arrays.append(array.reshape(tuple(shape[: rank.value])))
+        return arrays
+
+    def close(self) -> None:
+        """Forget the outcomes; before the session is closed."""
+        self._library.litmusfuzz_program_delete(self._program)
+        self._program = None

@@ -23,6 +23,7 @@ from litmusfuzz.fuzz.executors.tensorflow import lowering
 from litmusfuzz.fuzz.executors.tensorflow._control import (
     Exhaustive,
     Forced,
+    Loop,
     Recorder,
     Replay,
     Scheduler,
@@ -33,12 +34,15 @@ from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, Histogra
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.tensorflow._control import Controller
     from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+    from litmusfuzz.fuzz.executors.tensorflow.control_library import Program
     from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Template
 
@@ -49,6 +53,8 @@ _RECORDED: Final = ("pos", "random")
 """Schedulers for one execution: all others execute some to count events."""
 _STRETCH: Final = 64
 """Executions by one scheduler before the next one's turn."""
+_EXPLORED: Final = 512
+"""Executions of a search between two looks at what they have shown, and at Ctrl-C."""
 _COPY: Final = "c0/"
 
 
@@ -109,6 +115,54 @@ class Explored:
     complete: bool
 
 
+class _Looped:
+    """Executions by C++ alone, of a test that needs no more than three runs for each."""
+
+    def __init__(
+        self, test: LitmusTest, live: LiveSession, program: Program, controller: Controller
+    ) -> None:
+        self._test, self._live, self._program = test, live, program
+        _, racing, _ = program.executors
+        self._loop = Loop(controller, program.calls, racing)
+        self._outcomes: dict[int, Outcome] = {}
+
+    def run(self, chooses: Scheduler, executions: int) -> None:
+        """Execute so often."""
+        if not self._loop.run(chooses, executions):
+            raise self._program.failure()
+
+    def explore(self, search: Exhaustive, executions: int) -> bool:
+        """Execute what a search has, at most so often; true if that was all."""
+        if not self._loop.explore(search, executions):
+            raise self._program.failure()
+        return self._loop.complete
+
+    def begun(self) -> int:
+        """Executions since the last time that this was asked."""
+        begun = self._loop.begun
+        self._loop.forget()
+        return begun
+
+    def seen(self) -> list[tuple[Outcome, int, list[int]]]:
+        """What was seen since `begun` was asked: outcome, executions, events of the first."""
+        return [
+            (self._outcome(number), count, self._loop.first(number))
+            for number, count in enumerate(self._loop.seen)
+            if count
+        ]
+
+    def _outcome(self, number: int) -> Outcome:
+        if number not in self._outcomes:
+            builder = HistogramBuilder(self._test)
+            builder.add(self._live.batch(self._program.fetched(number)))
+            (self._outcomes[number],) = builder.histogram()
+        return self._outcomes[number]
+
+    def close(self) -> None:
+        """Release what TensorFlow has returned."""
+        self._program.close()
+
+
 class PreparedControlled:
     """A lowered test that runs under control; it keeps one session.
 
@@ -129,6 +183,7 @@ class PreparedControlled:
         names = [f"{_COPY}{each.name}" for each in self._test.resources]
         self._steering = Steering(names, self._execute, locks=settings.control == "locks")
         self._live: LiveSession | None = None
+        self._loop: _Looped | None = None
         self._batch: Batch | None = None
 
     # --- running ------------------------------------------------------------------------------
@@ -139,24 +194,35 @@ class PreparedControlled:
         Noise has no effect: nothing of an execution is left to chance.
         """
         del noise
-        controller = self._steering.controller
         found: Counter[Outcome] = Counter()
-        turn, made = seed, 0
+        made = 0
+        looped = self._looped()
         with self._steering:
             while made < count:
+                turn = seed + made // _STRETCH
                 name, depth = PORTFOLIO[turn % len(PORTFOLIO)]
-                chooses = scheduler(name, depth, controller, seed + turn)
-                builder = HistogramBuilder(self._test)
-                for _ in range(min(_STRETCH, count - made)):
-                    controller.run(chooses)
-                    assert self._batch is not None
-                    builder.add(self._batch)
-                made += _STRETCH
-                found.update(builder.histogram())
-                turn += 1
+                chooses = scheduler(name, depth, self._steering.controller, seed + turn)
+                stretch = min(_STRETCH, count - made)
+                if looped:
+                    looped.run(chooses, stretch)
+                    for outcome, times, _ in looped.seen():
+                        found[outcome] += times
+                    looped.begun()
+                else:
+                    found.update(self._executed(chooses, stretch))
+                made += stretch
         if not found:
             raise Refused(ALL_DROPPED)
         return dict(found.most_common())
+
+    def _executed(self, chooses: Scheduler, executions: int) -> Mapping[Outcome, int]:
+        """What so many executions by one scheduler show."""
+        builder = HistogramBuilder(self._test)
+        for _ in range(executions):
+            self._steering.controller.run(chooses)
+            assert self._batch is not None
+            builder.add(self._batch)
+        return builder.histogram()
 
     def explore(self, limit: int) -> Explored:
         """Execute one schedule of each equivalence class, up to `limit` executions.
@@ -169,27 +235,36 @@ class PreparedControlled:
         Diverged
             If other events are enabled than after the same choices before.
         """
-        controller = self._steering.controller
         search = Exhaustive()
         found: Counter[Outcome] = Counter()
         schedules: dict[Outcome, tuple[Decision, ...]] = {}
         executions, dropped, complete = 0, 0, False
+        looped = self._looped()
         with self._steering:
             while executions < limit and not complete:
-                executions += 1
                 try:
-                    made = controller.run(search)
+                    if looped:
+                        stretch = min(_EXPLORED, limit - executions)
+                        complete = looped.explore(search, stretch)
+                        seen, begun = looped.seen(), looped.begun()
+                    else:
+                        begun = 1
+                        made = self._steering.controller.run(search)
+                        outcomes = list(self._outcomes()) if made else []
+                        dropped += made and not outcomes
+                        numbers = self._steering.controller.chosen
+                        seen = [(outcome, 1, numbers) for outcome in outcomes]
+                        complete = not search.next()
                 except RuntimeError as error:
+                    executions += looped.begun() if looped else 1
                     raise Diverged(f"in execution {executions}: {error}") from None
-                if made:
-                    outcomes = list(self._outcomes())
-                    dropped += not outcomes
-                    for outcome in outcomes:
-                        found[outcome] += 1
-                        schedules.setdefault(outcome, self.schedule())
-                complete = not search.next()
-        seen = dict(found.most_common())
-        return Explored(seen, schedules, executions, complete and not dropped)
+                executions += begun
+                for outcome, count, numbers in seen:
+                    found[outcome] += count
+                    if outcome not in schedules:
+                        schedules[outcome] = self._schedule(numbers)
+        in_order = dict(found.most_common())
+        return Explored(in_order, schedules, executions, complete and not dropped)
 
     def follow(self, schedule: Sequence[Decision]) -> Outcome:
         """The outcome of a schedule.
@@ -257,20 +332,24 @@ class PreparedControlled:
 
     def schedule(self) -> tuple[Decision, ...]:
         """The events of the last execution, in their order."""
-        controller = self._steering.controller
-        return tuple(
-            self._decision(controller.name(number), number) for number, _ in controller.chosen
-        )
+        return self._schedule(self._steering.controller.chosen)
+
+    def _schedule(self, chosen: Sequence[int]) -> tuple[Decision, ...]:
+        name = self._steering.controller.name
+        return tuple(self._decision(name(number), number) for number in chosen)
 
     def close(self) -> None:
         """Release the session."""
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
         if self._live is not None:
             self._live.close()
             self._live = None
 
     # --- one execution ------------------------------------------------------------------------
 
-    def _execute(self) -> None:
+    def _session(self) -> LiveSession:
         if self._live is None or not self._live.usable:
             self.close()
             with self._clock.part("building_s"):
@@ -280,8 +359,19 @@ class PreparedControlled:
                 )
                 if self._settings.control == "locks":
                     self._live.warm_up()
+        return self._live
+
+    def _execute(self) -> None:
+        live = self._session()
         with self._clock.part("running_s"):
-            self._batch = self._live.step()
+            self._batch = live.step()
+
+    def _looped(self) -> _Looped | None:
+        """The loop over executions in C++, if the test can do with it."""
+        live = self._session()
+        if self._loop is None and (program := live.program()):
+            self._loop = _Looped(self._test, live, program, self._steering.controller)
+        return self._loop
 
     def _outcomes(self) -> Iterator[Outcome]:
         """The outcome of the last execution; nothing if it was dropped."""

@@ -86,6 +86,7 @@ from tensorflow.python.client import pywrap_tf_session
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.takes import steady
 from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.tensorflow.control_library import Program
 from litmusfuzz.fuzz.executors.tensorflow.histogram import DROPPED, STATUSES, Batch
 from litmusfuzz.fuzz.executors.tensorflow.lowering import (
     ABORT,
@@ -151,7 +152,7 @@ def callable_of(
         feed=feeds, fetch=fetches, target=targets, run_options=options
     )
     run = session._make_callable_from_options(wanted)
-    return _over_grpc(run) if session.sess_str else run
+    return _over_grpc(run) if session.sess_str.startswith(b"grpc:") else run
 
 
 def _over_grpc(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -220,6 +221,8 @@ class LiveSession:
         self._in_background = settings.in_background
         self._front_end = settings.front_end
         config, options = session_config(settings, template.devices), run_options(settings)
+        self._run_options = options
+        target = steering.target() if steering else target
         self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
         self.initialize = callable_of(self.session, (), INIT)
         self._runs: dict[str, Callable[[], list[npt.NDArray[Any]]]] = {}
@@ -293,13 +296,9 @@ class LiveSession:
                 self._feed()
                 self._cancel(race)
             return self._failed(race.failure)
-        values: dict[str, npt.NDArray[Any]] = {}
         if not self._may_block:
-            for unit in self._built.units:
-                for run in unit.runs:
-                    fetched = len(unit.fetched)
-                    self._unstack(unit.observed, race.shown[run][fetched:], values, run)
-                    self._collect(run, race.shown[run][:fetched], values)
+            return self._completed(race.shown, self._read()[: len(self._final)])
+        values: dict[str, npt.NDArray[Any]] = {}
         held = race.blocked and self._crowded()
         if held:
             kept = callable_of(self.session, self._final)()
@@ -311,8 +310,6 @@ class LiveSession:
             each.queue.name: (fetched[2 * position], fetched[2 * position + 1])
             for position, each in enumerate(self._built.contents)
         }
-        if not self._may_block:
-            return Batch(values)
         self.hindered = race.blocked or race.failure is not None
         fed = False
         if self.hindered:
@@ -330,6 +327,46 @@ class LiveSession:
             if each.init is None
         }
         return Batch(values, contents, status, absent, empty)
+
+    def program(self) -> Program | None:
+        """The three runs of a step under control, for C++; None if a step needs more than these."""
+        unit, *others = self._built.units
+        runs = len(self._runs) > 1 or self._may_block or bool(self._test.failing)
+        if others or runs or unit.fed or self._steering is None:
+            return None
+        # Nothing may be waited for in these two: the thread that asks can do it all.
+        alone = config_pb2.RunOptions(inter_op_thread_pool=-1)
+        fetches = [*unit.fetched, *(shown.tensor for shown in unit.observed)]
+        callables = (
+            config_pb2.CallableOptions(target=[INIT], run_options=alone),
+            config_pb2.CallableOptions(
+                fetch=fetches, target=unit.targets, run_options=self._run_options
+            ),
+            config_pb2.CallableOptions(fetch=self._final, run_options=alone),
+        )
+        return Program(self._steering.library, callables)
+
+    def batch(self, fetched: Sequence[npt.NDArray[Any]]) -> Batch:
+        """The batch of one execution of `program`, from all that it has fetched."""
+        (unit,) = self._built.units
+        (run,) = unit.runs
+        raced = len(fetched) - len(self._final)
+        return self._completed({run: fetched[:raced]}, fetched[raced:])
+
+    def _completed(
+        self,
+        shown: Mapping[str, Sequence[npt.NDArray[Any]]],
+        final: Sequence[npt.NDArray[Any]],
+    ) -> Batch:
+        """A step that cannot be blocked: what each run and the final run have fetched."""
+        values: dict[str, npt.NDArray[Any]] = {}
+        for unit in self._built.units:
+            for run in unit.runs:
+                fetched = len(unit.fetched)
+                self._unstack(unit.observed, shown[run][fetched:], values, run)
+                self._collect(run, shown[run][:fetched], values)
+        self._unstack(self._built.final, final, values)
+        return Batch(values)
 
     def _take_left(
         self, values: dict[str, npt.NDArray[Any]], status: npt.NDArray[np.int64], *, fed: bool

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "control/controller.h"
+#include "control/loop.h"
 #include "controlled.h"
 #include "exhaustive.h"
 #include "schedulers/table.h"
@@ -17,6 +18,8 @@ namespace {
 
 using litmusfuzz::control::Chosen;
 using litmusfuzz::control::Controller;
+using litmusfuzz::control::Loop;
+using litmusfuzz::control::Seen;
 using litmusfuzz::control::Standing;
 using litmusfuzz::executor::Choice;
 using litmusfuzz::executor::Exhaustive;
@@ -26,6 +29,12 @@ using litmusfuzz::executor::Recorder;
 using litmusfuzz::executor::Replay;
 using litmusfuzz::executor::Scheduler;
 using RawChoice = std::tuple<uint32_t, uint32_t, uint64_t>;
+
+std::vector<uint64_t> numbers(const std::vector<Chosen>& chosen) {
+  std::vector<uint64_t> ids;
+  for (const Chosen& each : chosen) ids.push_back(each.id);
+  return ids;
+}
 
 }  // namespace
 
@@ -82,18 +91,33 @@ NB_MODULE(_control, m) {
            nb::call_guard<nb::gil_scoped_release>())
       .def("end", &Controller::end, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("chosen",
-                   [](const Controller& self) {
-                     std::vector<std::tuple<uint64_t, uint32_t>> chosen;
-                     for (const Chosen& each : self.chosen()) {
-                       chosen.emplace_back(each.id, each.enabled);
-                     }
-                     return chosen;
-                   })
+                   [](const Controller& self) { return numbers(self.chosen()); })
       .def_prop_ro("left_at", &Controller::left_at)
       .def("name", &Controller::name)
       .def("number", &Controller::number)
       .def("touched", &Controller::touched)
       .def("reads_only", &Controller::reads_only);
+  nb::class_<Loop>(m, "Loop")
+      .def("__init__",
+           [](Loop* self, Controller& controller, uintptr_t program, uint32_t executors) {
+             new (self) Loop(controller, reinterpret_cast<const LitmusFuzzProgram*>(program),
+                             executors);
+           },
+           nb::keep_alive<1, 2>())
+      .def("run", &Loop::run, nb::call_guard<nb::gil_scoped_release>())
+      .def("explore", &Loop::explore, nb::call_guard<nb::gil_scoped_release>())
+      .def_prop_ro("complete", &Loop::complete)
+      .def_prop_ro("begun", &Loop::begun)
+      .def_prop_ro("seen",
+                   [](const Loop& self) {
+                     std::vector<uint64_t> counts;
+                     for (const Seen& each : self.seen()) counts.push_back(each.executions);
+                     return counts;
+                   })
+      .def("first", [](const Loop& self, size_t outcome) {
+        return numbers(self.seen().at(outcome).first);
+      })
+      .def("forget", &Loop::forget);
   m.def("scheduler", [](const std::string& name, uint32_t depth, Controller& controller,
                         uint64_t seed) { return make_scheduler(name, depth, controller, seed); });
 }

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define LITMUSFUZZ_CONTROL_VERSION 2
+#define LITMUSFUZZ_CONTROL_VERSION 3
 
 /// What an event does to its mutex; one that acquires none is never disabled.
 enum LitmusFuzzEffect {
@@ -60,4 +60,17 @@ struct LitmusFuzzHooks {
   void (*outside)(void* controller, int change);
   /// An op has failed.
   void (*failed)(void* controller, int64_t step_id);
+};
+
+/// What the library gives the controller: one execution's runs, each called by one thread.
+struct LitmusFuzzProgram {
+  uint32_t version;
+  void* program;
+  /// Sets all resources; false if the runtime has an error.
+  int (*initialize)(void* program);
+  /// Executes the test. Its only run decides, while the controller is at work.
+  int (*race)(void* program);
+  /// Reads what has become of the resources: the number of the outcome, one for all executions in
+  /// which the same was fetched; -1 if the runtime has an error.
+  int64_t (*read)(void* program);
 };

@@ -367,6 +367,10 @@ class Factory : public tensorflow::ExecutorFactory {
   }
 };
 
+const struct Registered {
+  Registered() { tensorflow::ExecutorFactory::Register("LITMUSFUZZ_CONTROLLED", new Factory); }
+} registered;
+
 }  // namespace
 
 extern "C" {
@@ -374,12 +378,8 @@ extern "C" {
 /// Connects the controller, or none; 0 if it is of another version.
 __attribute__((visibility("default"))) int litmusfuzz_attach(const LitmusFuzzHooks* theirs) {
   if (theirs != nullptr && theirs->version != LITMUSFUZZ_CONTROL_VERSION) return 0;
-  static const bool registered = [] {
-    tensorflow::ExecutorFactory::Register("LITMUSFUZZ_CONTROLLED", new Factory);
-    return true;
-  }();
   hooks = theirs;
-  return registered;
+  return 1;
 }
 
 /// Whether locks inside kernels decide; "" or why they cannot.

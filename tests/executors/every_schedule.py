@@ -1,0 +1,128 @@
+"""Every schedule of ops of TensorFlow, against what the model allows without a split update.
+
+``python -m tests.executors.every_schedule --tests 2000 --seed 1`` executes all schedules of the
+corpus's tests and of random ones of every family, as far as `tf:controlled` runs them and they have
+at most ``--limit`` schedules; of the others it samples ``--samples``. What is shown must be what
+is allowed; a test in which TensorFlow may do less (`reason_for_less`) must show nothing else. It
+prints how many tests were equal, less, sampled, undecided by the oracle and refused, each of them
+by name but the equal and the refused ones, and exits with 1 if some test shows something else.
+Interrupted, it prints how far it came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz import corpus
+from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
+from litmusfuzz.oracles.errors import NoAllowedSet
+from litmusfuzz.oracles.explorer import Explorer
+from litmusfuzz.oracles.model import EXECUTOR, unsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from litmusfuzz.corpus.model import LitmusTest
+
+UNSPLIT = unsplit(EXECUTOR)
+"""Under control op by op, an update happens at once."""
+LITMUS: Final = Path(corpus.__file__).parent / "litmus"
+CONTROLLED: Final = configuration("tf", "controlled")
+_STILL: Final = Noise(copies=1, steps=1, shuffle=False, padding=0)
+_LINE: Final = 100
+"""Tests between two lines of progress."""
+
+
+def reason_for_less(test: LitmusTest) -> str:
+    """Why TensorFlow may show less of a test than the model allows; "" if there is no reason."""
+    ops = {node.op for node in test.nodes}
+    if any("Many" in op or "UpTo" in op for op in ops):
+        return "elements that TensorFlow moves at once"
+    if "While" in ops and any(node.device for node in test.nodes):
+        return "a loop's window, which each device keeps by itself"
+    return ""
+
+
+def compared(test: LitmusTest, limit: int, samples: int) -> tuple[str, str]:
+    """How the outcomes shown compare with those allowed, and what is to be said of it."""
+    witnesses = Explorer(test, UNSPLIT, loosest=True).allowed_outcomes()
+    if not witnesses.complete:
+        return "undecided", "over the oracle's budget"
+    allowed = set(witnesses.witnesses)
+    with closing(TensorFlowExecutor().prepare(test, CONTROLLED)) as prepared:
+        found = prepared.explore(limit)  # type: ignore[union-attr]
+        seen, schedules = set(found.histogram), sum(found.histogram.values())
+        if not found.complete:
+            seen |= set(prepared.run(samples, _STILL, 1))
+    if more := seen - allowed:
+        return "forbidden", "; ".join(map(str, sorted(more, key=str)))
+    if not found.complete:
+        return "sampled", f"{len(seen)} of {len(allowed)} outcomes, over {schedules} schedules"
+    if less := allowed - seen:
+        lacking = f"{len(less)} of {len(allowed)} not shown, such as {min(map(str, less))}"
+        if reason := reason_for_less(test):
+            return "less", f"{lacking}: {reason}"
+        return "different", lacking
+    return "equal", ""
+
+
+def tests(count: int, seed: int) -> Iterator[tuple[str, LitmusTest]]:
+    """The corpus's tests, then random ones of all families in turn."""
+    for path in sorted(LITMUS.glob("*.yaml")):
+        yield path.stem, load(path).test
+    families = [name for name in FAMILIES if name != "mutations"]
+    made = index = 0
+    while made < count:
+        family = families[index % len(families)]
+        index += 1
+        try:
+            test = generate(family, seed, index, TensorFlowExecutor.support)
+        except NotGenerated:
+            continue
+        made += 1
+        yield f"{family} {index} of seed {seed}", test
+
+
+def main() -> int:
+    """Compare, and print."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--tests", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--limit", type=int, default=100_000)
+    parser.add_argument("--samples", type=int, default=2_000)
+    parser.add_argument("--part", default="0/1", help="0/2 and 1/2 are the halves")
+    args = parser.parse_args()
+    part, parts = map(int, args.part.split("/"))
+    kinds: Counter[str] = Counter()
+    try:
+        for number, (name, test) in enumerate(tests(args.tests, args.seed)):
+            if number % parts != part:
+                continue
+            try:
+                kind, said = compared(test, args.limit, args.samples)
+            except Refused as reason:
+                kind, said = "refused", str(reason)
+            except NoAllowedSet as reason:
+                kind, said = "refused", f"no allowed set: {reason}"
+            kinds[kind] += 1
+            if kind not in ("equal", "refused"):
+                print(f"{kind}: {name}: {said}", flush=True)
+            if sum(kinds.values()) % _LINE == 0:
+                print(f"... {dict(kinds.most_common())}", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(f"{sum(kinds.values())} tests: {dict(kinds.most_common())}")
+    return 1 if kinds["forbidden"] or kinds["different"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
