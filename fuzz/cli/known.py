@@ -29,7 +29,7 @@ from litmusfuzz.reports.tables import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding
 
 T = TypeVar("T")
@@ -157,7 +157,8 @@ def add(
     """Append each FINDING to a known-findings FILE.
 
     FINDING is the file of a finding, a folder of such files, or a campaign's folder or its
-    report.json: every finding that it reported as new, crashes included.
+    report.json: every finding that it reported as new, crashes included. What is known
+    already is not added: by FILE, or by what LitmusFuzz comes with.
     """
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
     from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
@@ -179,9 +180,13 @@ def add(
         fail(f"--expires: {expires} is before {since or 'today'}")
     new: list[KnownFinding] = []
     already: list[str] = []
-    for path, key, name in _named(findings):
+    shipped_as: dict[str, str] = {}
+    for path, key, name, found in _named(findings):
         if key in keys:
             already.append(path)
+            continue
+        if found is not None and (known_as := _shipped_as(key, found)):
+            shipped_as[path] = known_as
             continue
         keys.add(key)
         day = since or date.today()
@@ -194,15 +199,32 @@ def add(
         write_text(made, Path(file).resolve())  # a link stays one
     if as_json:
         rows = [{"key": each.key, "name": each.name} for each in new]
-        print_json({"file": file, "added": rows, "known_already": already})
+        both = {"known_already": [*already, *shipped_as], "shipped_as": shipped_as}
+        print_json({"file": file, "added": rows, **both})
         return
     for each in new:
         click.echo(f"{each.key}  {each.name}")
-    click.echo(f"{one_line(file)}: {len(new)} added, {len(already)} known already")
+    for path, title in shipped_as.items():
+        click.echo(f"{one_line(path)}: known already as {title}, which comes with LitmusFuzz")
+    known_before = len(already) + len(shipped_as)
+    click.echo(f"{one_line(file)}: {len(new)} added, {known_before} known already")
 
 
-def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """File, key and name of each finding."""
+def _shipped_as(key: str, found: Finding) -> str:
+    """Title of the known finding that LitmusFuzz comes with, and that has this key; or "".
+
+    It holds for the versions in which the finding was seen.
+    """
+    from litmusfuzz.fuzz.campaign.known_findings import shipped
+
+    known = shipped(frozenset((found.executor,))).of(found.versions)
+    today = date.today()
+    same = (each for each in known.entries if each.key == key and not each.expired(today))
+    return next((each.title for each in same), "")
+
+
+def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str, Finding | None]]:
+    """File, key and name of each finding, and how it showed its forbidden outcome if it has one."""
     from litmusfuzz.fuzz.campaign.canonical import key_of
     from litmusfuzz.fuzz.campaign.store import DATABASE
     from litmusfuzz.reports.outputs import JSON
@@ -218,7 +240,7 @@ def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str]]:
                 refuse_allowed(file, entry)
                 if not entry.finding.minimized:
                     fail(f"{file}: is not minimized, so that its key recurs in no other run")
-                yield file, key_of(entry), entry.test.name
+                yield file, key_of(entry), entry.test.name, entry.finding
 
 
 class _Reported(msgspec.Struct):
@@ -241,7 +263,7 @@ class _Report(msgspec.Struct):
     findings: Annotated[list[_Reported], msgspec.Meta(max_length=MAX_FINDINGS)]
 
 
-def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
+def _reported_as_new(path: str) -> Iterator[tuple[str, str, str, Finding | None]]:
     """Findings that a campaign reported as new, from its JSON report."""
     from litmusfuzz.fuzz.campaign.known_findings import is_key
     from litmusfuzz.reports.outputs import MAX_JSON_BYTES
@@ -259,7 +281,7 @@ def _reported_as_new(path: str) -> Iterator[tuple[str, str, str]]:
             if keys[0] != each.key:
                 raise ValueError(f"{name} has not the key {each.key!r:.80}")
             for key in keys:
-                yield str(Path(path).parent / each.file), key, name
+                yield str(Path(path).parent / each.file), key, name, entry.finding
     except FileError as error:
         fail(str(error))
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:

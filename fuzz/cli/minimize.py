@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.cli.campaigns import known_findings, known_option
 from litmusfuzz.fuzz.cli.common import (
     EXECUTORS,
     FORBIDDEN,
@@ -36,6 +37,7 @@ from litmusfuzz.reports.times import seconds
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.minimize_crash import MinimizedCrash
+    from litmusfuzz.fuzz.cli.campaigns import KnownOption
 
 
 @click.command(epilog="Example: litmusfuzz minimize findings/run-1/unreduced/NAME.yaml --time 5m")
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     help="Memory model; without this option the finding's where it was found, elsewhere the one "
     "that the configuration guarantees.",
 )
+@known_option
 @json_option
 def minimize(
     file: str,
@@ -78,6 +81,7 @@ def minimize(
     time_s: float,
     out: str | None,
     model_name: str | None,
+    known_given: KnownOption,
     as_json: bool,
 ) -> None:
     """Reduce a test that shows a forbidden outcome to a smallest one.
@@ -85,8 +89,9 @@ def minimize(
     TEST is an unreduced finding of a campaign, or any test. It runs until it shows a
     forbidden outcome, is reduced while it still does, and is confirmed in a fresh
     process; the finding is written to --out. A test that ends each process in one way is
-    reduced while it still does, with its settings. Exits 1 if there is a finding, 3 if
-    nothing showed.
+    reduced while it still does, with its settings. A known finding that explains it is named,
+    as `run` finds it: by its key, or by experiments. Exits 1 if there is a finding, known or
+    not, 3 if nothing showed.
     """
     if Path(file).is_dir() or file.endswith(".json"):
         fail(
@@ -94,6 +99,7 @@ def minimize(
             " campaign left"
         )
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
+    from litmusfuzz.fuzz.campaign.known_cause import KnownCause, known_cause, known_crash
     from litmusfuzz.fuzz.campaign.minimize_crash import minimize_crash
     from litmusfuzz.fuzz.campaign.minimize_file import minimize
     from litmusfuzz.reports.fold import reported
@@ -110,6 +116,7 @@ def minimize(
     ((name, config),) = chosen
     asked = model_of(model_name) if model_name else None
     judging = judging_model(name, config, asked=asked, finding=entry.finding)
+    known = known_findings(known_given, {name})
     folder = Path(out or ".")
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -125,6 +132,15 @@ def minimize(
             made = minimize_crash(entry.test, name, config, folder, time_s=left_s)
             crash = None if isinstance(made, str) else made
             problem = f"{problem}; {made}" if isinstance(made, str) else ""
+        interrupted, cause = done.interrupted, KnownCause()
+        if crash is not None:
+            cause = known_crash(crash, known)
+        elif done.found is not None and not interrupted:
+            progress("comparing it with what is known")
+            try:
+                cause = known_cause(done.found, known, time_s=end - clock.now())
+            except KeyboardInterrupt:  # the finding is there
+                interrupted = True
     found = None
     if done.found is not None:
         shows_it = None if done.script is None else done.script.shows_it
@@ -134,17 +150,19 @@ def minimize(
     if as_json:
         data = found and plain(found) | {"file": str(folder / found.file)}
         crashed = crash and {**crash.as_json(), "file": str(folder / crash.file)}
-        how_far = interruption if done.interrupted else ""
+        how_far = interruption if interrupted else ""
         result: dict[str, Any] = {"model": judging.model.name, "judged_by": str(judging)}
-        result |= {"finding": data, "crash": crashed, "problem": problem}
+        result |= {"finding": data, "crash": crashed, "problem": problem, **cause.as_json()}
         print_json({**result, "interruption": how_far})
-    elif crash is not None:
-        print_text(str(judging))
-        for line in crash.lines(str(folder)):
-            print_text(one_line(line))
     else:
+        lines = [f"{file}: {problem}"]
+        if crash is not None:
+            lines = list(crash.lines(str(folder)))
+        elif found is not None:
+            lines = finding(found, str(folder)).splitlines()
         print_text(str(judging))
-        print_text(finding(found, str(folder)) if found else one_line(f"{file}: {problem}"))
-    if done.interrupted:
+        for line in (*lines[:-1], *cause.lines(), lines[-1]):  # the command that replays it is last
+            print_text(one_line(line))
+    if interrupted:
         complain(interruption)
     sys.exit(FORBIDDEN if found or crash or done.showed else UNKNOWN)

@@ -324,6 +324,27 @@ def test_the_commands(litmusfuzz_here: Command, tmp_path: Path) -> None:
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
 
+def test_what_is_shipped_is_not_added(litmusfuzz_here: Command, tmp_path: Path) -> None:
+    """In the versions that the shipped entry holds for: in others it explains nothing."""
+    cause = next(each.cause for each in shipped(frozenset(("tf",))).entries if each.cause)
+    assert cause is not None
+    name = Path(cause.path).stem
+    save(cause.entry, tmp_path / "again.yaml")
+    here = ("known", "add", "k.yaml", "again.yaml", "--why", "seen")
+    known = litmusfuzz_here(*here)
+    assert known.stdout.splitlines() == [
+        f"again.yaml: known already as {name}, which comes with LitmusFuzz",
+        "k.yaml: 0 added, 1 known already",
+    ]
+    assert not (tmp_path / "k.yaml").exists()
+    as_data = json.loads(litmusfuzz_here(*here, "--json").stdout)
+    assert as_data["known_already"] == ["again.yaml"]
+    assert as_data["shipped_as"] == {"again.yaml": name}
+    newer = replace(cause.finding, versions={**cause.finding.versions, "tensorflow": "9.0.0"})
+    save(replace(cause.entry, finding=newer), tmp_path / "again.yaml")
+    assert "k.yaml: 1 added, 0 known already" in litmusfuzz_here(*here).stdout
+
+
 def test_an_entry_that_cannot_be_added_is_explained(
     litmusfuzz_here: Command, tmp_path: Path
 ) -> None:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.textfile import Entry, Finding, outcome_from_plain, save
+from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load, outcome_from_plain, save
+from litmusfuzz.fuzz.campaign import known_findings
+from litmusfuzz.fuzz.campaign.known_cause import known_cause
+from litmusfuzz.reports.events import FindingAdded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +38,53 @@ def findings(tmp_path: Path) -> dict[str, str]:
         )
         save(Entry(test, finding=found), tmp_path / f"{name}.yaml")
     return {name: f"{name}.yaml" for name in FINDINGS}
+
+
+def test_a_minimized_finding_that_is_known_says_so(
+    litmusfuzz_here, tmp_path: Path, findings: dict[str, str]
+) -> None:
+    """By experiments, and once its own key is known by that; new if neither explains it."""
+    (tmp_path / "known.yaml").write_text(
+        "litmusfuzz_known: 3\nfindings:\n"
+        "  - {finding: after.yaml, name: what-is-later, why: another}\n"
+        "  - {finding: add.yaml, name: what-adds, why: ours}\n"
+    )
+    minimize = ("minimize", findings["scatter"], "--time", "10m", "--out", "found")
+    done = litmusfuzz_here(*minimize, "--known", "known.yaml")
+    assert done.returncode == 1, done.stderr
+    *_, known, replay = done.stdout.splitlines()
+    assert known == "  known     what-adds: ours"
+    assert replay.startswith("  replay    litmusfuzz replay found/")
+    file = replay.split()[-1]
+    litmusfuzz_here("known", "add", "keys.yaml", file, "--why", "by its key")
+    data = json.loads(litmusfuzz_here(*minimize, "--known", "keys.yaml", "--json").stdout)
+    assert data["known"] == {"title": data["finding"]["key"], "why": "by its key"}
+    new = litmusfuzz_here(*minimize, "--json")
+    assert new.returncode == 1
+    data = json.loads(new.stdout)
+    assert (data["known"], data["known_undecided"]) == (None, [])
+
+
+def test_what_no_time_is_left_to_decide_is_undecided(
+    tmp_path: Path, findings: dict[str, str]
+) -> None:
+    (tmp_path / "known.yaml").write_text(
+        "litmusfuzz_known: 3\nfindings:\n  - {finding: add.yaml, name: what-adds, why: ours}\n"
+    )
+    entry = load(tmp_path / findings["scatter"])
+    found = FindingAdded(
+        index=0,
+        executor=MUTANT,
+        configuration="plain",
+        key="none",
+        file="scatter.yaml",
+        entry=dumps(entry),
+        executor_class=f"{MUTANT}/executor",
+        cause="",
+    )
+    said = known_cause(found, known_findings.load(tmp_path / "known.yaml"), time_s=0.0)
+    assert list(said.lines()) == ["  known     undecided whether it is what-adds"]
+    assert said.as_json() == {"known": None, "known_undecided": ["what-adds"]}
 
 
 def test_each_two_findings_are_compared(litmusfuzz_here, findings: dict[str, str]) -> None:
