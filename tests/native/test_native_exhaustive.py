@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from helpers import LITMUS, corpus_entry, for_each
+from native.generated import generate_test
 from native.helpers_native import all_outcomes, is_supported, prepared
 
 from litmusfuzz.corpus.builder import litmus
@@ -58,3 +59,66 @@ def test_an_unfinished_exploration_is_reported_as_incomplete() -> None:
     assert not found.complete
     assert found.executions == 23
     assert prepared(litmus("X=1 || X=2 || X=3 || X=4"), EXECUTOR).exhaust(24).complete
+
+
+# --- within a bound ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("program", "outcomes", "executions", "all_within"),
+    [
+        # No switch inside an update, one, two; then those are all.
+        ("X+=1 || X+=1", (1, 2, 2), (2, 4, 6), (2, 4, 6)),
+        ("X+=1; Y+=1 || Y+=1; X+=1", (1, 3, 3), (4, 12, 22), (6, 22, 48)),
+        # An event that is a whole op is not preempted.
+        ("X=1; r0=Y || Y=1; r1=X", (3, 3, 3), (4, 4, 4), (6, 6, 6)),
+    ],
+)
+def test_a_bound_counts_switches_inside_ops(
+    program: str,
+    outcomes: tuple[int, ...],
+    executions: tuple[int, ...],
+    all_within: tuple[int, ...],
+) -> None:
+    executor = prepared(litmus(program), RFC)
+    bounded = [executor.exhaust(1000, preemptions) for preemptions in range(3)]
+    assert tuple(len(each.histogram) for each in bounded) == outcomes
+    assert tuple(each.executions for each in bounded) == executions
+    assert tuple(
+        executor.exhaust(1000, preemptions, reduced=False).executions for preemptions in range(3)
+    ) == (all_within)
+    for each in bounded:
+        assert each.complete
+        assert not each.whole or set(each.histogram) == set(executor.exhaust(1000).histogram)
+
+
+@pytest.mark.parametrize("chunk", range(2))
+def test_within_a_bound_the_reduction_leaves_out_no_outcome(chunk: int) -> None:
+    """Beside every execution within the bound, on tests of all features."""
+    compared = more = executions = all_within = 0
+    for seed in range(200 * chunk, 200 * chunk + 200):
+        test = generate_test(seed, effects=4)
+        if test is None:
+            continue
+        for model in MODELS.values():
+            executor = prepared(test, model)
+            everything = executor.exhaust(2_000)
+            if not everything.complete:
+                continue
+            for preemptions in range(3):
+                expected = executor.exhaust(2_000, preemptions, reduced=False)
+                found = executor.exhaust(2_000, preemptions)
+                if not expected.complete:
+                    break
+                assert found.complete
+                assert set(found.histogram) == set(expected.histogram), (seed, model, preemptions)
+                if found.whole:
+                    assert set(found.histogram) == set(everything.histogram)
+                else:
+                    more += set(found.histogram) != set(everything.histogram)
+                compared += 1
+                executions += found.executions
+                all_within += expected.executions
+    assert compared > 500
+    assert more > 5
+    assert 3 * executions < all_within

@@ -251,13 +251,16 @@ class Exhausted:
     executions : int
         Executions begun.
     complete : bool
-        True if all traces were visited.
+        True if all traces within the bound were visited.
+    whole : bool
+        True if, moreover, no trace is beyond the bound.
     """
 
     histogram: Histogram
     traces: int
     executions: int
     complete: bool
+    whole: bool
 
 
 class NativeExecutor:
@@ -523,16 +526,27 @@ class PreparedTest:
                 raise Unavailable(str(error)) from None
         return threads
 
-    def exhaust(self, limit: int) -> Exhausted:
+    def exhaust(
+        self, limit: int, preemptions: int | None = None, *, reduced: bool = True
+    ) -> Exhausted:
         """Visit all executions that differ in more than the order of independent events.
 
         Parameters
         ----------
         limit : int
             Largest number of executions to begin.
+        preemptions : int, optional
+            Largest number of switches from an op that has begun and could go on. Then some
+            executions differ in the order of independent events alone.
+        reduced : bool
+            False to visit every execution within the bound, for comparison.
+
+        References
+        ----------
+        ``fuzz/native/core/exhaustive.h``.
         """
-        rows, traces, executions, complete = self._core.exhaust(limit)
-        return Exhausted(self._histogram(rows), traces, executions, complete)
+        rows, traces, executions, complete, whole = self._core.exhaust(limit, preemptions, reduced)
+        return Exhausted(self._histogram(rows), traces, executions, complete, whole)
 
     def search(self, measure: str, bound: int, limit: int) -> Searched:
         """Visit all executions with few switches between chains of events.

@@ -1,6 +1,7 @@
 // The controller for Python; see fuzz.executors.tensorflow.control.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -46,8 +47,10 @@ NB_MODULE(_control, m) {
       .value("ENDED", Standing::kEnded);
   nb::class_<Scheduler>(m, "Scheduler");
   nb::class_<Exhaustive, Scheduler>(m, "Exhaustive")
-      .def(nb::init<>())
-      .def("next", &Exhaustive::next);
+      .def(nb::init<std::optional<uint32_t>>(), nb::arg("preemptions") = nb::none())
+      .def("next", &Exhaustive::next)
+      .def_prop_ro("cut", &Exhaustive::cut)
+      .def_prop_ro("preemptions", &Exhaustive::preemptions);
   nb::class_<Forced, Scheduler>(m, "Forced")
       .def(nb::init<std::vector<uint64_t>>())
       .def_prop_ro("made", &Forced::made);
@@ -90,20 +93,20 @@ NB_MODULE(_control, m) {
       .def("proceed", &Controller::proceed, nb::arg("stop"),
            nb::call_guard<nb::gil_scoped_release>())
       .def("end", &Controller::end, nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("chosen",
-                   [](const Controller& self) { return numbers(self.chosen()); })
+      .def_prop_ro("chosen", [](const Controller& self) { return numbers(self.chosen()); })
       .def_prop_ro("left_at", &Controller::left_at)
       .def("name", &Controller::name)
       .def("number", &Controller::number)
       .def("touched", &Controller::touched)
       .def("reads_only", &Controller::reads_only);
   nb::class_<Loop>(m, "Loop")
-      .def("__init__",
-           [](Loop* self, Controller& controller, uintptr_t program, uint32_t executors) {
-             new (self) Loop(controller, reinterpret_cast<const LitmusFuzzProgram*>(program),
-                             executors);
-           },
-           nb::keep_alive<1, 2>())
+      .def(
+          "__init__",
+          [](Loop* self, Controller& controller, uintptr_t program, uint32_t executors) {
+            new (self)
+                Loop(controller, reinterpret_cast<const LitmusFuzzProgram*>(program), executors);
+          },
+          nb::keep_alive<1, 2>())
       .def("run", &Loop::run, nb::call_guard<nb::gil_scoped_release>())
       .def("explore", &Loop::explore, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("complete", &Loop::complete)
@@ -114,9 +117,8 @@ NB_MODULE(_control, m) {
                      for (const Seen& each : self.seen()) counts.push_back(each.executions);
                      return counts;
                    })
-      .def("first", [](const Loop& self, size_t outcome) {
-        return numbers(self.seen().at(outcome).first);
-      })
+      .def("first",
+           [](const Loop& self, size_t outcome) { return numbers(self.seen().at(outcome).first); })
       .def("forget", &Loop::forget);
   m.def("scheduler", [](const std::string& name, uint32_t depth, Controller& controller,
                         uint64_t seed) { return make_scheduler(name, depth, controller, seed); });

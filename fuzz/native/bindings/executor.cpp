@@ -1,5 +1,6 @@
 // Python bindings of the executor: convert, release the GIL, translate errors.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -248,13 +249,16 @@ nb::list walked(const Program& program, const std::string& name, uint32_t depth,
   return counted(seen);
 }
 
-nb::tuple exhausted(const Program& program, uint64_t limit) {
+nb::tuple exhausted(const Program& program, uint64_t limit, std::optional<uint32_t> preemptions,
+                    bool reduced) {
   Exhausted found;
   {
     nb::gil_scoped_release release;
-    found = exhaust(program, limit);
+    found = exhaust(program, limit,
+                    Exhaustive(preemptions, reduced ? Reduction::kRaces : Reduction::kNone));
   }
-  return nb::make_tuple(counted(found.outcomes), found.traces, found.executions, found.complete);
+  return nb::make_tuple(counted(found.outcomes), found.traces, found.executions, found.complete,
+                        found.whole);
 }
 
 Measure measure_named(const std::string& name) {
@@ -475,7 +479,8 @@ NB_MODULE(LITMUSFUZZ_MODULE, m) {
   m.doc() = "The native executor's core; see fuzz.executors.native.";
   nb::class_<Program>(m, "Program")
       .def("walk", &walked)
-      .def("exhaust", &exhausted)
+      .def("exhaust", &exhausted, nb::arg("limit"), nb::arg("preemptions") = nb::none(),
+           nb::arg("reduced") = true)
       .def("search", &searched)
       .def("record", &record)
       .def("replay", &replay)

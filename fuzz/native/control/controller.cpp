@@ -9,13 +9,13 @@ namespace {
 
 Controller& of(void* controller) { return *static_cast<Controller*>(controller); }
 
-/// The name of an event, the same in all executions: run, node, instance and point.
-std::string name_of(uint32_t run, const LitmusFuzzEvent& event) {
+/// The name of an op instance, the same in all executions: run, node and instance.
+std::string task_of(uint32_t run, const LitmusFuzzEvent& event) {
   std::string name = std::to_string(run) + '|' + event.node + '|';
   if (event.frame != 0 || event.iteration != 0) {
     name += std::to_string(event.frame) + '.' + std::to_string(event.iteration);
   }
-  return name + '|' + event.point;
+  return name + '|';
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ std::vector<std::string> Controller::enabled() const {
 Step Controller::step(Ticket ticket) const {
   const uint64_t id = waiting_[ticket].id;
   const Known& known = events_[id];
-  return {id, *known.resources, known.reads_only, known.acquires};
+  return {id, *known.resources, known.reads_only, known.acquires, known.task};
 }
 
 /// FNV-1a of its name.
@@ -163,10 +163,12 @@ std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFu
     return found != resources_.end() && found->second < watched_.size() && watched_[found->second];
   };
   if (std::none_of(event.resources, event.resources + event.resource_count, decides)) return {};
-  std::string name = name_of(run, event);
+  const std::string task = task_of(run, event);
+  std::string name = task + event.point;
   // A point that an instance passes several times.
   if (const uint32_t times = times_[number(name)]++) name += '|' + std::to_string(times);
   const uint64_t id = number(name);
+  const uint64_t task_number = number(task);
   Known& known = events_[id];
   std::vector<uint32_t> touched;
   for (uint32_t i = 0; i < event.resource_count; ++i) {
@@ -182,6 +184,7 @@ std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFu
   }
   std::sort(touched.begin(), touched.end());
   known.resources = &*sets_.insert(std::move(touched)).first;
+  known.task = task_number;
   known.reads_only = event.reads_only != 0;
   const auto effect = static_cast<LitmusFuzzEffect>(event.effect);
   known.acquires = effect == LITMUSFUZZ_ACQUIRES;

@@ -106,6 +106,7 @@ class Controller final : public Runtime {
  private:
   struct Known {  // an event of some execution
     const std::vector<uint32_t>* resources = nullptr;  // one of `sets_`
+    uint64_t task = 0;  // the number of its op instance's name
     bool reads_only = false;
     bool acquires = false;
   };

@@ -7,10 +7,10 @@ namespace litmusfuzz::executor {
 Step Controlled::step(Ticket ticket) const {
   const Event& event = events_[ticket];
   const Node& node = event.frame->node(event.node);
-  const uint64_t id = event.frame->first_event + node.first_event + event.step;
+  const uint64_t task = event.frame->first_event + node.first_event;
   const std::span<const uint32_t> touched = event.frame->touched(node, event.step);
   const bool blocks_here = program_.blocks && !touched.empty() && blocks(touched[0]);
-  return {id, touched, node.reads_only(event.step), blocks_here};
+  return {task + event.step, touched, node.reads_only(event.step), blocks_here, task};
 }
 
 Ticket Controlled::new_ticket(Event event) {

@@ -20,6 +20,13 @@ size_t place_of(const std::vector<Step>& steps, uint64_t id) {
       steps.begin());
 }
 
+/// Index of an event of a task; the number of events if it has none.
+size_t place_of_task(const std::vector<Step>& steps, uint64_t task) {
+  return static_cast<size_t>(std::find_if(steps.begin(), steps.end(),
+                                          [&](const Step& each) { return each.task == task; }) -
+                             steps.begin());
+}
+
 /// The first event that is not asleep; the number of events if none is.
 size_t first_awake(const std::vector<Step>& enabled, const std::vector<Step>& asleep) {
   size_t place = 0;
@@ -44,14 +51,25 @@ Exhaustive::Level Exhaustive::reach(const Choices& choices) const {
   Level level;
   for (const Ticket each : choices) level.enabled.push_back(waiting_[each].step);
   if (depth_ > 0) {
+    const Level& before = levels_[depth_ - 1];
     const Step& last = at(depth_ - 1);
-    for (const Step& each : levels_[depth_ - 1].asleep) {
-      if (!each.depends_on(last)) level.asleep.push_back(each);
+    const size_t place = place_of_task(level.enabled, last.task);
+    if (place < level.enabled.size()) level.continues = place;
+    level.spent = before.spent_with(before.chosen);
+    if (sleeps()) {
+      for (const Step& each : before.asleep) {
+        if (!each.depends_on(last)) level.asleep.push_back(each);
+      }
     }
   }
   level.chosen = first_awake(level.enabled, level.asleep);
-  level.to_try.resize(level.enabled.size());
+  if (preemptions_ && level.continues != kNone) level.chosen = level.continues;
+  level.to_try.resize(level.enabled.size(), reduction_ == Reduction::kNone);
   return level;
+}
+
+uint32_t Exhaustive::preemptions() const {
+  return levels_.empty() ? 0 : levels_.back().spent_with(levels_.back().chosen);
 }
 
 std::optional<size_t> Exhaustive::choose(const Choices& choices) {
@@ -101,13 +119,18 @@ void Exhaustive::find_races(const Waiting& event, size_t count) {
     if (direct.contains(i)) continue;
     racing.push_back(i);
     // What the event at `i` comes after cannot race with this one: where the two are reversed,
-    // it will. But perhaps they cannot be, since this one is disabled until that has enabled it.
-    if (!event.step.may_be_disabled) direct.add(levels_[i].before);
+    // it will. But perhaps they cannot be: since this one is disabled until that has enabled it,
+    // or within the bound.
+    if (!event.step.may_be_disabled && !preemptions_) direct.add(levels_[i].before);
   }
   for (const size_t each : racing) reverse(each, event, before, count);
 }
 
 void Exhaustive::reverse(size_t position, const Waiting& event, const Past& before, size_t count) {
+  if (preemptions_) {
+    try_task(position, event.step);
+    return try_task(start_of(position), event.step);
+  }
   Level& level = levels_[position];
   // The events that do not come after the one at `position`, then this one: an execution without
   // that one. Those of them that can come first are its initials.
@@ -137,6 +160,20 @@ void Exhaustive::reverse(size_t position, const Waiting& event, const Past& befo
   }
 }
 
+void Exhaustive::try_task(size_t position, const Step& event) {
+  Level& level = levels_[position];
+  const bool can = place_of_task(level.enabled, event.task) < level.enabled.size();
+  for (size_t i = 0; i < level.enabled.size(); ++i) {
+    if (!can || level.enabled[i].task == event.task) level.to_try[i] = true;
+  }
+}
+
+size_t Exhaustive::start_of(size_t position) const {
+  size_t start = position;
+  while (start > 0 && at(start - 1).task == at(position).task) --start;
+  return start;
+}
+
 void Exhaustive::end() {
   if (levels_.empty()) return;
   // What was never performed races all the same: it is blocked, or the test has failed.
@@ -147,7 +184,9 @@ void Exhaustive::end() {
   Level& last = levels_.back();
   for (const Waiting& each : waiting_) {
     const size_t place = each.pending ? place_of(last.enabled, each.step.id) : last.enabled.size();
-    if (place < last.enabled.size()) last.to_try[place] = true;
+    if (place == last.enabled.size()) continue;
+    last.to_try[place] = true;
+    if (preemptions_) try_task(start_of(levels_.size() - 1), each.step);
   }
 }
 
@@ -157,6 +196,10 @@ bool Exhaustive::next() {
     level.asleep.push_back(level.enabled[level.chosen]);
     for (size_t i = 0; i < level.enabled.size(); ++i) {
       if (!level.to_try[i] || contains(level.asleep, level.enabled[i])) continue;
+      if (preemptions_ && level.spent_with(i) > *preemptions_) {
+        cut_ = true;
+        continue;
+      }
       level.chosen = i;
       return true;
     }
@@ -165,10 +208,9 @@ bool Exhaustive::next() {
   return false;
 }
 
-Exhausted exhaust(const Program& program, uint64_t limit) {
+Exhausted exhaust(const Program& program, uint64_t limit, Exhaustive scheduler) {
   Exhausted found;
   Controlled controlled(program);
-  Exhaustive scheduler;
   do {
     if (found.executions == limit) return found;
     ++found.executions;
@@ -178,6 +220,7 @@ Exhausted exhaust(const Program& program, uint64_t limit) {
     }
   } while (scheduler.next());
   found.complete = true;
+  found.whole = !scheduler.cut();
   return found;
 }
 

@@ -16,11 +16,20 @@
 // events are enabled than before, the system is no function of its choices: `choose` throws
 // std::runtime_error.
 //
+// With a bound, the search keeps to executions with few preemptions: switches away from an op
+// instance that has begun and could go on. Neither sleep sets nor the choice of one initial are
+// sound then, since the execution that stands for a trace may be beyond the bound while another one
+// of the trace is within it. So all races count, not only immediate ones; an event that races is
+// tried itself; and it is tried once more where the other op was switched to, at which it costs no
+// preemption that was not spent anyway. Some traces are executed more than once.
+//
 // References: Abdulla, Aronis, Jonsson and Sagonas, "Optimal Dynamic Partial Order Reduction",
 // POPL 2014, section 4 (source-DPOR); Flanagan and Godefroid, "Dynamic Partial-Order Reduction
-// for Model Checking Software", POPL 2005, for events that are disabled.
+// for Model Checking Software", POPL 2005, for events that are disabled; Coons, Musuvathi and
+// McKinley, "Bounded Partial-Order Reduction", OOPSLA 2013, section 4, for the bound.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "outcome.h"
@@ -28,14 +37,28 @@
 
 namespace litmusfuzz::executor {
 
+/// The executions that a search leaves out.
+enum class Reduction : uint8_t {
+  kNone,  // none within the bound: to check the other one with
+  kRaces,  // those in which no other order of racing events is to be expected
+};
+
 class Exhaustive final : public Scheduler {
  public:
+  /// Visits all traces; or all that have an execution with so many preemptions at most.
+  explicit Exhaustive(std::optional<uint32_t> preemptions = {},
+                      Reduction reduction = Reduction::kRaces)
+      : preemptions_(preemptions), reduction_(reduction) {}
   void begin(const Runtime& runtime) override;
   void ready(Ticket ticket) override;
   std::optional<size_t> choose(const Choices& choices) override;
   void end() override;
   /// Moves to the next execution; false if there is none.
   bool next();
+  /// True if the bound excluded an execution.
+  bool cut() const { return cut_; }
+  /// Preemptions of the last execution.
+  uint32_t preemptions() const;
 
  private:
   static constexpr size_t kNone = SIZE_MAX;
@@ -60,9 +83,15 @@ class Exhaustive final : public Scheduler {
   };
   struct Level {
     std::vector<Step> enabled;
-    std::vector<Step> asleep;     // tried here, or earlier and independent of all events since
+    std::vector<Step> asleep;  // tried here, or earlier and independent of all events since
     std::vector<uint8_t> to_try;  // by enabled event: tried, or to be tried
     size_t chosen = 0;
+    size_t continues = kNone;  // an event of the task that was at work, if one is enabled
+    uint32_t spent = 0;  // preemptions before this choice
+
+    uint32_t spent_with(size_t place) const {
+      return spent + (continues != kNone && enabled[place].task != enabled[continues].task);
+    }
     Past before;  // events that come before the chosen one in every order of the trace, and it
   };
   struct Waiting {
@@ -79,7 +108,16 @@ class Exhaustive final : public Scheduler {
   void find_races(const Waiting& event, size_t count);
   /// Makes sure that an execution is tried in which the event comes before that at `position`.
   void reverse(size_t position, const Waiting& event, const Past& before, size_t count);
+  /// Has the task of an event go on at `position`, or all where it cannot.
+  void try_task(size_t position, const Step& event);
+  /// The choice since which the task of the event at `position` has been at work.
+  size_t start_of(size_t position) const;
+  /// True if sleep sets are sound.
+  bool sleeps() const { return !preemptions_ && reduction_ == Reduction::kRaces; }
 
+  const std::optional<uint32_t> preemptions_;
+  const Reduction reduction_;
+  bool cut_ = false;
   const Runtime* runtime_ = nullptr;
   std::vector<Level> levels_;
   std::vector<Waiting> waiting_;  // by ticket
@@ -91,10 +129,11 @@ struct Exhausted {
   Histogram outcomes;
   uint64_t traces = 0;
   uint64_t executions = 0;  // traces, and abandoned executions of known traces
-  bool complete = false;
+  bool complete = false;  // all traces within the bound were visited
+  bool whole = false;  // and none is beyond it
 };
 
 /// `limit` bounds the executions.
-Exhausted exhaust(const Program& program, uint64_t limit);
+Exhausted exhaust(const Program& program, uint64_t limit, Exhaustive scheduler = Exhaustive());
 
 }  // namespace litmusfuzz::executor

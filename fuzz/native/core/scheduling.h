@@ -18,6 +18,8 @@ struct Step {
   std::span<const uint32_t> resources;  // resources that it touches, each once
   bool reads_only;                      // changes none of them
   bool may_be_disabled = false;         // while it is ready, by an event on one of them
+  /// The op instance that it is a part of. A switch from one that could go on is a preemption.
+  uint64_t task = 0;
 
   bool touches(uint32_t resource) const {
     return std::find(resources.begin(), resources.end(), resource) != resources.end();
