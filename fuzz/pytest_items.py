@@ -1,4 +1,4 @@
-"""Items of the pytest plugin: one for each litmus file and executor."""
+"""Items of the pytest plugin: one for each litmus test and executor."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 import pytest
 
+from litmusfuzz.corpus.builder import litmus as test_of
+from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
+from litmusfuzz.corpus.words import NotationError
 from litmusfuzz.fuzz.campaign.canonical import executor_class, key
 from litmusfuzz.fuzz.campaign.causes import may_show, symptom, symptoms_of
 from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
@@ -41,7 +44,7 @@ from litmusfuzz.fuzz.campaign.replay import (
 )
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.cli.campaigns import known_named
-from litmusfuzz.fuzz.cli.common import Duration, harmless
+from litmusfuzz.fuzz.cli.common import MODEL, NOTATION, Duration, harmless
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -53,7 +56,7 @@ from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.oracles.reason import explain
-from litmusfuzz.reports.tables import each_once
+from litmusfuzz.reports.tables import each_once, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,6 +96,8 @@ class Litmus:
     options: ReplayOptions
     budget: Budget
     known: KnownFindings
+    notations: tuple[tuple[str, Entry], ...] = ()
+    """Tests in the short notation, each with its text."""
     workers: dict[str, Worker] = field(default_factory=dict)
     known_of: dict[str, KnownFindings] = field(default_factory=dict)
     """By executor, those of `known` that hold for what its worker has imported."""
@@ -108,6 +113,7 @@ class Litmus:
         time: str,
         budget: int | None,
         known: Sequence[str],
+        notations: Sequence[str],
         typed: frozenset[str] | None,
     ) -> Litmus:
         """The options of the command line or of a project's settings.
@@ -141,6 +147,10 @@ class Litmus:
             if number is not None and number < 1:
                 raise pytest.UsageError(f"--litmus-{option}: at least 1, got {number}")
         try:
+            judged_by = GUARANTEES[MODEL.convert(model, None, None)] if model is not None else None
+        except click.BadParameter as error:
+            raise pytest.UsageError(harmless(f"--litmus-model: {error.message}")) from None
+        try:
             time_s = Duration().convert(time, None, None)
         except click.BadParameter as error:
             raise pytest.UsageError(f"--litmus-time: {error.message}") from None
@@ -151,9 +161,9 @@ class Litmus:
             about = "" if str(error).startswith("--") else "--litmus-known: "
             raise pytest.UsageError(harmless(f"{about}{error}")) from None
         options = ReplayOptions(time_s, count, seed=0, schedule=False)
-        judged_by = GUARANTEES[model] if model else None
         states = DEFAULT_BUDGET if budget is None else replace(DEFAULT_BUDGET, states=budget)
-        return cls(tuple(executors), tuple(patterns), judged_by, options, states, findings)
+        written = tuple((text, _written(text)) for text in notations)
+        return cls(tuple(executors), tuple(patterns), judged_by, options, states, findings, written)
 
     def wants(self, path: Path) -> bool:
         """True if a litmus file at this path is to be collected."""
@@ -196,10 +206,54 @@ class LitmusFile(pytest.File):
             entry = load(self.path)
         except FileError as error:
             raise self.CollectError(harmless(str(error))) from None
-        for name, config in self.litmus.executors:
-            item: LitmusItem = LitmusItem.from_parent(self, name=f"{name}/{config.name}")
-            item.set_up(entry, name, config, self.litmus)
-            yield item
+        yield from _items(self, entry, self.litmus)
+
+
+def _items(parent: pytest.Collector, entry: Entry, litmus: Litmus) -> Iterator[LitmusItem]:
+    """An item for each executor, in the order of the options."""
+    for name, config in litmus.executors:
+        item: LitmusItem = LitmusItem.from_parent(parent, name=f"{name}/{config.name}")
+        item.set_up(entry, name, config, litmus)
+        yield item
+
+
+def _written(text: str) -> Entry:
+    """The test in a short notation.
+
+    Raises
+    ------
+    pytest.UsageError
+        With the place of the mistake, and a caret under it.
+    """
+    try:
+        return Entry(test_of(text, name=NOTATION, description=text))
+    except NotationError as error:
+        picture = "\n".join(f"  {harmless(line)}" for line in error.picture)
+        raise pytest.UsageError(f"{harmless(f'{NOTATION}, {error}')}\n{picture}") from None
+    except MalformedTest as error:
+        raise pytest.UsageError(harmless(f"{NOTATION}: {error}")) from None
+
+
+class LitmusNotation(pytest.Collector):
+    """A test in the short notation."""
+
+    entry: Entry
+    litmus: Litmus
+    text: str
+
+    @classmethod
+    def of(
+        cls, parent: pytest.Collector, text: str, entry: Entry, litmus: Litmus
+    ) -> LitmusNotation:
+        """Make a node for a text below `parent`."""
+        shown = one_line(text)
+        made: LitmusNotation = cls.from_parent(parent, name=shown, nodeid=shown)
+        made.entry, made.litmus, made.text = entry, litmus, text
+        return made
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """An item for each executor, in the order of the options."""
+        yield from _items(self, self.entry, self.litmus)
 
 
 class LitmusItem(pytest.Item):
@@ -366,7 +420,9 @@ class LitmusItem(pytest.Item):
     @property
     def replay(self) -> str:
         """The command that runs the test again."""
-        file = shlex.quote(os.path.relpath(self.path))
+        of = self.parent
+        written = of.text if isinstance(of, LitmusNotation) else os.path.relpath(self.path)
+        file = shlex.quote(written)
         config = shlex.quote(f"{self.executor}:{self.executor_config.name}")
         command = f"litmusfuzz replay {file} --executors {config} --model {self.model.name}"
         return f"  replay    {command}"
@@ -385,4 +441,9 @@ class LitmusItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Location that pytest prints above a failure."""
-        return self.path, None, f"{self.path.name}::{self.name}"
+        of = self.parent
+        return (
+            self.path,
+            None,
+            f"{of.name if isinstance(of, LitmusNotation) else self.path.name}::{self.name}",
+        )

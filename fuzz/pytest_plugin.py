@@ -1,4 +1,6 @@
-"""Pytest plugin that runs litmus files: ``pytest --litmus-executors tf,native FOLDER``.
+"""Pytest plugin that runs litmus tests: ``pytest --litmus-executors tf,native FOLDER``.
+
+Beside folders and files it takes tests in the short notation, ``'X=1; r0=Y || Y=1; r1=X'``.
 
 Every project's pytest loads this module where LitmusFuzz is installed. Unless asked for, it
 imports nothing else of LitmusFuzz and collects nothing. `litmusfuzz.fuzz.pytest_items` does the
@@ -19,6 +21,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from litmusfuzz.fuzz.pytest_items import Litmus, LitmusFile
 
 _LITMUS: Final[pytest.StashKey[Litmus]] = pytest.StashKey()
@@ -59,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--litmus-model",
-        choices=["rfc", "executor", "acd", "program", "sequential", "one_cluster"],
+        metavar="MODEL",
         help="memory model to judge by; if not given, the one that each executor guarantees",
     )
     group.addoption(
@@ -114,8 +118,28 @@ def pytest_configure(config: pytest.Config) -> None:
         time=config.getoption("--litmus-time"),
         budget=config.getoption("--litmus-budget"),
         known=config.getoption("--litmus-known"),
+        notations=_take_notations(config),
         typed=None if hasattr(config, "workerinput") else _typed(config),
     )
+
+
+def _take_notations(config: pytest.Config) -> list[str]:
+    """Take the tests in the short notation out of what is to be collected.
+
+    Workers of pytest-xdist get the arguments of the command line, and do the same.
+    """
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return []  # a project's `testpaths`
+    from litmusfuzz.fuzz.cli.common import is_notation
+
+    # A test's id may have an equals sign in it: `test_file.py::test[x=1]`.
+    found = {
+        each: None
+        for each in config.args
+        if is_notation(each) and not os.path.lexists(each.partition("::")[0])
+    }
+    config.args = [each for each in config.args if each not in found]
+    return [*found]
 
 
 def _typed(config: pytest.Config) -> frozenset[str]:
@@ -174,6 +198,22 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> LitmusFile
     from litmusfuzz.fuzz.pytest_items import LitmusFile
 
     return LitmusFile.of(parent, file_path, litmus)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Collect the tests in the short notation, after files and folders."""
+    report = yield
+    litmus = collector.config.stash.get(_LITMUS, None)
+    if litmus is not None and isinstance(collector, pytest.Session) and report.passed:
+        from litmusfuzz.fuzz.pytest_items import LitmusNotation
+
+        report.result += [
+            LitmusNotation.of(collector, text, entry, litmus) for text, entry in litmus.notations
+        ]
+    return report
 
 
 def _is_litmus(raw: bytes) -> bool:

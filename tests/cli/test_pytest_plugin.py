@@ -316,6 +316,31 @@ for number in range(int(sys.argv[1])):
 """Runs pytest once for each two arguments, in one process: each would import all of it."""
 
 
+def test_a_test_in_the_short_notation_is_an_item(run, project: Path) -> None:
+    """Beside files, and beside a test of theirs whose id looks like one; nothing else is run."""
+    (project / "test_more.py").write_text(
+        "import pytest\n\n@pytest.mark.parametrize('text', ['X=1'])\ndef test_more(text): pass\n"
+    )
+    sb, forbidden = "X=1; r0=Y || Y=1; r1=X", "X=1; r0=Y\nX=2; r1=Y || Y=1; r2=X"
+    named = ("litmus/MP.yaml", "test_more.py::test_more[X=1]", sb, forbidden, sb)
+    for workers in ("-n0", "-n2"):
+        code, output = run(workers, "--litmus-executors", f"native,{STALE}", *named)
+        assert code == 1
+        shown = " ".join(forbidden.splitlines())
+        assert [line.partition(" - ")[0] for line in results(output)] == sorted(
+            [
+                f"FAILED {sb}::{STALE}/plain",
+                f"FAILED {shown}::{STALE}/plain",
+                "PASSED litmus/MP.yaml::native/plain",
+                f"PASSED litmus/MP.yaml::{STALE}/plain",
+                f"PASSED {sb}::native/plain",
+                f"PASSED {shown}::native/plain",
+                "PASSED test_more.py::test_more[X=1]",
+            ]
+        )
+        assert f"  replay    litmusfuzz replay '{sb}' --executors {STALE}:plain --model" in output
+
+
 def test_mistakes_are_reported_in_one_line(run, project: Path, environment: dict[str, str]) -> None:
     mistakes = (
         (
@@ -326,6 +351,12 @@ def test_mistakes_are_reported_in_one_line(run, project: Path, environment: dict
         (("--litmus-executors=native", "--litmus-count=0"), "at least 1, got 0"),
         (("--litmus-executors=native", "--litmus-time=soon"), "'soon' is no duration"),
         (("--litmus-executors=native", "--litmus-known=no.yaml"), "no.yaml: "),
+        (
+            ("--litmus-executors=native", "--litmus-model=executr"),
+            "--litmus-model: no model 'executr'; is it 'executor'? `litmusfuzz list models` prints",
+        ),
+        (("--litmus-executors=native", "X=1 || Y=!"), "notation, column 10: expected a number or"),
+        (("--litmus-executors=native", "r0=1 || r1=2"), "a test has at least one resource"),
     )
     arguments = [each for pair, _ in mistakes for each in pair]
     done = subprocess.run(
