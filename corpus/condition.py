@@ -7,8 +7,9 @@ read here once, from whatever gives the words.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, plain_value
 
@@ -253,30 +254,51 @@ def status_values() -> tuple[str, ...]:
 
 # --- reading -----------------------------------------------------------------------------
 
+E = TypeVar("E", bound=Exception)
 
-class Words(Protocol):
+
+class Words(ABC, Generic[E]):
     """What propositions are read from: the words of a text, one by one."""
 
+    @abstractmethod
     def peek(self) -> str:
         """The next word; "" at the end."""
 
+    @abstractmethod
+    def move(self) -> None:
+        """Go to the word after the next one, of which there is one."""
+
+    @abstractmethod
+    def error(self, message: str) -> E:
+        """An error at the next word."""
+
     def take(self) -> str:
-        """Take the next word."""
+        """Take the next word; "" at the end."""
+        word = self.peek()
+        if word:
+            self.move()
+        return word
 
     def accept(self, word: str) -> bool:
         """Take the next word if it is this one."""
+        if self.peek() != word:
+            return False
+        self.take()
+        return True
 
     def expect(self, word: str) -> None:
         """Take this word, or raise the error."""
+        if not self.accept(word):
+            raise self.unexpected(repr(word))
 
-    def unexpected(self, wanted: str) -> Exception:
+    def unexpected(self, wanted: str) -> E:
         """The error: another word stands where `wanted` was expected."""
+        word = self.peek()
+        got = f"got {word[:40]!r}" if word else "the text ends"
+        return self.error(f"expected {wanted}, {got}")
 
-    def error(self, message: str) -> Exception:
-        """An error at the next word."""
 
-
-def read_quantifier(words: Words) -> str:
+def read_quantifier(words: Words[Any]) -> str:
     """``exists``, ``~exists`` or ``forall``; "" if none stands there."""
     if words.accept("~"):
         words.expect("exists")
@@ -298,7 +320,7 @@ class Propositions:
         Reads what stands on its right, which may depend on the name.
     """
 
-    words: Words
+    words: Words[Any]
     place: Callable[[], str]
     value: Callable[[str], Cell | Name]
     depth: int = 0

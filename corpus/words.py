@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from litmusfuzz.corpus.condition import Name, Propositions
+from litmusfuzz.corpus.condition import Name, Propositions, Words
 from litmusfuzz.corpus.model.names import CONTROL
 from litmusfuzz.corpus.outcome import STATUS_KEY
 from litmusfuzz.corpus.tensors import MalformedTest
@@ -81,8 +81,8 @@ class NotationError(MalformedTest):
         return plain.rstrip(), " " * (self.column - 1 - begin) + "^"
 
 
-class Text:
-    """The words of a text, one by one; `Words` for propositions.
+class Text(Words[NotationError]):
+    """The words of a text, one by one.
 
     Parameters
     ----------
@@ -128,24 +128,9 @@ class Text:
 
     # --- taking --------------------------------------------------------------------------
 
-    def take(self) -> str:
-        """Take the next word."""
-        word = self.peek()
-        if word:
-            self.number += 1
-        return word
-
-    def accept(self, word: str) -> bool:
-        """Take the next word if it is this one."""
-        if self.peek() != word:
-            return False
-        self.take()
-        return True
-
-    def expect(self, word: str) -> None:
-        """Take this word, or raise the error."""
-        if not self.accept(word):
-            raise self.unexpected(repr(word))
+    def move(self) -> None:
+        """Go to the word after the next one."""
+        self.number += 1
 
     def name(self, what: str) -> Word:
         """Take a name."""
@@ -170,12 +155,6 @@ class Text:
     def error(self, message: str, at: int | None = None) -> NotationError:
         """An error at a place, or else at the next word."""
         return NotationError(message, self.text, self.next.begin if at is None else at)
-
-    def unexpected(self, wanted: str) -> NotationError:
-        """The error: another word stands where `wanted` was expected."""
-        word = self.peek()
-        got = f"got {word[:40]!r}" if word else "the text ends"
-        return self.error(f"expected {wanted}, {got}")
 
 
 def is_name(word: str) -> bool:

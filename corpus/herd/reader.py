@@ -182,21 +182,21 @@ def _header(scanner: Scanner) -> _Source:
         raise scanner.error("a test begins with C and its name")
     if first[1] != "C":
         raise scanner.error(f"a test for {first[1][:40]}; only C is read")
-    scanner.move(first.end())
+    scanner.go_to(first.end())
     parsed = _Source(re.sub(r"[/\[\]]", "_", first[2]))
     doc = re.compile(r'\s*"([^"]*)"').match(scanner.text, scanner.position)
     if doc:
         if CONTROL.search(doc[1].replace("\r", "")):
             raise scanner.error("control characters are not part of the format")
         parsed.doc = " ".join(doc[1].split())
-        scanner.move(doc.end())
+        scanner.go_to(doc.end())
     # Further lines are for people, or `key=value` for tools.
     while scanner.peek() != "{":
         if not scanner.peek():
             raise scanner.unexpected("'{' before the initial values")
         end = re.compile(r"[^\n{(/]+|.", re.DOTALL).match(scanner.text, scanner.position)
         assert end
-        scanner.move(end.end())
+        scanner.go_to(end.end())
     return parsed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.condition import Condition, Name, Propositions, read_quantifier
+from litmusfuzz.corpus.condition import Condition, Name, Propositions, Words, read_quantifier
 from litmusfuzz.corpus.document import FileError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _BLANK = re.compile(r"\s+")
 _OCAML = re.compile(r"\(\*|\*\)")
 
 
-class Scanner:
+class Scanner(Words[FileError]):
     """The tokens of a text, one by one, and the line of the next.
 
     `ocaml` says whether ``(* *)`` is a comment here; in C it may be code.
@@ -42,7 +42,7 @@ class Scanner:
         """At the next word, if no line is given."""
         return FileError(self.source, line or self.line, self.fields, message)
 
-    def move(self, end: int) -> None:
+    def go_to(self, end: int) -> None:
         """Go to a place further on."""
         self.line += self.text.count("\n", self.position, end)
         self.position = end
@@ -53,15 +53,15 @@ class Scanner:
         while self.position < len(text):
             blank = _BLANK.match(text, self.position)
             if blank:
-                self.move(blank.end())
+                self.go_to(blank.end())
             elif text.startswith("//", self.position):
                 end = text.find("\n", self.position)
-                self.move(len(text) if end < 0 else end)
+                self.go_to(len(text) if end < 0 else end)
             elif text.startswith("/*", self.position):
                 end = text.find("*/", self.position + 2)
                 if end < 0:
                     raise self.error("a comment without its end")
-                self.move(end + 2)
+                self.go_to(end + 2)
             elif self.ocaml and text.startswith("(*", self.position):
                 self.skip_ocaml()
             else:
@@ -73,7 +73,7 @@ class Scanner:
         for match in _OCAML.finditer(self.text, self.position):
             depth += 1 if match.group() == "(*" else -1
             if depth == 0:
-                self.move(match.end())
+                self.go_to(match.end())
                 return
         raise self.error("a comment without its end")
 
@@ -91,29 +91,9 @@ class Scanner:
         self.position, self.line = position, line
         return word
 
-    def take(self) -> str:
-        """Take the next word."""
-        word = self.peek()
-        self.position += len(word)
-        return word
-
-    def accept(self, word: str) -> bool:
-        """Take the next word if it is this one."""
-        if self.peek() != word:
-            return False
-        self.take()
-        return True
-
-    def expect(self, word: str) -> None:
-        """Take this word, or report what stands there instead."""
-        if not self.accept(word):
-            raise self.unexpected(f"{word!r}")
-
-    def unexpected(self, wanted: str) -> FileError:
-        """Error: another word stands where one was expected."""
-        word = self.peek()
-        got = f"got {word[:40]!r}" if word else "the text ends"
-        return self.error(f"expected {wanted}; {got}")
+    def move(self) -> None:
+        """Go behind the next word."""
+        self.position += len(self.peek())
 
     def name(self, what: str) -> str:
         """Take an identifier."""
