@@ -44,6 +44,7 @@ from litmusfuzz.corpus.ops import (
     RowsAttrs,
     SectionAttrs,
 )
+from litmusfuzz.corpus.out_of_range import index_operand, names_a_missing_row
 from litmusfuzz.corpus.words import (
     NotationError,
     Text,
@@ -841,14 +842,8 @@ class _Builder:
         elif rows is not None:
             op = f"ResourceScatter{_SCATTERS[sign]}"
             shape = (len(rows), *header.shape[1:])
-            if op in DEFINED_OPS:  # its places are operands
-                places = Node(
-                    self.names.numbered("i"),
-                    "Const",
-                    attrs=ConstAttrs("int32", (len(rows),), rows),
-                )
-                self.add(places)
-                indices = (places.name,)
+            if op in DEFINED_OPS or names_a_missing_row(rows, header.shape):
+                indices = (self.places(op, rows),)
             else:
                 attrs = RowsAttrs(rows)
         elif sign in _DENSE:
@@ -939,8 +934,17 @@ class _Builder:
             self.effect(name, "ReadVariableOp", word.text, (), None)
         elif isinstance(rows, str):
             self.effect(name, "ResourceGather", word.text, (rows,), None)
+        elif names_a_missing_row(rows, header.shape):
+            places = self.places("ResourceGather", rows)
+            self.effect(name, "ResourceGather", word.text, (places,), None)
         else:
             self.effect(name, "ResourceGather", word.text, (), RowsAttrs(rows))
+
+    def places(self, op: str, rows: tuple[int, ...]) -> str:
+        """The node with the rows that an op has as an operand."""
+        node = index_operand(self.names.numbered("i"), op, rows)
+        self.add(node)
+        return node.name
 
     def rows(self) -> tuple[int, ...] | str:
         """``[0,2]``, or ``[r0]``: numbers of rows, or the value of the register that names them."""

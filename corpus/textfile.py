@@ -65,6 +65,7 @@ from litmusfuzz.corpus.ops import (
     SectionAttrs,
     SliceAttrs,
 )
+from litmusfuzz.corpus.out_of_range import with_index_operands
 from litmusfuzz.corpus.outcome import (
     STATUS_KEY,
     TORN,
@@ -509,6 +510,7 @@ class _Reader(Document):
     def test(self, top: _Top) -> LitmusTest:
         variables = tuple(self.variable(name, each) for name, each in top.variables.items())
         graphs = tuple(self.graph(name, each) for name, each in top.graphs.items())
+        graphs = with_index_operands(graphs, {each.name: each.shape for each in variables})
         try:
             test = LitmusTest(
                 name=top.name,

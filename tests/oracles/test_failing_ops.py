@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import WHOLE
 
+from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import MalformedTest, map_nodes
-from litmusfuzz.corpus.ops import ConstAttrs
+from litmusfuzz.corpus.ops import COMPUTED, OPS, ConstAttrs, RowsAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import reference
 from litmusfuzz.oracles.axiomatic import Axiomatic
@@ -173,6 +174,64 @@ def test_a_constant_index_out_of_range_fails_as_a_computed_one(
     assert f"node.y={index}" in statuses
     assert ("_status=failed" in statuses) is (index in fails)
     assert ("node.y=1" in statuses) is (index not in fails or index == 1)
+
+
+ROWS = """
+litmusfuzz: 2
+name: rows
+variables:
+  X: {dtype: int32, shape: [2, LANES], init: 0}
+  F: {dtype: int32, init: 0}
+graphs:
+  main:
+    i0: {op: Const, dtype: int32, value: 1}
+    f: {op: ReadVariableOp, resources: [F]}
+    w: {op: AssignVariableOp, resources: [F], inputs: [i0]}
+    p: {op: Less, inputs: [f, i0]}
+    node:
+      op: If
+      inputs: [p]
+      captures: {i1: i0}
+      results: [y]
+      then: {results: [i1]}
+      else:
+        nodes:
+          u: {op: Const, dtype: int32, shape: [ROWS, LANES], value: 2}
+          s: {op: OP, resources: [X], INPUTS, indices: INDICES}
+        results: [i1]
+observe: [f]
+"""
+"""As an attribute, in the branch that is taken if `f` reads 1."""
+
+
+@pytest.mark.parametrize("op", [*(op for op in COMPUTED if OPS[op].attrs is RowsAttrs)])
+@pytest.mark.parametrize(("indices", "lanes"), [("[2]", 1), ("[-1, 0]", 1), ("[0, 2, 5]", 3)])
+def test_rows_that_are_not_there_fail_as_a_computed_index(
+    op: str, indices: str, lanes: int
+) -> None:
+    """By hand: the order in which `f` reads 0 fails nothing, the other one ends with the op."""
+    rows = indices.count(",") + 1
+    given = "inputs: [u]" if OPS[op].operands else "inputs: []"
+    text = ROWS.replace("OP", op).replace("INPUTS", given).replace("INDICES", indices)
+    test = loads(text.replace("ROWS", str(rows)).replace("LANES", str(lanes))).test
+    untouched = f"[{','.join(['0'] * 2 * lanes)}]"  # the whole tensor
+    assert test.beyond == {"s"}
+    assert sets(test) == {f"f=0 X={untouched} F=1", "_status=failed"}
+    assert loads(dumps(Entry(test))).test == test
+
+
+@pytest.mark.parametrize(
+    ("text", "outcomes"),
+    [
+        ("{type int32[2]} X[5]=1", {"_status=failed"}),
+        ("{type int32[2]} r0=X[0,-1]", {"_status=failed"}),
+        ("{type int32[2]; X=[3,6]} X[2]/=3 || r0=X", {"_status=failed"}),
+        ("{type int32[2]} X[1,0]+=1; r0=X[1]", {"r0=1 X=[1,1]"}),
+        ("{type int32[2]} call { X[4]=1 } || r0=Y", {"_status=failed"}),
+    ],
+)
+def test_rows_that_are_not_there_in_the_notation(text: str, outcomes: set[str]) -> None:
+    assert sets(litmus(text)) == outcomes
 
 
 def test_a_constant_that_refutes_the_op_is_refused() -> None:
