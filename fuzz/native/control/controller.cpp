@@ -9,18 +9,18 @@ namespace {
 
 Controller& of(void* controller) { return *static_cast<Controller*>(controller); }
 
-/// The name of an op instance, the same in all executions: run, node and instance.
-std::string task_of(uint32_t run, const LitmusFuzzEvent& event) {
-  std::string name = std::to_string(run) + '|' + event.node + '|';
+/// Writes the name of an op instance, the same in all executions: run, node and instance.
+void write_task(uint32_t run, const LitmusFuzzEvent& event, std::string& name) {
+  name.assign(std::to_string(run)).append(1, '|').append(event.node).append(1, '|');
   if (event.frame != 0 || event.iteration != 0) {
-    name += std::to_string(event.frame) + '.' + std::to_string(event.iteration);
+    name.append(std::to_string(event.frame)).append(1, '.').append(std::to_string(event.iteration));
   }
-  return name + '|';
+  name.append(1, '|');
 }
 
 }  // namespace
 
-thread_local Controller::Worker* Controller::current = nullptr;
+thread_local Fiber* Controller::current = nullptr;
 
 Controller::Controller()
     : hooks_{LITMUSFUZZ_CONTROL_VERSION,
@@ -38,17 +38,6 @@ Controller::Controller()
              [](void* self, uint64_t mutex) { of(self).release(mutex); },
              [](void* self, int change) { of(self).outside(change); },
              [](void* self, int64_t step_id) { of(self).fail(step_id); }} {}
-
-Controller::~Controller() {
-  {
-    const std::lock_guard guard(lock_);
-    for (const auto& each : workers_) {
-      each->end = true;
-      each->woken.notify_one();
-    }
-  }
-  for (const auto& each : workers_) each->thread.join();
-}
 
 void Controller::watch(const std::vector<std::string>& resources) {
   watched_.clear();
@@ -163,28 +152,34 @@ std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFu
     return found != resources_.end() && found->second < watched_.size() && watched_[found->second];
   };
   if (std::none_of(event.resources, event.resources + event.resource_count, decides)) return {};
-  const std::string task = task_of(run, event);
-  std::string name = task + event.point;
+  write_task(run, event, name_);
+  const uint64_t task = number(name_);
+  uint64_t id = number(name_ += event.point);
   // A point that an instance passes several times.
-  if (const uint32_t times = times_[number(name)]++) name += '|' + std::to_string(times);
-  const uint64_t id = number(name);
-  const uint64_t task_number = number(task);
+  if (id >= times_.size()) times_.resize(names_.size());
+  if (const uint32_t times = times_[id]++) id = number(name_ += '|' + std::to_string(times));
   Known& known = events_[id];
-  std::vector<uint32_t> touched;
+  touched_.clear();
   for (uint32_t i = 0; i < event.resource_count; ++i) {
     const uint32_t each = resource(event.resources[i]);
-    if (std::find(touched.begin(), touched.end(), each) == touched.end()) touched.push_back(each);
+    if (std::find(touched_.begin(), touched_.end(), each) == touched_.end()) {
+      touched_.push_back(each);
+    }
   }
   // A handle may stand for other resources in another execution. What schedulers remember of
   // this event then covers both.
   if (known.resources != nullptr) {
     for (const uint32_t each : *known.resources) {
-      if (std::find(touched.begin(), touched.end(), each) == touched.end()) touched.push_back(each);
+      if (std::find(touched_.begin(), touched_.end(), each) == touched_.end()) {
+        touched_.push_back(each);
+      }
     }
   }
-  std::sort(touched.begin(), touched.end());
-  known.resources = &*sets_.insert(std::move(touched)).first;
-  known.task = task_number;
+  std::sort(touched_.begin(), touched_.end());
+  if (known.resources == nullptr || *known.resources != touched_) {
+    known.resources = &*sets_.insert(touched_).first;
+  }
+  known.task = task;
   known.reads_only = event.reads_only != 0;
   const auto effect = static_cast<LitmusFuzzEffect>(event.effect);
   known.acquires = effect == LITMUSFUZZ_ACQUIRES;
@@ -206,19 +201,18 @@ bool Controller::decide(const LitmusFuzzEvent& event, Called called) {
 }
 
 bool Controller::stop(const LitmusFuzzEvent& event) {
-  std::unique_lock guard(lock_);
-  Worker* const worker = current;
-  const Execution* const run = run_of(event.step_id);
-  if (worker == nullptr || run == nullptr) return false;
-  std::optional<Waiting> waiting = read(run->number, event);
-  if (!waiting) return false;
-  waiting->stopped = worker;
-  fresh_.push_back(*waiting);
-  --running_;
-  changed_.notify_all();
-  worker->woken.wait(guard, [&] { return worker->go; });
-  worker->go = false;
-  return active_;
+  Fiber* const fiber = current;
+  {
+    const std::lock_guard guard(lock_);
+    const Execution* const run = run_of(event.step_id);
+    if (fiber == nullptr || run == nullptr) return false;
+    std::optional<Waiting> waiting = read(run->number, event);
+    if (!waiting) return false;
+    waiting->stopped = fiber;
+    fresh_.push_back(*waiting);
+  }
+  fiber->stop();
+  return true;
 }
 
 void Controller::release(uint64_t mutex) {
@@ -264,7 +258,7 @@ void Controller::begin() {
   free_.clear();
   contenders_.clear();
   held_.clear();
-  times_.clear();
+  std::fill(times_.begin(), times_.end(), 0);
   choices_.clear();
   chosen_.clear();
   scheduler_->begin(*this);
@@ -312,40 +306,20 @@ bool Controller::possible(const Waiting& event) const {
   return found == held_.end() || (event.shared && found->second > 0);
 }
 
-void Controller::work(Worker* worker) {
-  current = worker;
-  std::unique_lock guard(lock_);
-  for (;;) {
-    worker->woken.wait(guard, [&] { return worker->go || worker->end; });
-    if (!worker->go) return;
-    worker->go = false;
-    const Called called = worker->called;
-    guard.unlock();
-    called.call(called.data);
-    guard.lock();
-    --running_;
-    idle_.push_back(worker);
-    changed_.notify_all();
+void Controller::resume(const Waiting& event, std::unique_lock<std::mutex>& guard) {
+  Fiber* fiber = event.stopped;
+  if (fiber == nullptr) {
+    if (idle_.empty()) idle_.push_back(fibers_.emplace_back(std::make_unique<Fiber>()).get());
+    fiber = idle_.back();
+    idle_.pop_back();
+    fiber->begin(event.called.call, event.called.data);
   }
-}
-
-void Controller::hand_over(const Waiting& event, std::unique_lock<std::mutex>& guard) {
-  Worker* worker = event.stopped;
-  if (worker == nullptr) {
-    if (idle_.empty()) {
-      workers_.push_back(std::make_unique<Worker>());
-      worker = workers_.back().get();
-      worker->thread = std::thread([this, worker] { work(worker); });
-    } else {
-      worker = idle_.back();
-      idle_.pop_back();
-    }
-    worker->called = event.called;
-  }
-  ++running_;
-  worker->go = true;
-  worker->woken.notify_one();
-  changed_.wait(guard, [&] { return running_ == 0; });
+  guard.unlock();
+  current = fiber;
+  const bool over = fiber->resume();
+  current = nullptr;
+  guard.lock();
+  if (over) idle_.push_back(fiber);
 }
 
 void Controller::announce() {
@@ -394,37 +368,44 @@ void Controller::perform(size_t place, std::unique_lock<std::mutex>& guard) {
   } else if (event.effect == LITMUSFUZZ_RELEASES) {
     held_.erase(event.mutex);
   }
-  if (inside_) return hand_over(event, guard);
+  if (inside_) return resume(event, guard);
   guard.unlock();
   event.called.call(event.called.data);
   guard.lock();
 }
 
 void Controller::let_go(std::unique_lock<std::mutex>& guard) {
+  scheduled_ = false;
+  // What has stopped inside an op goes on, as its locks permit. All of it is in this thread, so
+  // that it must come to its end before a lock can be waited for as if nobody controlled it.
+  const auto stopped = [&](Ticket each) { return waiting_[each].stopped != nullptr; };
+  for (;;) {
+    announce();
+    const auto found = std::find_if(choices_.begin(), choices_.end(), stopped);
+    if (found == choices_.end()) break;
+    perform(choices_.place_of(*found), guard);
+  }
   active_ = false;
-  std::vector<Waiting> left;
-  for (const Called& each : closures_) left.push_back({0, each});
-  left.insert(left.end(), fresh_.begin(), fresh_.end());
-  for (const Ticket each : choices_) left.push_back(waiting_[each]);
+  std::vector<Called> left(closures_.begin(), closures_.end());
+  std::vector<Fiber*> waiting;  // for each other: now as TensorFlow's threads would
+  for (const Ticket each : choices_) left.push_back(waiting_[each].called);
   for (const Ticket each : contenders_) {
-    if (!choices_.contains(each)) left.push_back(waiting_[each]);
+    if (choices_.contains(each)) continue;
+    if (stopped(each)) {
+      waiting.push_back(waiting_[each].stopped);
+    } else {
+      left.push_back(waiting_[each].called);
+    }
   }
   closures_.clear();
-  fresh_.clear();
   contenders_.clear();
   choices_.clear();
-  // What waits inside goes on as if nobody controlled it; it may wait for others of these.
-  for (const Waiting& each : left) {
-    if (each.stopped == nullptr) continue;
-    ++running_;
-    each.stopped->go = true;
-    each.stopped->woken.notify_one();
-  }
-  changed_.wait(guard, [&] { return running_ == 0; });
   guard.unlock();
-  for (const Waiting& each : left) {
-    if (each.stopped == nullptr) each.called.call(each.called.data);
+  for (Fiber* const each : waiting) {
+    each->resume();
+    idle_.push_back(each);
   }
+  for (const Called& each : left) each.call(each.data);
   guard.lock();
 }
 

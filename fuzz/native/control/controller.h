@@ -4,7 +4,7 @@
 // them are called before the next choice. An event waits until the scheduler chooses it. All
 // that happens is called by the thread that called `proceed`, one thing after the other, so
 // that an execution is a function of its choices. Where an event has others inside (a lock in a
-// kernel), threads of the controller's perform events, and one of them runs at a time.
+// kernel), it is performed on a stack of its own, on which it waits for the next one.
 //
 // No clock says that a run is blocked: it is when nothing is left to be called or chosen.
 #pragma once
@@ -19,11 +19,11 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
 #include "../core/scheduling.h"
+#include "fiber.h"
 #include "hooks.h"
 
 namespace litmusfuzz::control {
@@ -50,7 +50,6 @@ struct Chosen {
 class Controller final : public Runtime {
  public:
   Controller();
-  ~Controller() override;
 
   const LitmusFuzzHooks* hooks() const { return &hooks_; }
   /// Only events on these resources are chosen; if there are none, all events are.
@@ -59,7 +58,7 @@ class Controller final : public Runtime {
   /// What starts and ends one execution: it calls `begin`, `expect`, `wait_for`, `proceed`, `end`.
   void set_execution(std::function<void()> execute) { execute_ = std::move(execute); }
 
-  /// True if events stop inside, for which each needs a thread.
+  /// True if events stop inside, for which each needs a stack.
   void set_inside(bool inside) { inside_ = inside; }
 
   // --- an execution -----------------------------------------------------------------------
@@ -114,23 +113,15 @@ class Controller final : public Runtime {
     LitmusFuzzCall call = nullptr;
     void* data = nullptr;
   };
-  /// A thread that performs an event, and perhaps waits at one inside of it.
-  struct Worker {
-    std::condition_variable woken;
-    bool go = false;
-    bool end = false;
-    Called called;
-    std::thread thread;
-  };
   struct Waiting {
     uint64_t id;
     Called called;
-    Worker* stopped = nullptr;  // what waits at the event, if it is inside another one
+    Fiber* stopped = nullptr;  // what waits at the event, if it is inside another one
     LitmusFuzzEffect effect = LITMUSFUZZ_NONE;
     uint64_t mutex = 0;
     bool shared = false;
   };
-  static thread_local Worker* current;  // that this thread is
+  static thread_local Fiber* current;  // that this thread computes
   struct Execution {  // a run, by the number of its step in the runtime
     int64_t step_id;
     uint32_t number;
@@ -146,9 +137,8 @@ class Controller final : public Runtime {
   void release(uint64_t mutex);
   /// The event as it will be announced; nothing if it decides nothing.
   std::optional<Waiting> read(uint32_t run, const LitmusFuzzEvent& event);
-  void work(Worker* worker);
-  /// Has a worker perform an event, or go on with it, until it has or stops again.
-  void hand_over(const Waiting& event, std::unique_lock<std::mutex>& guard);
+  /// Performs an event, or goes on with it, until it is over or stops again.
+  void resume(const Waiting& event, std::unique_lock<std::mutex>& guard);
   void outside(int change);
   void fail(int64_t step_id);
 
@@ -178,6 +168,8 @@ class Controller final : public Runtime {
 
   // The current execution.
   std::mutex lock_;
+  std::string name_;               // of the event that is being read
+  std::vector<uint32_t> touched_;  // by it
   std::condition_variable changed_;
   bool active_ = false;
   std::exception_ptr error_;
@@ -200,10 +192,9 @@ class Controller final : public Runtime {
   /// By mutex: -1, or the number of those that share it.
   std::unordered_map<uint64_t, int> held_;
   bool inside_ = false;
-  uint32_t running_ = 0;  // workers that perform an event and do not wait
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Worker*> idle_;
-  std::unordered_map<uint64_t, uint32_t> times_;
+  std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<Fiber*> idle_;
+  std::vector<uint32_t> times_;  // by event: how often it has come
   Choices choices_;
   std::vector<Chosen> chosen_;
   std::vector<std::string> where_;

@@ -11,6 +11,7 @@
 // Compiled by `fuzz.executors.tensorflow.control` against the headers of the TensorFlow that is
 // installed.
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -133,14 +134,17 @@ std::string name_of(const Inside& here, const void* mutex) {
   return "other";
 }
 
+/// What the kernel that a thread computes is inside of; see `Decided::AsAsync`.
+class Decided;
+thread_local const Decided* computed = nullptr;
+
 /// Before a lock inside a kernel: true if the controller has let this thread acquire it.
 bool decide_lock(void* mutex, bool shared) {
   Inside* const here = std::exchange(inside, nullptr);  // what is called here decides nothing
   if (here == nullptr) return false;
-  const std::string of = name_of(*here, mutex);
-  const std::string point = (shared ? "shared lock of " : "lock of ") + of;
-  const std::string lock = "lock of " + of;
-  std::vector<const char*> resources{lock.c_str()};
+  const std::string point = (shared ? "shared lock of " : "lock of ") + name_of(*here, mutex);
+  const char* const lock = point.c_str() + (shared ? std::strlen("shared ") : 0);
+  std::vector<const char*> resources{lock};
   // Until its next event the kernel may look at, or change, what its op does.
   for (const std::string& each : *here->resources) resources.push_back(each.c_str());
   LitmusFuzzEvent event{};
@@ -155,7 +159,10 @@ bool decide_lock(void* mutex, bool shared) {
   event.effect = LITMUSFUZZ_ACQUIRES;
   event.mutex = reinterpret_cast<uint64_t>(mutex);
   event.shared = shared;
+  // Meanwhile this thread may compute other kernels.
+  const Decided* const around = std::exchange(computed, nullptr);
   const bool chosen = hooks != nullptr && hooks->stop(hooks->controller, &event);
+  computed = around;
   if (chosen) litmusfuzz::locks::acquire(mutex, shared);
   inside = here;
   return chosen;
@@ -271,14 +278,10 @@ class Decided : public AsyncOpKernel {
     if (hooks != nullptr && !context->status().ok()) hooks->failed(hooks->controller, step_id);
   }
 
-  static thread_local const Decided* computed;
-
   OpKernel* const inner_;  // its owner is the session
   tensorflow::Device* const device_;
   const bool reads_only_, acquires_, releases_;
 };
-
-thread_local const Decided* Decided::computed = nullptr;
 
 bool decides(const OpKernel& kernel) {
   const std::string& type = kernel.type_string();
