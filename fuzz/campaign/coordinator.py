@@ -15,12 +15,13 @@ import shlex
 import signal
 import sqlite3
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import psutil
 
@@ -97,8 +98,8 @@ STOP_GRACE_S: Final = 60.0
 """Seconds to wait for shards that were asked to stop: they end within one, on a free machine."""
 ORPHAN_GRACE_S: Final = 60.0
 """Seconds to wait for shards of a coordinator that was killed; they end within seconds."""
-UNDECIDED: Final = 3
-"""Exit code of a campaign that a second signal ends."""
+BROKEN: Final = 2
+"""Exit code of a campaign whose verdict cannot be told."""
 MAX_LOST_SHARDS: Final = 20
 """Shards lost in succession before the nightly run is given up."""
 
@@ -145,9 +146,13 @@ class Coordinator(ABC):
         self.others = psutil.Process().children()
         """Children that are none of the campaign's: those of a program that this one replaced."""
         self.stopping = self.interrupted = False
+        self.ending = False
+        """True once a second signal ends the process."""
         self.problem = ""
         """The first problem; it is stored as well, unless the disk is full."""
-        self.before_s = store.fold.report(str(store.folder)).spent_s
+        self.built = store.fold.report(str(store.folder))
+        """The latest report."""
+        self.before_s = self.built.spent_s
         self.begun: float | None = None
         """Since when time counts, on the monotonic clock; None if it does not yet."""
         self.shown_at = self.stats_at = self.progress_at = 0.0
@@ -217,11 +222,8 @@ class Coordinator(ABC):
         """Handle signals: the first asks for the end, a second ends the process at once."""
 
         def handle(_: int, __: FrameType | None) -> None:
-            if self.interrupted:
-                _end_processes(self.others)
-                with contextlib.suppress(OSError):  # nobody may read it
-                    os.write(2, f"litmusfuzz: {self._cut_short}\n".encode())
-                os._exit(UNDECIDED)
+            if self.interrupted and not self.ending:
+                self.store.when_whole(self._end_at_once)
             self.stopping = self.interrupted = True
 
         asking = [signal.SIGINT, signal.SIGTERM]
@@ -234,13 +236,40 @@ class Coordinator(ABC):
             for which, former in before.items():
                 signal.signal(which, former)
 
-    @property
-    def _cut_short(self) -> str:
+    def _end_at_once(self) -> NoReturn:
+        """End the process with the reports of what is stored; nothing more is run or minimized.
+
+        A signal may come while a report is built or something is printed: this report is built
+        anew, and nothing but the last line is said.
+        """
+        self.ending = True
+        self.store.on_stored = lambda _: None
+        code = BROKEN
+        try:
+            _end_processes(self.others)
+            with contextlib.suppress(StoreError, OSError, sqlite3.Error):  # a resumption says so
+                for number in self.store.running:
+                    while self.store.ingest(number):
+                        pass
+            self.report_builder = ReportBuilder(self.store, self.known, self.report_builder.history)
+            report = self._last_report()
+            code = report.exit_code()
+            with contextlib.suppress(OSError):  # nobody may read it
+                os.write(2, f"{self._cut_short(report)}\n".encode())
+            if not self.store.is_gone:
+                with contextlib.suppress(OSError):
+                    write_all(report, self.store.folder)
+        except Exception:  # noqa: BLE001 - our own defect, which nobody above a handler reports
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def _cut_short(self, report: Report) -> str:
         """What a campaign says that a second signal ends."""
         command = "nightly" if self.settings.unattended else "run"
         folder = shlex.quote(str(self.store.folder))
         return printable(
-            "interrupted twice: the reports are not written;"
+            f"litmusfuzz: interrupted twice: {report.verdict};"
             f" `litmusfuzz {command} --resume {folder}` continues"
         )
 
@@ -255,11 +284,16 @@ class Coordinator(ABC):
             self.problem = self._behind(why)
             self._append(Problem(message=self.problem))
 
-    def _fail(self, error: OSError | sqlite3.Error) -> None:
-        """Give up because something could not be written; what is stored is still reported."""
+    def _fail(self, error: OSError | sqlite3.Error | StoreError) -> None:
+        """Give up because the store cannot be read or a file not be written.
+
+        What is stored is still reported.
+        """
         if isinstance(error, OSError):
             file = error.filename2 or error.filename or self.store.folder
             why = f"{file}: {error.strerror or error}"
+        elif isinstance(error, StoreError):
+            why = str(error)
         else:
             why = f"{self.store.path}: {error}"
         self.stopping = True
@@ -277,7 +311,7 @@ class Coordinator(ABC):
         """Store an event of the campaign."""
         try:
             self.store.append(0, event)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, StoreError) as error:
             self._fail(error)
 
     # --- reports -----------------------------------------------------------------------
@@ -287,7 +321,8 @@ class Coordinator(ABC):
         report = self.report_builder.build()
         if self.problem and self.problem not in report.problem:  # it could not be stored
             report = replace(report, problem=self.problem)
-        return report if report.ended else replace(report, spent_s=self.spent_s)
+        self.built = report if report.ended else replace(report, spent_s=self.spent_s)
+        return self.built
 
     def _say(self, stored: Sequence[Event]) -> None:
         """Say what is in stored events.
@@ -343,15 +378,12 @@ class Coordinator(ABC):
 
     def _finish(self) -> Report:
         """Write the final reports."""
-        self._record_progress()
-        spent_s = round(self.spent_s, 3)
-        self._append(CampaignEnded(spent_s=spent_s, interrupted=self.interrupted))
+        try:
+            self._record_progress()
+        except StoreError as error:
+            self._fail(error)
         replaced = self.store.is_replaced  # another campaign has begun in the folder
-        if self.store.is_gone and not replaced:
-            self._restore()
-        report = self._build()
-        if report.ended is None:  # a full disk
-            report = replace(report, ended=int(now()), interrupted=self.interrupted)
+        report = self._last_report()
         self.show(report)
         if replaced:
             return report
@@ -367,6 +399,24 @@ class Coordinator(ABC):
                 write_all(report, self.store.folder)
         return report
 
+    def _last_report(self) -> Report:
+        """Store the end of the campaign; the last report, which says that it has ended.
+
+        It is the latest one that could be built, with the problem, if the store cannot be read.
+        """
+        spent_s = round(self.spent_s, 3)
+        self._append(CampaignEnded(spent_s=spent_s, interrupted=self.interrupted))
+        if self.store.is_gone and not self.store.is_replaced:
+            self._restore()
+        try:
+            report = self._build()
+        except StoreError as error:
+            self._fail(error)
+            report = replace(self.built, spent_s=spent_s, problem=self.problem)
+        if report.ended is None:  # it could not be stored
+            report = replace(report, ended=int(now()), interrupted=self.interrupted)
+        return report
+
     def _prune(self) -> Pruned:
         """Remove old campaigns; the report of this one is written."""
         return Pruned((), 0, {})
@@ -377,7 +427,7 @@ class Coordinator(ABC):
             self.store.restore()
             for each in self.store.fold.report(str(self.store.folder)).findings:
                 save(each.entry, self.store.folder / each.file)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, StoreError) as error:
             self._fail(error)
 
 

@@ -13,7 +13,7 @@ import signal
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from litmusfuzz.fuzz.executors.process_log import in_a_line
@@ -97,6 +97,23 @@ def _initialize_worker(parent: int) -> None:
     die_with_parent(parent)
 
 
+def _start_tracker() -> None:
+    """Start Python's process that removes the semaphores of a process that was ended at once.
+
+    It would print a warning about them, in the middle of what the command says.
+    """
+    before = os.environ.get("PYTHONWARNINGS")
+    quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, quiet)))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
 class _Worker:
     """One process, replaced when it was killed.
 
@@ -144,6 +161,7 @@ class _Local(Pool):
     """Processes on this machine. One thread submits."""
 
     def __init__(self, workers: int) -> None:
+        _start_tracker()
         self._workers = [_Worker() for _ in range(workers)]
 
     @property

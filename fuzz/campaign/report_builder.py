@@ -50,9 +50,11 @@ class ReportBuilder:
     ----------
     store : Store
     known : KnownFindings
+    history : History, optional
+        The campaigns before it, if another builder has read them.
     """
 
-    def __init__(self, store: Store, known: KnownFindings) -> None:
+    def __init__(self, store: Store, known: KnownFindings, history: History | None = None) -> None:
         self.store = store
         self.known = known
         self._cause_names = {each.key: each.name for each in known.entries if each.cause}
@@ -74,7 +76,7 @@ class ReportBuilder:
         the names of those that may explain it; it is not compared again once there are some."""
         self._unreadable: dict[str, str] = {}
         """Maps a missing or damaged file to the error."""
-        self.history = History(store.folder, store.fold.report(str(store.folder)))
+        self.history = history or History(store.folder, store.fold.report(str(store.folder)))
 
     def build(self) -> Report:
         """The report as of now.

@@ -111,6 +111,10 @@ class Store:
         self._lock: IO[bytes] | None = None
         self.on_stored: Callable[[Sequence[Event]], None] = lambda _: None
         """Called with events that this process has stored, once they are."""
+        self._changing = 0
+        """Nested changes of the fold that are under way."""
+        self._waiting: Callable[[], None] | None = None
+        """Called when they have ended."""
         _refuse_old(folder)
         _refuse_strange(folder, write=write)
         if not write and not self.path.is_file():
@@ -326,11 +330,34 @@ class Store:
         self._running: dict[int, float] = {}
         """When each shard started that has not ended."""
 
+    def when_whole(self, call: Callable[[], None]) -> None:
+        """Call once the store can be read and written: now, or when an event is folded in full.
+
+        For handlers of signals, which run between any two instructions.
+        """
+        if self._changing:
+            self._waiting = call
+        else:
+            call()
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Change the fold: while the block runs, the state of the store is of no use."""
+        self._changing += 1
+        try:
+            yield
+        finally:
+            self._changing -= 1
+            if not self._changing and self._waiting is not None:
+                call, self._waiting = self._waiting, None
+                call()
+
     def _catch_up(self) -> None:
         """Fold the events that another process has stored since."""
-        for number, shard, position, data in self._read(self._folded):
-            event = self._decoded(number, shard, position, data)
-            self._apply(number, shard, position, event)
+        with self._change():
+            for number, shard, position, data in self._read(self._folded):
+                event = self._decoded(number, shard, position, data)
+                self._apply(number, shard, position, event)
 
     def _apply(self, number: int, shard: int, position: int, event: Event) -> None:
         """Fold a stored event, of this process or another."""
@@ -427,13 +454,14 @@ class Store:
         They are folded before they are committed: one that cannot be is not stored, where it
         would make the store unreadable.
         """
-        try:
-            with self._transaction():
-                self._catch_up()  # what another process has stored; none can until this has ended
-                yield
-        except BaseException:
-            self._forget()  # the fold has events that the store has not
-            raise
+        with self._change():
+            try:
+                with self._transaction():
+                    self._catch_up()  # what another process has stored; none can until this ended
+                    yield
+            except BaseException:
+                self._forget()  # the fold has events that the store has not
+                raise
 
     def _add(self, shard: int, position: int, event: Event) -> None:
         """Add an event to those that are being stored."""

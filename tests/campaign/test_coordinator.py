@@ -5,6 +5,7 @@ They run a mutant that needs no framework. Tests wait for a state of the store, 
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -36,15 +37,19 @@ from litmusfuzz.reports.events import (
     Configured,
     Executed,
     FindingAdded,
+    FindingKind,
     Generated,
     Progress,
     ScriptRun,
     ShardPlanned,
     ShardStarted,
+    WorkerDied,
 )
 from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import Command
 
 COMMON = ("--executors", STALE, "--families", "dag", "--count", "64", "--seed", "7")
@@ -212,21 +217,75 @@ def test_the_time_of_a_run_stands_still_until_its_shard_has_started(run: Path) -
     assert started == 3
 
 
-@pytest.mark.parametrize("command", share_of(["run", "nightly"], 2))
-def test_a_second_signal_ends_it_at_once(tmp_path: Path, command: str) -> None:
-    """Both come while it is stopped, so that it has not ended when it sees the second."""
-    folder = tmp_path / "campaign"
-    running = Running(folder, command, *COMMON, "--time", "20m", "--out", str(folder))
-    running.wait(busy)
+def ended_twice(folder: Path, command: str, *asked: str, wait: Callable[[Store], Any]) -> str:
+    """A campaign that a second signal ended: its verdict, which all that it left agrees on.
+
+    Both signals come while it is stopped, so that it has not ended when it sees the second.
+    """
+    running = Running(folder, command, *asked, "--time", "20m", "--out", str(folder))
+    running.wait(wait)
     code, _, err = running.end(signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT)
-    assert code == 3
-    assert err == (
-        "litmusfuzz: interrupted twice: the reports are not written;"
-        f" `litmusfuzz {command} --resume {folder}` continues\n"
-    )
-    assert not (folder / "report.json").exists()
+    report = json.loads((folder / "report.json").read_text())
+    verdict: str = report["verdict"]
+    again = f"`litmusfuzz {command} --resume {folder}` continues"
+    assert err == f"litmusfuzz: interrupted twice: {verdict}; {again}\n"
+    assert code == report["exit_code"]
+    assert report["interrupted"]
+    page = (folder / "report.html").read_text()
+    assert "<script" not in page
+    assert "refresh" not in page  # it does not go on reloading itself
+    assert verdict in html.unescape(page)
     with Store(folder, write=True) as store:  # no other process writes
         assert store.running  # test_no_finding_is_lost... resumes such a campaign
+        ((_, ended),) = store.events_of(CampaignEnded)
+        assert ended.interrupted
+        assert [each["key"] for each in report["findings"]] == [
+            each.key for each in store.fold.report(str(folder)).findings
+        ]
+    return verdict
+
+
+@pytest.mark.parametrize("command", share_of(["run", "nightly"], 2))
+def test_a_second_signal_ends_it_at_once_with_what_was_found(tmp_path: Path, command: str) -> None:
+    verdict = ended_twice(tmp_path / "campaign", command, *COMMON, wait=with_finding)
+    assert re.fullmatch(
+        r"\d+ new findings?( and .*)?; interrupted after [\d.]+ of 1,200 s", verdict
+    )
+    with Store(tmp_path / "campaign", write=False) as store:
+        assert store.fold.report(str(tmp_path)).exit_code() == 1
+
+
+@pytest.mark.parametrize("command", share_of(["nightly", "run"], 2))
+def test_a_second_signal_ends_with_3_what_has_found_nothing(tmp_path: Path, command: str) -> None:
+    asked = ("--executors", "native:plain", "--families", "dag", "--count", "64")
+    verdict = ended_twice(tmp_path / "campaign", command, *asked, wait=busy)
+    assert re.fullmatch(r"interrupted after [\d.]+ of 1,200 s: nothing new so far", verdict)
+    with Store(tmp_path / "campaign", write=False) as store:
+        assert store.fold.report(str(tmp_path)).exit_code() == 3
+
+
+def test_the_page_of_a_campaign_whose_store_cannot_be_read_ends_as_well(tmp_path: Path) -> None:
+    """A death whose test is none: the report of all the rest says what is wrong."""
+    wrong = WorkerDied(
+        kind=FindingKind.CRASHED,
+        executor=STALE,
+        configuration="plain",
+        executor_class=STALE,
+        message="signal 6",
+        file="crashed/7.yaml",
+        entry="no test",
+        ops=(),
+    )
+    with begun(tmp_path) as store:
+        store.append(1, ShardStarted(host="here", pid=7, versions={}), wrong)
+        campaign = Idle(store, KnownFindings(), lambda _: None, time_s=1.0, tests=0)
+        report = campaign.run()
+    assert report.exit_code() == 2
+    assert "crashed/7.yaml" in report.problem
+    page = (tmp_path / "report.html").read_text()
+    assert "refresh" not in page
+    assert html.escape(report.verdict, quote=False) in page
+    assert json.loads((tmp_path / "report.json").read_text())["exit_code"] == 2
 
 
 @pytest.mark.parametrize("command", share_of(["nightly", "run"], 2))

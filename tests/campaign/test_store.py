@@ -411,3 +411,24 @@ def test_events_are_read_by_their_type(tmp_path: Path) -> None:
             assert list(store.events_of(kind)) == expected
         assert store.started == STARTED
         assert store.next_shard == 2
+
+
+def test_what_a_signal_asks_for_finds_the_store_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler runs between any two instructions, also while an event is being folded."""
+    graphs: list[int] = []
+    with Store(tmp_path, write=True) as store:
+        store.append(0, STARTED)
+        store.append(1, PLANNED)
+        apply = store._apply
+
+        def interrupted(number: int, shard: int, position: int, event: Event) -> None:
+            store.when_whole(lambda: graphs.append(store.fold.report(".").graphs))
+            apply(number, shard, position, event)
+
+        monkeypatch.setattr(store, "_apply", interrupted)
+        store.append(1, executed(1), executed(2))
+        assert graphs == [2]
+        store.when_whole(lambda: graphs.append(0))
+        assert graphs == [2, 0]
