@@ -71,6 +71,8 @@ _SAME: Final = (
 """Fields of totals that a `Share` has as they are."""
 Name = tuple[str, str]
 """An executor, and a configuration or a family."""
+Tested = frozenset[tuple[tuple[str, str], ...]]
+"""Versions of packages, each a set of them that were installed together."""
 
 
 @dataclass(slots=True)
@@ -263,7 +265,10 @@ class Fold:
         self._problems: dict[str, None] = {}
         self._moments: list[Moment] = []
         self._shards: dict[int, ShardLine] = {}
-        self._versions: dict[str, dict[str, str]] = {}
+        self._versions: dict[int, dict[str, dict[str, str]]] = {}
+        """By shard and executor: the shards of a campaign that is resumed may have other ones."""
+        self._tested: dict[tuple[int, str], tuple[tuple[str, str], ...]] = {}
+        """The same, as `tested` has them."""
         self._unavailable: dict[str, str] = {}
         self._configurations: dict[Name, _Totals] = {}
         self._product: set[Name] = set()
@@ -390,18 +395,49 @@ class Fold:
     def _shard_started(self, shard: int, event: events.ShardStarted) -> None:
         line = self._shards[shard]
         line.host, line.pid = event.host, event.pid
-        self._add_versions(event.versions)
+        self._add_versions(shard, event.versions)
 
-    def _add_versions(self, found: Mapping[str, Mapping[str, str]]) -> None:
+    def _add_versions(self, shard: int, found: Mapping[str, Mapping[str, str]]) -> None:
         for executor, versions in found.items():
-            self._versions.setdefault(executor, {}).update(versions)
+            of = self._versions.setdefault(shard, {}).setdefault(executor, {})
+            of.update(versions)
+            self._tested[shard, executor] = tuple(sorted(of.items()))
+
+    def tested(self, executor: str, shards: Iterable[int]) -> Tested:
+        """The versions that an executor had in these shards.
+
+        They are those of no package for a shard that has not reported any.
+        """
+        return frozenset(self._tested.get((each, executor), ()) for each in shards)
+
+    def tested_anywhere(self, executor: str) -> Tested:
+        """The versions that an executor had in the shards that ran it."""
+        shards = (number for number, found in self._versions.items() if executor in found)
+        return self.tested(executor, shards)
+
+    def tested_with(self, found: ReportedFinding) -> Tested:
+        """The versions in which a finding showed."""
+        return self.tested(found.executor, self._sightings(found.key).shards)
+
+    def _all_versions(self) -> dict[str, dict[str, str]]:
+        """By executor and package, all versions, in the order of shards."""
+        listed: dict[str, dict[str, dict[str, None]]] = {}
+        for _, found in sorted(self._versions.items()):
+            for executor, versions in found.items():
+                packages = listed.setdefault(executor, {})
+                for name, version in versions.items():
+                    packages.setdefault(name, {})[version] = None
+        return {
+            executor: {name: ", ".join(versions) for name, versions in packages.items()}
+            for executor, packages in listed.items()
+        }
 
     def _shard_ended(self, shard: int, event: events.ShardEnded) -> None:
         line = self._shards[shard]
         line.state = "lost" if event.lost else "done"
         line.problem = event.problem
         line.seconds = event.seconds or line.seconds
-        self._add_versions(event.drivers)
+        self._add_versions(shard, event.drivers)
         for run in self._to_run.pop(shard, ()):
             self._add_not_run(run)
         self._forbidden.end_shard(shard)
@@ -524,8 +560,8 @@ class Fold:
 
     # --- findings ----------------------------------------------------------------------
 
-    def _seen_again(self, _: int, event: events.SeenAgain) -> None:
-        self._forbidden.seen_again(event)
+    def _seen_again(self, shard: int, event: events.SeenAgain) -> None:
+        self._forbidden.seen_again(shard, event)
 
     def _reduction_started(self, shard: int, event: events.ReductionStarted) -> None:
         title = f"{event.executor}/{event.configuration}"
@@ -580,14 +616,14 @@ class Fold:
             executions=shown.executions if shown else 0,
         )
 
-    def _finding_added(self, _: int, event: events.FindingAdded) -> None:
+    def _finding_added(self, shard: int, event: events.FindingAdded) -> None:
         if event.key not in self._findings:
             # Read now: a damaged event is an error at once.
             self._findings[event.key] = reported(event, load_entry=self._load_entry)
         if event.kind is FindingKind.UNSOUND:
-            self._forbidden.seen_without_execution(event)
+            self._forbidden.seen_without_execution(shard, event)
         else:
-            self._forbidden.finding_added(event)
+            self._forbidden.finding_added(shard, event)
 
     def _script_run(self, _: int, event: events.ScriptRun) -> None:
         found = self._findings[event.key]
@@ -646,7 +682,7 @@ class Fold:
             unconfirmed=tuple(line for _, line in sorted(self._forbidden.unconfirmed.items())),
             pending=tuple(line for _, line in sorted(self._forbidden.pending.items())),
             unchecked=tuple(line for _, line in sorted(self._forbidden.unchecked.items())),
-            versions={name: dict(versions) for name, versions in self._versions.items()},
+            versions=self._all_versions(),
             unavailable=dict(self._unavailable),
             problem="; ".join(self._all_problems()),
             interrupted=self._interrupted,

@@ -29,32 +29,36 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Sightings:
-    """The tests that show one finding: each with its configuration and a time."""
+    """The tests that show one finding: each with its configuration, a time, and its shards."""
 
-    tests: dict[Hashable, tuple[str, float]] = field(default_factory=dict)
+    tests: dict[Hashable, tuple[str, float, frozenset[int]]] = field(default_factory=dict)
     configurations: Counter[str] = field(default_factory=Counter)
+    shards: Counter[int] = field(default_factory=Counter)
+    """Those in which the tests showed it."""
     _bounds: tuple[float, float] | None = None
 
-    def add(self, test: Hashable, configuration: str, at: float) -> None:
+    def add(self, test: Hashable, configuration: str, at: float, shards: frozenset[int]) -> None:
         """Add a test."""
-        self.tests[test] = configuration, at
+        self.tests[test] = configuration, at, shards
         self.configurations[configuration] += 1
+        self.shards.update(shards)
         if self._bounds is not None:
             first, last = self._bounds
             self._bounds = min(first, at), max(last, at)
 
     def remove(self, test: Hashable) -> None:
         """Remove a test."""
-        configuration, _ = self.tests.pop(test)
+        configuration, _, shards = self.tests.pop(test)
         self.configurations[configuration] -= 1
         self.configurations += Counter()  # without zeros
+        self.shards -= Counter(shards)
         self._bounds = None
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The first and the last time; there is at least one test."""
         if self._bounds is None:
-            times = [at for _, at in self.tests.values()]
+            times = [at for _, at, _ in self.tests.values()]
             self._bounds = min(times), max(times)
         return self._bounds
 
@@ -78,6 +82,8 @@ class _Shown:
     """Executions by these."""
     file: str = ""
     """Of the test as it was run, once a fresh process did not show it."""
+    shards: frozenset[int] = frozenset()
+    """Those in which it was executed, and in which it was found to show the finding."""
     unsettled: frozenset[str] = frozenset()
     """Keys of known causes: experiments could not decide whether they explain all of it."""
 
@@ -144,27 +150,30 @@ class ForbiddenTests:
             model=event.model,
         )
         self._of_file[file] = event.run
-        self._set(event.run, _Shown(line, event.family, event.key or "", event.at))
+        shown = _Shown(line, event.family, event.key or "", event.at, shards=frozenset((shard,)))
+        self._set(event.run, shown)
 
-    def seen_again(self, event: SeenAgain) -> None:
+    def seen_again(self, shard: int, event: SeenAgain) -> None:
         """A test shows a known finding; of several, the first counts."""
         if event.index is None:
-            self.seen_without_execution(event)
+            self.seen_without_execution(shard, event)
             return
         test = event.index, event.executor, event.configuration
         if not self._tests[test].key:
-            self._change(test, key=event.key, at=event.at)
+            shards = self._tests[test].shards | {shard}
+            self._change(test, key=event.key, at=event.at, shards=shards)
 
-    def finding_added(self, event: FindingAdded) -> None:
+    def finding_added(self, shard: int, event: FindingAdded) -> None:
         """A test shows a new finding, in a fresh process; of several, the last counts."""
         test = event.run
         line = replace(self._tests[test].line, suspect=False)
-        self._change(test, line=line, key=event.key, at=event.at, confirmed=True)
+        shards = self._tests[test].shards | {shard}
+        self._change(test, line=line, key=event.key, at=event.at, confirmed=True, shards=shards)
 
-    def seen_without_execution(self, event: SeenAgain | FindingAdded) -> None:
+    def seen_without_execution(self, shard: int, event: SeenAgain | FindingAdded) -> None:
         """Clusters show a finding; each event counts."""
         sightings = self.sightings.setdefault(event.key, Sightings())
-        sightings.add(object(), event.configuration, event.at)
+        sightings.add(object(), event.configuration, event.at, frozenset((shard,)))
 
     def doubt(self, test: Run) -> None:
         """The process that ran it has crashed."""
@@ -223,7 +232,7 @@ class ForbiddenTests:
         self._count(shown, 1)
         if shown.is_sighting:
             sightings = self.sightings.setdefault(shown.key, Sightings())
-            sightings.add(test, shown.line.configuration, shown.at)
+            sightings.add(test, shown.line.configuration, shown.at, shown.shards)
         if shown.is_pending:
             self.pending[test] = shown.line
         else:

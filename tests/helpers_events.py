@@ -307,7 +307,8 @@ class RandomCampaign:
         self.shards.append(shard)
         if self.rng.random() < 0.9:
             host, pid = self.rng.choice((("one", 11), ("one", 12), ("two", 11)))
-            versions = {executor: {"numpy": "2", executor: "1"}, CANARY: {}}
+            version = str(1 + shard.number % 2)  # of one that was resumed with another one
+            versions = {executor: {"numpy": "2", executor: version}, CANARY: {}}
             started = ShardStarted(at=self._tick(), host=host, pid=pid, versions=versions)
             self._log(shard.number, started)
 

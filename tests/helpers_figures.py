@@ -695,11 +695,17 @@ class _OfReport:
         return {}
 
     def versions(self) -> Any:
-        found: dict[str, dict[str, str]] = {}
-        for x in self.all.of(e.ShardStarted):
-            for executor, versions in x.versions.items():
-                found[executor] = {**found.get(executor, {}), **versions}
-        return found
+        began = sorted((shard, x.versions) for _, shard, x in self.all.at(e.ShardStarted))
+        executors = {executor for _, versions in began for executor in versions}
+
+        def told(executor: str, name: str) -> str:
+            each = [v[executor][name] for _, v in began if name in v.get(executor, {})]
+            return ", ".join(dict.fromkeys(each))
+
+        return {
+            executor: {n: told(executor, n) for _, v in began for n in v.get(executor, {})}
+            for executor in executors
+        }
 
     def unavailable(self) -> Any:
         of = self.all.of(e.ConfigurationUnavailable)

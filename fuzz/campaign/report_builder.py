@@ -7,7 +7,7 @@ campaigns in the folders beside this one.
 from __future__ import annotations
 
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC, date, datetime
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
@@ -29,13 +29,14 @@ from litmusfuzz.reports.report import Known, ReportedFinding
 from litmusfuzz.reports.tables import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Finding
     from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
     from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.reports.events import CrashReduced, WorkerDied
+    from litmusfuzz.reports.fold import Tested
     from litmusfuzz.reports.open_tests import UncheckedTest, UnconfirmedTest
     from litmusfuzz.reports.report import Report
 
@@ -58,21 +59,17 @@ class ReportBuilder:
         self.store = store
         self.known = known
         self._cause_names = {each.key: each.name for each in known.entries if each.cause}
-        self._seen: set[KnownFinding] = set()
-        """Known findings that the campaign has shown."""
-        self._why: dict[str, str] = {}
-        """By key, why a finding is known; "" if it is new."""
-        self._explains: dict[str, list[KnownFinding]] = {}
-        """By key, the entries that explain a finding that is known."""
+        self._explains: dict[str, tuple[KnownFinding, ...]] = {}
+        """By key, the entries that explain a finding of the report; none if it is new."""
+        self._matched: dict[tuple[str, Tested], tuple[KnownFinding, ...]] = {}
+        """The same by key and the versions in which it showed."""
         self._today = date.min
-        self._versions: dict[str, dict[str, str]] = {}
-        """Versions of the frameworks by executor, as workers have reported them so far."""
         self._entries: dict[tuple[Path, int], Entry] = {}
         self._entry_of: dict[str, Entry] = {}
         """By file, what those of open tests have that were read."""
         self._died_on: dict[str, Entry] = {}
-        self._may_be_known: dict[str, tuple[int, tuple[str, ...]]] = {}
-        """Maps the file of an open test to the number of known findings it was compared with, and
+        self._may_be_known: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {}
+        """Maps the file of an open test to the keys of the known findings it was compared with, and
         the names of those that may explain it; it is not compared again once there are some."""
         self._unreadable: dict[str, str] = {}
         """Maps a missing or damaged file to the error."""
@@ -87,14 +84,12 @@ class ReportBuilder:
             If an event holds a test that cannot be read.
         """
         self._unreadable.clear()
+        self._explains.clear()
         report = self.store.fold.report(str(self.store.folder))
-        versions = {name: dict(found) for name, found in report.versions.items()}
-        if (self._today, self._versions) != (today := datetime.now(UTC).date(), versions):
-            # Entries of the known-findings file expire, and hold for some versions.
-            self._today, self._versions = today, versions
-            self._why.clear()
-            self._explains.clear()
-            self._seen.clear()
+        if self._today != (today := datetime.now(UTC).date()):
+            # Entries of the known-findings file expire.
+            self._today = today
+            self._matched.clear()
             self._may_be_known.clear()
         found = [self._completed(each) for each in report.findings]
         may_be_known = self._all_that_may_be_known(report, found)
@@ -104,10 +99,11 @@ class ReportBuilder:
         for each in (*found, *deaths):
             for entry in self._explains.get(each.key, ()):
                 by_entry.setdefault(entry, []).append(each)
+        seen = {entry for entries in self._explains.values() for entry in entries}
         known = tuple(
-            self._known_entry(entry, by_entry.get(entry, []), left[entry.name])
+            self._known_entry(entry, by_entry.get(entry, []), left[entry.name], seen=entry in seen)
             for entry in self.known.entries
-            if self._holds(entry)
+            if self._holds(entry, report.versions)
         )
         problems = [report.problem] if report.problem else []
         report = replace(
@@ -136,18 +132,21 @@ class ReportBuilder:
         if len(listed) > MAX_UNREADABLE:
             yield f"and {counted(len(listed) - MAX_UNREADABLE, 'more file')} that cannot be read"
 
-    def _tested(self, executor: str) -> Mapping[str, str]:
-        return self._versions.get(executor, {})
-
-    def _holds(self, entry: KnownFinding) -> bool:
-        """True if an entry holds for the versions of an executor of this campaign."""
-        executors = entry.executors or self._versions.keys()
+    def _holds(self, entry: KnownFinding, executors: Iterable[str]) -> bool:
+        """True if an entry holds for versions of an executor of this campaign."""
         return not entry.versions.ranges or any(
-            entry.versions.include(self._tested(each)) for each in executors
+            entry.versions.include(dict(tested))
+            for each in entry.executors or executors
+            for tested in self.store.fold.tested_anywhere(each)
         )
 
     def _known_entry(
-        self, entry: KnownFinding, shown: Sequence[ReportedFinding], may_explain: int
+        self,
+        entry: KnownFinding,
+        shown: Sequence[ReportedFinding],
+        may_explain: int,
+        *,
+        seen: bool,
     ) -> Known:
         """An entry of the known-findings file, as reports list it, with what it explains.
 
@@ -160,16 +159,16 @@ class ReportBuilder:
             return Known(
                 title + over,
                 entry.why,
-                entry in self._seen,
+                seen,
                 graphs=sum(each.in_this_run for each in shown),
                 file=shown[0].file if shown else "",
             )
         case = cause.case
         needs = "" if case is None else needs_in_words(case.executor, case.config)
-        seen = self.store.fold.known_cause(
-            Known(cause.key, entry.why, entry in self._seen, entry.name, needs, file=cause.path)
+        known = self.store.fold.known_cause(
+            Known(cause.key, entry.why, seen, entry.name, needs, file=cause.path)
         )
-        return replace(seen, key=entry.title + over, may_explain=may_explain)
+        return replace(known, key=entry.title + over, may_explain=may_explain)
 
     # --- findings ----------------------------------------------------------------------
 
@@ -180,12 +179,13 @@ class ReportBuilder:
         finding = found.entry.finding
         symptoms = symptoms_of(finding) if finding else (str(found.kind),)
         count, first = self.history.sightings(found.key)
+        tested = self.store.fold.tested_with(found)
         return replace(
             found,
             count=found.count + count,
             first_seen=found.first_seen if first is None else first,
             known=self._why_known(
-                found.key, found.entry.test, symptoms, found.executor, found.config_class
+                found.key, found.entry.test, symptoms, found.config_class, tested
             ),
             undecided=tuple(self._cause_names.get(key, key) for key in found.undecided),
         )
@@ -195,21 +195,28 @@ class ReportBuilder:
         key: str,
         test: LitmusTest,
         symptoms: tuple[str, ...],
-        executor: str,
         executor_class: str,
+        tested: Tested,
         message: str = "",
     ) -> str:
-        """Return why a finding is known, if every symptom it showed is known; "" if it is new."""
-        if key not in self._why:
-            match, today = self.known.of(self._tested(executor)).match, self._today
-            found = [match(key, test, each, executor_class, today, message) for each in symptoms]
-            entries = [entry for entry in found if entry is not None]
-            is_known = len(entries) == len(found)
-            if is_known:
-                self._seen.update(entries)
-                self._explains[key] = entries
-            self._why[key] = entries[0].why if is_known else ""
-        return self._why[key]
+        """Return why a finding is known; "" if it is new.
+
+        It is known if every symptom that it showed is known, in all versions that showed it.
+        """
+        if (key, tested) not in self._matched:
+            found = [
+                here.match(key, test, each, executor_class, self._today, message)
+                for here in (self.known.of(dict(versions)) for versions in sorted(tested))
+                for each in symptoms
+            ]
+            entries = tuple(dict.fromkeys(entry for entry in found if entry is not None))
+            self._matched[key, tested] = () if None in found else entries
+        return self._known_as(key, tested)
+
+    def _known_as(self, key: str, tested: Tested) -> str:
+        """The same of one that was matched before."""
+        entries = self._explains[key] = self._matched[key, tested]
+        return entries[0].why if entries else ""
 
     # --- open tests --------------------------------------------------------------------
 
@@ -224,16 +231,19 @@ class ReportBuilder:
         """
         behind = self.store.fold.behind
         known = [each for each in findings if each.known and each.entry.finding is not None]
+        keys = frozenset(each.key for each in known)
         made = {}
         left: tuple[Pending | UnconfirmedTest, ...] = (*report.pending, *report.unconfirmed)
         for line in left:
-            compared, names = self._may_be_known.get(line.file, (-1, ()))
-            if (not names and compared < len(known)) or line.file not in self._entry_of:
+            compared, names = self._may_be_known.get(line.file, (None, ()))
+            # One that was known is new once a version shows it that no entry is about.
+            again = compared is None or not compared <= keys or (not names and compared != keys)
+            if again or line.file not in self._entry_of:
                 entry = self._open_entry(line, must_exist=isinstance(line, Pending))
                 if entry is None or (found := entry.finding) is None:
                     continue
                 names = self._may_explain(entry.test, found, known)
-                self._may_be_known[line.file] = len(known), names
+                self._may_be_known[line.file] = keys, names
             if names and (line.index, line.executor, line.configuration) not in behind:
                 made[line.file] = names
         return made
@@ -243,7 +253,7 @@ class ReportBuilder:
     ) -> tuple[str, ...]:
         """Names of known findings that may explain an open test; none if a symptom has none."""
         made = executor_class(found.executor, dict(found.settings), found.model)
-        here = self.known.of(self._tested(found.executor))
+        here = self.known.of(found.versions)
         names: dict[str, None] = {}
         for each in symptoms_of(found):
             mine = [
@@ -310,19 +320,29 @@ class ReportBuilder:
             self._died_on[death.file] = replace(entry, test=named)
         return self._died_on[death.file]
 
-    def _why_death(self, death: WorkerDied) -> str:
-        """Return why a worker death is known, or ""; all deaths with one key have one reason."""
-        key = key_of_death(death)
-        if key in self._why:
-            return self._why[key]
-        test = self._death_entry(death).test
-        kind, on, of = (str(death.kind),), death.executor, death.executor_class
-        return self._why_known(key, test, kind, on, of, death.message)
-
     def _death_groups(self) -> list[DeathGroup]:
+        """All deaths, in groups; those with one key are known for one reason, or new."""
         # By shard, those of a shard in the order of its log: clocks may differ.
         ordered = sorted(self.store.fold.deaths, key=lambda each: each[0])
-        return group_deaths([death for _, death in ordered], self._why_death)
+        deaths: defaultdict[str, list[WorkerDied]] = defaultdict(list)
+        shards: defaultdict[str, set[int]] = defaultdict(set)
+        for number, death in ordered:
+            key = key_of_death(death)
+            deaths[key].append(death)
+            shards[key].add(number)
+        why: dict[int, str] = {}
+        for key, alike in deaths.items():
+            tested = self.store.fold.tested(alike[0].executor, shards[key])
+            known = self._why_death(key, alike[0], tested)
+            why |= {id(each): known for each in alike}
+        return group_deaths([death for _, death in ordered], lambda each: why[id(each)])
+
+    def _why_death(self, key: str, death: WorkerDied, tested: Tested) -> str:
+        """Return why a worker death is known, or ""."""
+        if (key, tested) in self._matched:  # its test need not be read
+            return self._known_as(key, tested)
+        test, kind = self._death_entry(death).test, (str(death.kind),)
+        return self._why_known(key, test, kind, death.executor_class, tested, death.message)
 
     def _deaths(self, python: str | None) -> Iterator[ReportedFinding]:
         """Worker deaths, as findings."""

@@ -23,7 +23,7 @@ from helpers_events import (
 )
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import loads
+from litmusfuzz.corpus.textfile import dumps, loads
 from litmusfuzz.fuzz.campaign.experiments import Case
 from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
@@ -367,6 +367,83 @@ def test_what_is_known_of_other_versions_is_new(store: Store) -> None:
         entry = KnownFinding("heap", pattern=pattern, name="heap", versions=range_)
         report = built(store, entry)
         assert [each.known for each in report.findings if each.kind == "crashed"] == [why]
+
+
+def started_with(store: Store, shard: int, framework: str) -> None:
+    """A shard whose workers have that version; the first is planned."""
+    if shard > 1:
+        append(store, shard, ShardPlanned(at=STARTED, configurations={"native": ("plain",)}))
+    versions = {"native": {"framework": framework}}
+    append(store, shard, ShardStarted(at=STARTED, host="h", pid=shard, versions=versions))
+
+
+@pytest.mark.parametrize("again", ["executed", "seen again", "unsound"])
+def test_a_finding_is_known_if_it_is_in_each_version_that_showed_it(
+    tmp_path: Path, again: str
+) -> None:
+    """The campaign was resumed with another framework; whichever comes last hides nothing."""
+    here, both = (Versions((("framework", "2.21", each),)) for each in ("2.21", "2.22"))
+    because = KnownFinding("because", KEY, versions=here)
+    with begun(tmp_path / "n") as store:
+        started_with(store, 1, "2.21.0")
+        found(store, more=0)
+        started_with(store, 2, "2.22.0")
+        builder = ReportBuilder(store, KnownFindings((because,)))
+        report = builder.build()  # nothing has shown it in 2.22
+        assert ([each.known for each in report.findings], report.exit_code()) == (["because"], 0)
+        assert report.versions == {"native": {"framework": "2.21.0, 2.22.0"}}
+        if again == "executed":
+            append(store, 2, shown(9, 9.0, key=KEY))
+        else:
+            of = {"executor": "native", "configuration": "plain", "key": KEY}
+            if again == "seen again":
+                append(store, 1, shown(9, 9.0))
+            index = 9 if again == "seen again" else None
+            append(store, 2, SeenAgain(at=STARTED + 10, index=index, **of))
+        started_with(store, 3, "2.21.0")
+        for each in (builder, ReportBuilder(store, KnownFindings((because,)))):
+            report = each.build()
+            assert ([each.known for each in report.findings], report.exit_code()) == ([""], 1)
+            assert [each.seen for each in report.known] == [False]
+        report = built(store, KnownFinding("because", KEY, versions=both))
+        assert ([each.known for each in report.findings], report.exit_code()) == (["because"], 0)
+
+
+@pytest.mark.parametrize("last", ["2.21.0", "2.22.0"])
+def test_a_crash_is_known_if_it_is_in_each_version_that_had_it(tmp_path: Path, last: str) -> None:
+    heap = KnownFinding(
+        "heap", key_of_death(died(1.0)), versions=Versions((("framework", "2.21", "2.21"),))
+    )
+    with begun(tmp_path / "n") as store:
+        started_with(store, 1, "2.21.0")
+        append(store, 1, died(1.0))
+        builder = ReportBuilder(store, KnownFindings((heap,)))
+        started_with(store, 2, "2.22.0")
+        assert [each.known for each in builder.build().findings] == ["heap"]
+        append(store, 2, died(2.0, file="crashed/2.yaml"))
+        started_with(store, 3, last)
+        report = builder.build()
+        assert [(each.known, each.in_this_run) for each in report.findings] == [("", 2)]
+
+
+@pytest.mark.parametrize("last", ["2.21.0", "2.22.0"])
+def test_an_open_test_may_be_known_in_the_version_that_it_ran_in(tmp_path: Path, last: str) -> None:
+    text = finding_text("MP", "native", "plain", "dag", 5, "unreduced/5.yaml")
+    entry = loads(text)
+    assert entry.finding is not None
+    with begun(tmp_path / "n") as store:
+        for version, undecided in (("2.21.0", 0), ("2.22.0", 1)):
+            ran = replace(entry.finding, versions={"framework": version})
+            shard = 2 if undecided else 1
+            started_with(store, shard, version)
+            index = 4 + shard
+            text = dumps(replace(entry, finding=replace(ran, index=index)))
+            append(store, shard, shown(index, 1.0), text)
+        started_with(store, 3, last)
+        tears = replace(known_cause("MP"), versions=Versions((("framework", "2.21", "2.21"),)))
+        report = built(store, tears)
+        assert report.may_be_known == {"unreduced/5.yaml": ("tears",)}
+        assert (report.undecided, report.exit_code()) == (1, 1)
 
 
 def test_a_crash_is_reported_with_its_test_and_how_to_repeat_it(store: Store) -> None:
