@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.report import ReportedFinding
 
 
+MINIMIZED_IN_PART: Final = "minimized in part: the time was up"
 BEYOND_RFC: Final = frozenset(
     {
         *("dense updates indivisible", "parallel iterations", "program order per resource"),
@@ -100,7 +101,7 @@ def remarks(reported: ReportedFinding) -> list[str]:
     by_one = f"only the model {found.model} forbids it"
     lines = [f"{by_one}: {' and '.join(weaker)} {allow} it"] if weaker else []
     lines += needs(found)
-    lines += [] if found.minimized else ["minimized in part: the time was up"]
+    lines += [] if found.minimized else [MINIMIZED_IN_PART]
     lines += [] if found.confirmed else ["not yet confirmed in a fresh process: replay it"]
     if found.schedule is not None:
         steps = counted(len(found.schedule.choices), "choice")

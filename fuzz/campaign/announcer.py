@@ -1,18 +1,19 @@
 """What a campaign says of its events once they are stored: see `litmusfuzz.reports.seen`.
 
 A forbidden outcome is said when it is judged. Many tests may show one defect, so few of a kind are
-said while what became of them is open; the others are counted, and reports list them all.
+said while what became of them is open; the others are counted, and reports list them all. The first
+of a kind is always said.
 """
 
 from __future__ import annotations
 
 import os.path
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import nearest
 from litmusfuzz.corpus.textfile import FileError
-from litmusfuzz.fuzz.executors.entries import load
+from litmusfuzz.fuzz.executors.entries import load, loads
 from litmusfuzz.reports.commands import replay_command
 from litmusfuzz.reports.events import (
     Confirmed,
@@ -24,6 +25,7 @@ from litmusfuzz.reports.events import (
     WorkerDied,
 )
 from litmusfuzz.reports.seen import Became, SeenTest, allowed_of
+from litmusfuzz.reports.text import MINIMIZED_IN_PART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +40,8 @@ MOST_OPEN: Final = 3
 """Tests of a kind that are said while none knows what becomes of them."""
 MOST_LIKE: Final = 1
 """Of those that look like one that is known."""
-MOST: Final = 200
-"""Tests that one process says."""
+MOST_MORE: Final = 200
+"""Tests that one process says besides the first of each kind."""
 
 
 class Announcer:
@@ -63,7 +65,10 @@ class Announcer:
         self.python = python
         self._kinds: dict[Run, Kind] = {}
         """Of the tests that were said."""
-        self._open: Counter[Kind] = Counter()
+        self._open: defaultdict[Kind, set[Run]] = defaultdict(set)
+        """Of each kind, the tests that were said and of which the end is not known."""
+        self._more = 0
+        """Tests that were said and were not the first of their kind."""
         self._became: dict[Run, str] = {}
 
     def said_of(self, stored: Sequence[Event]) -> Iterator[Said]:
@@ -75,8 +80,8 @@ class Announcer:
             elif isinstance(event, FindingAdded):
                 file = os.path.join(self.folder, event.file)
                 self._files.setdefault(event.key, file)
-                if event.kind is FindingKind.FORBIDDEN:
-                    yield from self._closed(event.run, "minimized", file)
+                if event.kind is FindingKind.FORBIDDEN and event.run in self._kinds:
+                    yield from self._closed(event.run, _how_far(event), file)
             elif isinstance(event, SeenAgain):
                 if event.index is not None:
                     run = event.index, event.executor, event.configuration
@@ -99,11 +104,15 @@ class Announcer:
     def _is_said(self, event: Executions) -> bool:
         """True if a test is said, and not only counted."""
         kind = event.executor, event.symptoms, event.looks_like
-        most = MOST_LIKE if event.looks_like else MOST_OPEN
-        if len(self._kinds) >= MOST or self._open[kind] >= most or event.run in self._kinds:
+        if event.run in self._kinds:
             return False
+        if kind in self._open:
+            most = MOST_LIKE if event.looks_like else MOST_OPEN
+            if len(self._open[kind]) >= most or self._more >= MOST_MORE:
+                return False
+            self._more += 1
         self._kinds[event.run] = kind
-        self._open[kind] += 1
+        self._open[kind].add(event.run)
         return True
 
     def _seen(self, event: Executions) -> SeenTest:
@@ -137,6 +146,12 @@ class Announcer:
 
     def _closed(self, run: Run, what: str, file: str = "") -> Iterator[Became]:
         """Say what became of a test in the end: another one of its kind may be said."""
-        if run in self._kinds and self._open[self._kinds[run]]:
-            self._open[self._kinds[run]] -= 1
+        if run in self._kinds:
+            self._open[self._kinds[run]].discard(run)
         yield from self._news(run, what, file)
+
+
+def _how_far(event: FindingAdded) -> str:
+    """How far the test of a new finding was minimized."""
+    found = loads(event.entry, event.file).finding
+    return "minimized" if found is None or found.minimized else MINIMIZED_IN_PART

@@ -7,9 +7,11 @@ import shlex
 from typing import TYPE_CHECKING
 
 from campaign.shards import STALE
+from helpers_events import finding_text
 
-from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.announcer import MOST_OPEN, Announcer
+from litmusfuzz.corpus.struct import replace
+from litmusfuzz.corpus.textfile import dumps, load, loads
+from litmusfuzz.fuzz.campaign.announcer import MOST_MORE, MOST_OPEN, Announcer
 from litmusfuzz.fuzz.campaign.coordinator import SingleShard
 from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
 from litmusfuzz.fuzz.campaign.store import Store
@@ -105,7 +107,23 @@ def test_few_of_a_kind_are_said_until_it_is_known_what_became_of_them(tmp_path: 
     known = SeenAgain(index=1, key="v3-1", **WHERE)
     on = f"graph 1 on {STALE}/plain"
     assert said(announcer, known) == [f"{on}: known cause lost-write"]
-    assert len(said(announcer, executed(14, tmp_path), executed(15, tmp_path))) == 1
+    # It makes room for one, however often its end is told.
+    refuted = Unconfirmed(index=1, file="unconfirmed/1.yaml", executions=4096, **WHERE)
+    list(announcer.said_of([refuted, refuted]))
+    assert len(said(announcer, *(executed(n, tmp_path) for n in range(14, 20)))) == 1
+
+
+def test_the_first_of_a_kind_is_said_however_many_of_others_were(tmp_path: Path) -> None:
+    """Tests that look known come by the hundred; one that is wrong in another way is news."""
+    announcer = Announcer(tmp_path, {"v3-1": "lost-write"}, None)
+    for n in range(2 * MOST_MORE):
+        list(announcer.said_of([executed(n, tmp_path, looks_like="v3-1")]))
+        list(announcer.said_of([SeenAgain(index=n, key="v3-1", **WHERE)]))
+    assert not said(announcer, executed(1000, tmp_path, looks_like="v3-1"))
+    assert said(announcer, executed(1001, tmp_path))
+    assert said(announcer, executed(1002, tmp_path, symptoms=("torn",)))
+    assert said(announcer, executed(1003, tmp_path, executor="native"))
+    assert not said(announcer, executed(1004, tmp_path))
 
 
 def test_what_became_of_a_test_is_said_once_and_only_if_the_test_was(tmp_path: Path) -> None:
@@ -130,10 +148,23 @@ def test_what_became_of_a_test_is_said_once_and_only_if_the_test_was(tmp_path: P
     assert said(announcer, refuted, refuted) == [line]
     again = Confirmed(index=1, **WHERE)
     assert said(announcer, again, again) == [f"{on}: a fresh process shows it again"]
-    found = FindingAdded(
-        index=1, key="k", file="findings/x.yaml", entry="", executor_class="", cause="", **WHERE
-    )
-    assert said(announcer, found) == [f"{on}: minimized: {tmp_path / 'findings/x.yaml'}"]
+    entry = loads(finding_text("SB", STALE, "plain", "dag", 1, "x.yaml"))
+    assert entry.finding is not None
+    in_part = replace(entry, finding=replace(entry.finding, minimized=False))
+    for made, how_far in (
+        (in_part, "minimized in part: the time was up"),
+        (entry, "minimized"),
+    ):
+        found = FindingAdded(
+            index=1,
+            key="k",
+            file="findings/x.yaml",
+            entry=dumps(made),
+            executor_class="",
+            cause="",
+            **WHERE,
+        )
+        assert said(announcer, found) == [f"{on}: {how_far}: {tmp_path / 'findings/x.yaml'}"]
     list(announcer.said_of([executed(3, tmp_path)]))
     same = SeenAgain(index=3, key="k", **WHERE)
     (line,) = said(announcer, same)
