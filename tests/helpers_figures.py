@@ -698,12 +698,12 @@ class _OfReport:
         began = sorted((shard, x.versions) for _, shard, x in self.all.at(e.ShardStarted))
         executors = {executor for _, versions in began for executor in versions}
 
-        def told(executor: str, name: str) -> str:
+        def reported(executor: str, name: str) -> str:
             each = [v[executor][name] for _, v in began if name in v.get(executor, {})]
             return ", ".join(dict.fromkeys(each))
 
         return {
-            executor: {n: told(executor, n) for _, v in began for n in v.get(executor, {})}
+            executor: {n: reported(executor, n) for _, v in began for n in v.get(executor, {})}
             for executor in executors
         }
 

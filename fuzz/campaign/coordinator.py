@@ -99,7 +99,7 @@ STOP_GRACE_S: Final = 60.0
 ORPHAN_GRACE_S: Final = 60.0
 """Seconds to wait for shards of a coordinator that was killed; they end within seconds."""
 BROKEN: Final = 2
-"""Exit code of a campaign whose verdict cannot be told."""
+"""Exit code of a campaign whose verdict is not known."""
 MAX_LOST_SHARDS: Final = 20
 """Shards lost in succession before the nightly run is given up."""
 

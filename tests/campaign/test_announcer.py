@@ -107,7 +107,7 @@ def test_few_of_a_kind_are_said_until_it_is_known_what_became_of_them(tmp_path: 
     known = SeenAgain(index=1, key="v3-1", **WHERE)
     on = f"graph 1 on {STALE}/plain"
     assert said(announcer, known) == [f"{on}: known cause lost-write"]
-    # It makes room for one, however often its end is told.
+    # One more may be said, once, however often it ends.
     refuted = Unconfirmed(index=1, file="unconfirmed/1.yaml", executions=4096, **WHERE)
     list(announcer.said_of([refuted, refuted]))
     assert len(said(announcer, *(executed(n, tmp_path) for n in range(14, 20)))) == 1
