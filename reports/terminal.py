@@ -1,4 +1,4 @@
-"""The live view of a campaign: rich on a terminal, plain lines elsewhere."""
+"""The live view of a campaign: rich on a terminal, plain lines elsewhere, or lines of JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LiveView:
     out : text stream
         If it is not a terminal, it gets a line now and then, and each finding at once.
     as_json : bool
-        True: what is said is a line of JSON each.
+        True: each line is a JSON object, also on a terminal.
     """
 
     def __init__(self, out: TextIO, *, as_json: bool = False) -> None:
@@ -46,7 +46,7 @@ class LiveView:
         """Keys of findings."""
 
     def __enter__(self) -> Self:
-        if self.out.isatty():
+        if self.out.isatty() and not self.as_json:
             from rich.console import Console
             from rich.live import Live
 
@@ -68,7 +68,10 @@ class LiveView:
     def say(self, said: Said) -> None:
         """Print a forbidden outcome that was judged, or what became of it, at once."""
         self.printed += isinstance(said, SeenTest)
-        text = json.dumps(said.as_json()) if self.as_json else said.text()
+        if self.as_json:
+            self._print_json(said.as_json())
+            return
+        text = said.text()
         if self.live is None:
             print(printable(text), file=self.out, flush=True)
             return
@@ -85,9 +88,15 @@ class LiveView:
         now = time.monotonic()
         if self.live is None:
             for each in new:
-                print(_headline(each), file=self.out, flush=True)
+                if self.as_json:
+                    self._print_json(_finding(each))
+                else:
+                    print(_headline(each), file=self.out, flush=True)
             if now >= self.next and report.spent_s:
                 self.next = now + _LINE_S
+                if self.as_json:
+                    self._print_json(_progress(report, self._more(report)))
+                    return
                 line = status_line(report) + self._counted(report) + _doing(report)
                 print(line, file=self.out, flush=True)
         elif now >= self.next or new:
@@ -95,15 +104,22 @@ class LiveView:
             self.live.update(_panel(report, self._counted(report)), refresh=True)
 
     def _counted(self, report: Report) -> str:
+        """How many forbidden tests were not printed, but counted, in words."""
+        more = self._more(report)
+        return f", {counted(more, 'more forbidden test')} not printed" if more else ""
+
+    def _more(self, report: Report) -> int:
         """How many forbidden tests were not printed, but counted."""
-        more = sum(each.forbidden_graphs for each in report.by_config) - self.printed
-        return f", {counted(more, 'more forbidden test')} not printed" if more > 0 else ""
+        return max(0, sum(each.forbidden_graphs for each in report.by_config) - self.printed)
+
+    def _print_json(self, data: dict[str, Any]) -> None:
+        print(printable(json.dumps(data)), file=self.out, flush=True)
 
 
 def status_line(report: Report) -> str:
     """One line: progress, speed, findings."""
     elapsed = max(report.spent_s, 1e-9)
-    outcomes = sum(each.outcomes + each.minimizing_outcomes for each in report.by_config)
+    outcomes = _outcomes(report)
     graphs = counted(report.graphs, "graph")
     findings = counted(len(report.findings), "finding")
     return (
@@ -112,6 +128,42 @@ def status_line(report: Report) -> str:
         f"{counted(report.forbidden_graphs, 'graph')} forbidden, "
         f"{findings} ({len(report.new)} new), {report.unknown_graphs} unknown"
     )
+
+
+def _outcomes(report: Report) -> int:
+    return sum(each.outcomes + each.minimizing_outcomes for each in report.by_config)
+
+
+def _progress(report: Report, more: int) -> dict[str, Any]:
+    """The line of progress as plain data; `more` forbidden tests were not printed."""
+    return {
+        "event": "progress",
+        "spent_s": report.spent_s,
+        "asked_s": report.asked_s,
+        "graphs": report.graphs,
+        "outcomes": _outcomes(report),
+        "forbidden": report.forbidden_graphs,
+        "findings": len(report.findings),
+        "new": len(report.new),
+        "unknown": report.unknown_graphs,
+        "not_printed": more,
+        "minimizing": list(report.minimizing),
+    }
+
+
+def _finding(reported: ReportedFinding) -> dict[str, Any]:
+    """A new finding as plain data."""
+    return {
+        "event": "finding",
+        "key": reported.key,
+        "kind": str(reported.kind),
+        "headline": reported.headline,
+        "on": reported.where,
+        "seen": reported.seen,
+        "because": list(reported.reason),
+        "file": reported.file,
+        "replay": reported.replay,
+    }
 
 
 def _doing(report: Report) -> str:

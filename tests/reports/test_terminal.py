@@ -180,6 +180,30 @@ def test_with_json_what_was_seen_is_a_line_of_json() -> None:
     assert (second["event"], second["what"]) == ("became", "a fresh process shows it again")
 
 
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_with_json_all_that_is_printed_is_lines_of_json(stream: type[io.StringIO]) -> None:
+    """New findings and the progress as well, and no panel on a terminal."""
+    made = replace(short_run(2), ended=None, minimizing=(GRAPH,))
+    dead = replace(ended_finding(FindingKind.CRASHED), traceback="\x1b[2J")
+    out = stream()
+    with LiveView(out, as_json=True) as view:
+        view.say(seen())
+        view(replace(made, by_config=(replace(BUSY, forbidden_graphs=5),)))
+        view(replace(made, findings=(*made.findings, dead)))
+        view.say(Became((9, "tf", "plain"), "minimized", "c/findings/x.yaml"))
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    events = ["forbidden", "finding", "finding", "progress", "finding", "became"]
+    assert [each["event"] for each in lines] == events
+    found = [each for each in lines if each["event"] == "finding"]
+    shown = (*made.findings, dead)
+    assert [each["headline"] for each in found] == [each.headline for each in shown]
+    assert [each["replay"] for each in found] == [each.replay for each in shown]
+    assert (found[0]["seen"], found[2]["because"]) == (shown[0].seen, list(dead.reason))
+    (progress,) = (each for each in lines if each["event"] == "progress")
+    assert progress["graphs"] == made.graphs
+    assert (progress["new"], progress["not_printed"], progress["minimizing"]) == (2, 4, [GRAPH])
+
+
 def test_on_a_terminal_it_stands_above_the_panel_in_one_piece(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
