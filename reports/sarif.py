@@ -119,6 +119,10 @@ def _result(finding: ReportedFinding) -> dict[str, Any]:
             "lastSeen": stamp(finding.last_seen),
         },
     }
+    if finding.traceback:
+        result["properties"]["traceback"] = printable(finding.traceback)
+    if finding.log:
+        result["properties"]["log"] = printable(finding.log)
     if finding.known:
         result["suppressions"] = [{"kind": "external", "justification": finding.known}]
     return result

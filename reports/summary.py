@@ -104,9 +104,9 @@ def _deaths(report: Report) -> Iterator[str]:
             continue
         yield f"  the process {kind} on generated tests, or while minimizing:"
         for each in found[:_MOST_LISTED]:
-            yield _wrapped(
-                f"{each.file}: {counted(each.in_this_run, 'time')}: {'; '.join(each.reason)}"
-            )
+            often = counted(each.in_this_run, "time")
+            yield f"    {each.headline}   {each.file}"
+            yield textwrap.indent(_wrapped(f"{often}: {'; '.join(each.reason)}"), "  ")
             yield from (f"      {line}" for line in each.traceback.splitlines())
         if len(found) > _MOST_LISTED:
             yield f"    and {len(found) - _MOST_LISTED} more"

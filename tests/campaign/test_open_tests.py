@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from pathlib import Path
@@ -11,15 +10,15 @@ from xml.etree import ElementTree
 
 import pytest
 from helpers_open_stores import OTHERS, STORES
+from helpers_outputs import outputs
 
 from litmusfuzz.reports import drawing
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.junit import junit
-from litmusfuzz.reports.markdown import markdown
 from litmusfuzz.reports.open_tests import EXIT_CODES, MOST_IN_FULL, OpenState
 from litmusfuzz.reports.outputs import as_json
 from litmusfuzz.reports.sarif import sarif
-from litmusfuzz.reports.stats import plain, text
+from litmusfuzz.reports.stats import plain
 from litmusfuzz.reports.summary import summary
 
 if TYPE_CHECKING:
@@ -28,20 +27,6 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.report import Report
 
 ROOT = Path(__file__).parents[2]
-
-
-def outputs(report: Report) -> dict[str, str]:
-    """Every output as text that can be searched: without markup, in single spaces."""
-    made = {
-        "terminal": summary(report),
-        "html": re.sub(r"<[^>]*>", " ", page(report)),
-        "markdown": re.sub(r"<[^>]*>", " ", markdown(report)).replace("\\", ""),
-        "junit": junit(report),
-        "sarif": json.dumps(sarif(report), ensure_ascii=False),
-        "json": json.dumps(as_json(report), ensure_ascii=False),
-        "stats": text(report),
-    }
-    return {name: " ".join(html.unescape(each).split()) for name, each in made.items()}
 
 
 def elements(report: Report) -> Mapping[str, int]:

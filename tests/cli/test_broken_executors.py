@@ -95,6 +95,9 @@ def test_a_campaign_shows_the_traceback_and_keeps_the_log(theirs, tmp_path: Path
     assert crash["traceback"] in log.read_text()
     for name in ("summary.md", "report.html", "junit.xml"):
         assert "ZeroDivisionError: division by zero" in (out / name).read_text()
+    (result,) = json.loads((out / "findings.sarif").read_text())["runs"][0]["results"]
+    assert is_traceback(result["properties"]["traceback"].splitlines())
+    assert result["properties"]["log"] == crash["log"]
 
 
 def test_an_outcome_without_a_register_says_which(theirs) -> None:

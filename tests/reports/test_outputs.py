@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import io
 import json
 import re
 from html.parser import HTMLParser
@@ -22,14 +23,18 @@ from example_reports import (
     unconfirmed,
     unsound_finding,
 )
+from helpers_outputs import outputs
 
 from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.canonical import key_of
+from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
 from litmusfuzz.fuzz.campaign.known_findings import load as known_findings
+from litmusfuzz.fuzz.campaign.scripts import script_of
 from litmusfuzz.fuzz.campaign.worker_deaths import death_cause, death_key
+from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import FindingKind, Kill
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram
@@ -42,6 +47,7 @@ from litmusfuzz.reports.sections import sections
 from litmusfuzz.reports.stats import plain, read, text, together
 from litmusfuzz.reports.summary import summary
 from litmusfuzz.reports.tables import printable
+from litmusfuzz.reports.terminal import LiveView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,6 +176,59 @@ def test_the_page_has_each_finding_with_its_picture_histogram_reason_and_replay(
     marks = re.findall(r'<details class="finding( known)?"', whole)
     assert marks == sorted(marks)
     assert set(marks) == {"", " known"}
+
+
+_WITH_OUTCOME = (FindingKind.FORBIDDEN, FindingKind.UNSOUND)
+
+
+def of_each_kind() -> dict[str, ReportedFinding]:
+    """New findings."""
+    (entry, outcome), *_ = entries()
+    wrong = finding(entry, outcome, explained=False)
+    blocked = Outcome(outcome.values[-1:], Status.BLOCKED)
+    assert wrong.entry.finding is not None
+    stuck = replace(wrong.entry.finding, forbidden=((blocked, 3),))
+    made = {str(kind): ended_finding(kind) for kind in FindingKind if kind not in _WITH_OUTCOME}
+    return made | {
+        "wrong value": wrong,
+        "blocked": replace(wrong, entry=replace(wrong.entry, finding=stuck)),
+        "torn": torn_finding(),
+        "unsound": unsound_finding(),
+    }
+
+
+@pytest.mark.parametrize("kind", of_each_kind())
+def test_a_finding_has_one_headline_in_every_output(kind: str) -> None:
+    """The terminal while the campaign runs and at its end, the files, and what JSON says."""
+    made = replace(of_each_kind()[kind], needs="only in one thread")
+    report = replace(short_run(0), findings=(made,))
+    line = made.headline
+    assert re.fullmatch(rf"{kind}: [\w +]+, only in one thread", line)
+    shown = outputs(report)
+    assert set(shown) == {"terminal", "html", "markdown", "junit", "sarif", "json", "stats"}
+    for as_said in (False, True):
+        with LiveView(out := io.StringIO(), as_json=as_said) as view:
+            view(report)
+        shown[f"live, {as_said}"] = out.getvalue()
+    for output, words in shown.items():
+        assert line in words, output
+    assert f"## {line}" in shown["markdown"]
+    (found,) = as_json(report)["findings"]
+    assert found["headline"] == line
+    (result,) = sarif(report)["runs"][0]["results"]
+    assert result["message"]["text"].startswith(f"{line} on ")
+    case = ElementTree.fromstring(junit(report)).find("testsuite/testcase")  # noqa: S314 - we wrote it
+    assert case.get("name").startswith(f"{line} (")
+    assert case.find("failure").get("message").startswith(f"{line}: ")
+    assert case.find("failure").text.startswith(f"{line}\n")
+
+
+@pytest.mark.parametrize("kind", ["wrong value", "torn"])
+def test_a_script_begins_with_the_headline(kind: str) -> None:
+    made = of_each_kind()[kind]
+    needs = needs_in_words("tf", configuration("tf", "plain"))
+    text_of_it = " ".join(script_of(made.entry, "").split())
+    assert text_of_it.startswith(f'"""{replace(made, needs=needs).headline}. ')
 
 
 def test_a_hundred_findings_fit_into_a_megabyte() -> None:

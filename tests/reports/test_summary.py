@@ -186,7 +186,8 @@ def test_the_end_of_a_run() -> None:
             "    mutant/canary: always wrong: reported in 1 of 2 runs",
             "    continue  litmusfuzz run --resume 'my runs/r' --tests 0 --time 5m",
             "  the process crashed on generated tests, or while minimizing:",
-            "    crashed/o p.yaml: 1 time: the worker ended by SIGSEGV after 3 of 64 executions",
+            "    crashed: 2 ReadVariableOp + 2 AssignAddVariableOp   crashed/o p.yaml",
+            "      1 time: the worker ended by SIGSEGV after 3 of 64 executions",
             "    replay    litmusfuzz replay 'r/crashed/o p.yaml'",
             "  what ran:",
             "    executor  configurations  cannot run here   graphs  outcomes",
@@ -303,8 +304,8 @@ def test_many_deaths_and_known_findings_are_counted() -> None:
     assert only_known.verdict == "nothing new; 5 known causes showed"
     lines = summary(report).splitlines()
     start = lines.index("  the process timed out on generated tests, or while minimizing:")
-    assert [line.split(":")[0].strip() for line in lines[start + 1 : start + 6]] == [
-        *(f"timed-out/{n}.yaml" for n in range(4)),
+    assert [line.strip() for line in lines[start + 1 : start + 10 : 2]] == [
+        *(f"{dead.headline}   timed-out/{n}.yaml" for n in range(4)),
         "and 2 more",
     ]
     at = lines.index("  known causes that showed (5):")
