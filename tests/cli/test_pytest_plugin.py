@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -190,6 +191,24 @@ def write_known(project: Path, executor: str, form: str) -> None:
     what = {"finding": "finding: cause.yaml", "crash": f"pattern: {crash}"}[form]
     entry = f"{{name: stale-reads, why: they are stale, {what}}}"
     (project / "known.yaml").write_text(f"litmusfuzz_known: 3\nfindings:\n  - {entry}\n")
+
+
+@pytest.mark.parametrize(
+    ("python", "status"), [(platform.python_version(), "XFAIL"), ("2.7", "FAILED")]
+)
+def test_an_entry_holds_for_the_versions_that_the_worker_has(
+    run, project: Path, python: str, status: str
+) -> None:
+    """It has Python's, as the guide's executor says; nobody has 2.7."""
+    write_known(project, "careless", "finding")
+    known = project / "known.yaml"
+    stated = f'versions: {{python: "{python}"}}, why:'
+    known.write_text(known.read_text().replace("why:", stated))
+    on = ("-n0", "litmus/SB.yaml", "--litmus-executors", "careless")
+    code, output = run(*on, "--litmus-known", "known.yaml")
+    (line,) = results(output)
+    assert line.startswith(f"{status} litmus/SB.yaml::careless/plain - "), output
+    assert code == (status == "FAILED")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from guide import example, installed
 from pages import ROOT, blocks
 from workflow import Runner
 
@@ -165,6 +166,56 @@ def test_a_run_with_nothing_new_opens_no_issue(
     for code, opens in (("0", False), ("1", True), ("2", False), ("3", False), ("", False)):
         runner.outputs["fuzz"] = {"code": code}
         assert runner.value(issue["if"]) is opens
+
+
+CRASHES = example().replace(
+    "    while waiting:\n",
+    """    if any(node.op == "AssignAddVariableOp" for node in waiting):
+        import os
+
+        os._exit(7)
+    while waiting:
+""",
+)
+"""An executor that dies on some tests, and is right on all others."""
+CRASH_IS_KNOWN = """\
+litmusfuzz_known: 3
+findings:
+  - name: no-additions
+    why: it cannot add
+    pattern:
+      symptoms: [crashed]
+      kernels: [AssignAddVariableOp]
+      classes: [breaks/executor]
+      message: exit 7
+"""
+
+
+def test_the_first_day_opens_nothing_if_all_that_shows_is_known(
+    machine: Callable[[int], Runner], tmp_path: Path
+) -> None:
+    """The whole workflow, on a project without earlier runs whose executor has a known defect."""
+    theirs = installed(tmp_path / "theirs", {"breaks": CRASHES}, {"breaks": "breaks:Interleaver"})
+    # On a busy machine hardly anything starts in 5 s: the first run that shows it will do.
+    for number, seconds in enumerate((5, 20, 80, 320), 1):
+        done = machine(number)
+        done.environment = {**done.environment, "PYTHONPATH": theirs["PYTHONPATH"]}
+        (done.project / "known.yaml").write_text(CRASH_IS_KNOWN)
+        done.run(WORKFLOW, TINY | {"EXECUTORS": "breaks", "TIME": f"{seconds}s"})
+        folder = done.project / done.outputs["fuzz"]["folder"]
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        if report["findings"] and done.outputs["fuzz"]["code"] == "0":
+            break
+    assert done.outputs["fuzz"]["code"] == "0", done.log
+    assert {(each["kind"], each["known"]) for each in report["findings"]} == {
+        ("crashed", "it cannot add")
+    }
+    assert report["verdict"] == "nothing new; 1 known cause showed"
+    assert not done.failed
+    assert {"Fuzz", "Save the history", "Summary", "Exit as the nightly run did"} <= {*done.ran}
+    assert "Open an issue for new findings" not in done.ran
+    assert not (tmp_path / "gh.log").exists()
+    assert not (done.project / "issue.md").exists()
 
 
 def test_what_is_shipped_is_known_to_the_workflow(steps: list[dict[str, Any]]) -> None:
