@@ -38,7 +38,7 @@ class Fiber {
   void (*call_)(void*) = nullptr;
   void* data_ = nullptr;
   bool over_ = true;
-  // What sanitizers have to be told.
+  // For sanitizers.
   [[maybe_unused]] void* own_ = nullptr;
   [[maybe_unused]] void* resumer_ = nullptr;
   [[maybe_unused]] const void* resumer_stack_ = nullptr;
