@@ -76,6 +76,7 @@ from litmusfuzz.corpus.outcome import (
     digest,
     plain_value,
 )
+from litmusfuzz.corpus.schedule import BEGIN, Decision, node_of
 from litmusfuzz.corpus.words import NotationError, Text, read_proposition
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION: Final = 2
 MAX_LISTED: Final = 1000
 """Allowed sets with more outcomes are saved as their number and digest."""
+MAX_POINT: Final = 200
+"""Characters of a point of a schedule, at most."""
 _PLAIN: Final[deque[tuple[LitmusTest, dict[str, Any]]]] = deque(maxlen=64)
 """Tests as plain data, the newest first: as many as wait in the queues of a campaign."""
 
@@ -110,6 +113,8 @@ class Digest:
 class Schedule:
     """One controlled execution, as an executor that can be scheduled recorded it.
 
+    It has either `choices` or `events`.
+
     Parameters
     ----------
     outcome : Outcome
@@ -117,10 +122,13 @@ class Schedule:
     choices : tuple of (int, int, int)
         Index of each event chosen, how many could have come next, and a digest
         of which.
+    events : tuple of Decision
+        The events by name, where the executor names them.
     """
 
     outcome: Outcome
-    choices: tuple[tuple[int, int, int], ...]
+    choices: tuple[tuple[int, int, int], ...] = ()
+    events: tuple[Decision, ...] = ()
 
 
 class Script(StrEnum):
@@ -438,7 +446,16 @@ class _Finding(_Strict, kw_only=True):
 
 class _Schedule(_Strict, kw_only=True):
     outcome: dict[str, Any]
-    choices: list[str]
+    choices: list[str] | None = None
+    events: list[dict[str, Any]] | None = None
+
+
+class _Event(_Strict, kw_only=True):
+    run: str = ""
+    node: str
+    instance: str = ""
+    point: str = BEGIN
+    again: int = 0
 
 
 # --- loading ---------------------------------------------------------------------------
@@ -780,14 +797,46 @@ class _Reader(Document):
     def schedule(self, test: LitmusTest, data: Any) -> Schedule:
         path: Path_ = ("finding", "schedule")
         raw: _Schedule = self.convert(data, _Schedule, path)
+        if (raw.choices is None) == (raw.events is None):
+            raise self.error(path, "has either choices or events")
+        outcome = self.outcome(test, raw.outcome, (*path, "outcome"))
+        if raw.events is not None:
+            return Schedule(outcome, events=self.events(test, raw.events))
         choices = []
-        for position, text in enumerate(raw.choices):
+        for position, text in enumerate(raw.choices or ()):
             match = re.fullmatch(r"(0|[1-9]\d{0,8})/([1-9]\d{0,8}):([0-9a-f]{16})", text)
             if match is None or int(match[1]) >= int(match[2]):
                 message = f"a choice is INDEX/COUNT:DIGEST, such as 0/2:{0:016x}; got {text[:40]!r}"
                 raise self.error((*path, "choices", position), message)
             choices.append((int(match[1]), int(match[2]), int(match[3], 16)))
-        return Schedule(self.outcome(test, raw.outcome, (*path, "outcome")), tuple(choices))
+        return Schedule(outcome, tuple(choices))
+
+    def events(self, test: LitmusTest, listed: list[dict[str, Any]]) -> tuple[Decision, ...]:
+        """The events of a schedule by names, each of which the test has."""
+        runs = {each.name for each in test.runs} if len(test.runs) > 1 else {""}
+        found: dict[Decision, None] = {}
+        for position, data in enumerate(listed):
+            path: Path_ = ("finding", "schedule", "events", position)
+            raw: _Event = self.convert(data, _Event, path)
+            made = Decision(raw.run, raw.node, raw.instance, raw.point, raw.again)
+            if raw.run not in runs:
+                text = f"the test has no run {raw.run[:40]!r}" if raw.run else "names no run"
+                raise self.error((*path, "run"), text)
+            if not node_of(test, made):
+                raise self.error((*path, "node"), f"the test has no node {raw.node[:40]!r}")
+            if re.fullmatch(r"(\d{1,20}\.\d{1,20})?", raw.instance, re.ASCII) is None:
+                text = f"an instance is FRAME.ITERATION, such as 0.1; got {raw.instance[:40]!r}"
+                raise self.error((*path, "instance"), text)
+            if not raw.point or CONTROL.search(raw.point) or len(raw.point) > MAX_POINT:
+                raise self.error((*path, "point"), "must be the name of a point, in a line")
+            if not 0 <= raw.again < 1 << 31:
+                raise self.error((*path, "again"), f"must be a small number, got {raw.again}")
+            if made in found:
+                raise self.error(path, "stands twice")
+            found[made] = None
+        if not found:
+            raise self.error(("finding", "schedule", "events"), "must not be empty")
+        return tuple(found)
 
 
 def _row(op: str, fields: Mapping[str, Any]) -> OpDef:
@@ -1135,13 +1184,26 @@ def _finding_fields(finding: Finding) -> list[tuple[str, str]]:
     if finding.needs_order:
         fields.append(("needs_order", _on_a_line(finding.needs_order)))
     if finding.schedule is not None:
-        made = [f"{index}/{count}:{seen:016x}" for index, count, seen in finding.schedule.choices]
-        outcome = _on_a_line(finding.schedule.outcome.plain)
-        fields.append(("schedule", _block([("outcome", outcome), ("choices", _on_a_line(made))])))
+        fields.append(("schedule", _schedule(finding.schedule)))
     for name, test in (("executed", finding.executed), ("unreduced", finding.unreduced)):
         if test is not None:
             fields.append((name, _literal(dumps(Entry(test)))))
     return fields
+
+
+def _schedule(schedule: Schedule) -> str:
+    outcome = ("outcome", _on_a_line(schedule.outcome.plain))
+    if schedule.events:
+        default = _plain_event(Decision("", ""))
+        given = (_plain_event(each) for each in schedule.events)
+        rows = ({k: v for k, v in each.items() if v != default[k]} for each in given)
+        return _block([outcome, ("events", _rows(rows))])
+    made = [f"{index}/{count}:{seen:016x}" for index, count, seen in schedule.choices]
+    return _block([outcome, ("choices", _on_a_line(made))])
+
+
+def _plain_event(event: Decision) -> dict[str, str | int]:
+    return {name: getattr(event, name) for name in _Event.__struct_fields__}
 
 
 # The text of a part is what stands after its key and the colon. PyYAML writes each scalar, once, as

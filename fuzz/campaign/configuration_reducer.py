@@ -44,9 +44,10 @@ def simpler_configurations(
 ) -> Generator[Config, bool, None]:
     """Candidates for the simplest configuration in which a finding shows.
 
-    The plain configuration comes first. Each setting is then put back alone, beside those that
-    were put back with success, until none of the rest can be. An executor without a configuration
-    space has one candidate: its first configuration.
+    The plain configuration comes first; a setting that the space keeps stays as it is. Each other
+    setting is then put back alone, beside those that were put back with success, until none of the
+    rest can be. An executor without a configuration space has one candidate: its first
+    configuration.
 
     Parameters
     ----------
@@ -70,15 +71,16 @@ def simpler_configurations(
         return
     space, point = found
     assert isinstance(made, HasConfigurationSpace)
-    if not space.differing(point) or (yield made.configuration_at(space.plain)):
+    plainest = space.plainest(point)
+    if point == plainest or (yield made.configuration_at(plainest)):
         return
-    tried = {space.name(point), space.name(space.plain)}
+    tried = {space.name(point), space.name(plainest)}
     again = True
     while again:
         again = False
         for setting in put_back.ordered(space.differing(point)):
-            if point[setting] == space.plain[setting]:
-                continue  # put back together with another one
+            if point[setting] == plainest[setting]:
+                continue  # kept, or put back together with another one
             for candidate in space.simpler(point, setting):
                 name = space.name(candidate)
                 if name in tried:

@@ -212,8 +212,8 @@ class _Replaying:
         self.result.record_death(died, message)
 
     def follow(self, recorded: Schedule) -> None:
-        """Follow the recorded schedule, choice by choice."""
-        job = Job(self.test, choices=recorded.choices)
+        """Follow the recorded schedule, choice by choice or event by event."""
+        job = Job(self.test, recorded=recorded)
         reply = self.ask(job.request(self.config), _SCHEDULE_S)
         if reply is None:
             return

@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import structs
 
@@ -35,7 +35,7 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Explored, Noise
 from litmusfuzz.fuzz.executors.table import CANARY
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import DOES_NOT_START
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
-    from litmusfuzz.fuzz.executors.protocol import Choice, ChosenClusters, Config
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config
     from litmusfuzz.fuzz.executors.worker import Tests
 
 JOB_TIMEOUT_S: Final = 60.0
@@ -71,6 +71,13 @@ RECORD_S: Final = 2.0
 """Seconds of the processor's time to look for an execution that shows a finding, to record it."""
 
 
+class SearchStep(NamedTuple):
+    """A step of a search of all schedules: its bound on preemptions, and executions so far."""
+
+    preemptions: int | None
+    done: int
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One request to an executor: run `test` at least `count` times.
@@ -79,9 +86,10 @@ class Job:
 
     With `fresh`, the job runs in a new process: an executor may have damaged its own memory on an
     earlier test, and then its outcomes are no finding on this test. With `wanted`, an execution
-    with one of these outcomes is recorded instead; with `choices`, a recorded execution is
-    replayed. With `executor`, another executor of the same environment runs it instead of the
-    worker's own. With `survives`, an exception of a traced system does not end the process.
+    with one of these outcomes is recorded instead; with `recorded`, a recorded execution is
+    repeated; with `search`, a search of all schedules goes on. With `executor`, another executor of
+    the same environment runs it instead of the worker's own. With `survives`, an exception of a
+    traced system does not end the process.
     """
 
     test: LitmusTest | None
@@ -90,7 +98,8 @@ class Job:
     seed: int = 0
     fresh: bool = False
     wanted: tuple[Outcome, ...] = ()
-    choices: tuple[Choice, ...] | None = None
+    recorded: Schedule | None = None
+    search: SearchStep | None = None
     executor: str = ""
     survives: bool = False
 
@@ -100,7 +109,7 @@ class Job:
 
         The job itself if it is so, or if it records or replays an execution.
         """
-        if self.wanted or self.choices is not None:
+        if self.wanted or self.recorded or self.search:
             return self
         count, noise = shallow(self.noise)
         return replace(self, count=min(count, max(self.count, 1)), noise=noise)
@@ -121,17 +130,30 @@ class Job:
             return messages.Request(config=config.name)
         return messages.Request(
             test=plain_of(self.test),
-            task="record" if self.wanted else "run" if self.choices is None else "replay",
+            task=self._task,
             executor=self.executor,
             config=config.name,
             count=self.count,
             noise=asdict(self.noise),
             seed=self.seed,
             wanted=messages.rows(dict.fromkeys(self.wanted, 1)),
-            choices=list(self.choices or ()),
+            choices=list(self.recorded.choices) if self.recorded else [],
+            schedule=list(self.recorded.events) if self.recorded else [],
+            preemptions=self.search.preemptions if self.search else None,
+            done=self.search.done if self.search else 0,
             timeout_s=RECORD_S,
             survives=self.survives,
         )
+
+    @property
+    def _task(self) -> Literal["run", "record", "replay", "follow", "explore"]:
+        if self.wanted:
+            return "record"
+        if self.search:
+            return "explore"
+        if self.recorded:
+            return "follow" if self.recorded.events else "replay"
+        return "run"
 
 
 def is_slow(result: Result) -> bool:
@@ -167,9 +189,9 @@ class _Queued(NamedTuple):
         return [id(each) for each in self.jobs] == [id(each) for each in jobs]
 
 
-Result = dict["Outcome", int] | Schedule | Died | messages.Reply
-"""A histogram, or a recorded execution; or why there is neither: the worker died, refused the
-test, or found no execution to record."""
+Result = dict["Outcome", int] | Schedule | Explored | Died | messages.Reply
+"""A histogram, a recorded execution, or what a search has found so far; or why there is none of
+these: the worker died, refused the test, or found no execution to record."""
 
 
 @dataclass(slots=True, eq=False)
@@ -382,13 +404,18 @@ class Slot:
         if reply.drivers:
             self.executor.drivers[self.config.name] = reply.drivers
         self.clusterings = messages.chosen_clusters(reply)
+        if job.search and reply.explored is not None:
+            found = messages.explored(job.test, reply)
+            self.executions += found.executions - job.search.done
+            return found
         if not reply.rows:
             return reply
         seen = messages.histogram(job.test, reply)
         self.executions += sum(seen.values())
         if job.wanted:
             (outcome,) = seen
-            return Schedule(outcome, tuple(reply.choices))
+            events = reply.explored.schedules[0] if reply.explored is not None else ()
+            return Schedule(outcome, tuple(reply.choices), tuple(events))
         return seen
 
     async def clusters_of(self, test: LitmusTest) -> tuple[ChosenClusters, ...]:

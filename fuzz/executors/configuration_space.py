@@ -68,6 +68,8 @@ class ConfigurationSpace:
     weaker : mapping of Value to tuple of Mapping
         Changes of other settings that may do, in place of a value, what it does: single optimizers
         in place of all. The value itself becomes plain.
+    kept : tuple of str
+        Settings that no simpler configuration changes.
     seldom : tuple of str
         Settings whose values are plain in most configurations, and in no pairs.
     """
@@ -77,6 +79,7 @@ class ConfigurationSpace:
     words: Mapping[Value, str] = field(default_factory=dict)
     plain_words: str = "in the plain configuration"
     weaker: Mapping[Value, tuple[Mapping[str, Setting], ...]] = field(default_factory=dict)
+    kept: tuple[str, ...] = ()
     seldom: tuple[str, ...] = ()
 
     @cached_property
@@ -195,6 +198,10 @@ class ConfigurationSpace:
         return combinations(point.items(), 2)
 
     # --- simpler points --------------------------------------------------------------------
+
+    def plainest(self, point: Mapping[str, Setting]) -> Point:
+        """The plain point, except for the settings that are kept."""
+        return self.plain | {setting: point[setting] for setting in self.kept}
 
     def differing(self, point: Mapping[str, Setting]) -> Point:
         """The values of a point that are not plain."""

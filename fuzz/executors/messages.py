@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
-from litmusfuzz.fuzz.executors.protocol import Choice, ChosenClusters, EventKey
+from litmusfuzz.corpus.schedule import Decision  # noqa: TC001 - records have it
+from litmusfuzz.fuzz.executors.protocol import Choice, ChosenClusters, EventKey, Explored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,6 +74,15 @@ class Clustering(msgspec.Struct, frozen=True):
     lost: list[tuple[Text, Text]] = []
     problem: Text = ""
     in_functions: bool = False
+
+
+class Exploration(msgspec.Struct, frozen=True):
+    """The fields of `Explored`; `schedules` has one for each row of the reply, in their order."""
+
+    schedules: list[list[Decision]]
+    executions: Natural
+    complete: bool
+    whole: bool
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,15 +147,19 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     test : dict
         The fields of the test's file; empty to ask for the versions, and whether `config` can run.
     task : str
-        *run*; for a `Schedulable` test also *record* (execute up to `count` times, until an
-        outcome is in `wanted`) and *replay* (repeat `choices`); for a `Forceable` test
-        *force* (follow `order`); for a `Clustered` test *clusters*.
+        *run*; for a `Schedulable` or `Explorable` test also *record* (execute up to `count` times,
+        until an outcome is in `wanted`); for a `Schedulable` one *replay* (repeat `choices`); for a
+        `Forceable` one *force* (follow `order`); for an `Explorable` one *explore* (begin up to
+        `count` executions of the search with that bound, of which there were `done`), and *follow*
+        (`schedule`); for a `Clustered` one *clusters*.
     executor : str
         Another executor of the same environment; "" for the worker's own.
     noise : dict
         Fields of `Noise`.
     timeout_s : float
         Limit for *record* and *force*.
+    preemptions : int, optional
+        Bound of *explore*; None for none.
     pack : list of Packed
         In place of `test` and `seed`, for an executor that is `Packing`: tests to run together.
     survives : bool
@@ -157,7 +171,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int = 0
     test: dict[str, Any] = {}
-    task: Literal["run", "record", "replay", "force", "clusters"] = "run"
+    task: Literal["run", "record", "replay", "force", "explore", "follow", "clusters"] = "run"
     executor: str = ""
     config: str = ""
     count: int = 0
@@ -167,6 +181,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     wanted: list[Row] = []
     choices: list[Choice] = []
     order: list[EventKey] = []
+    preemptions: int | None = None
+    done: int = 0
+    schedule: list[Decision] = []
     timeout_s: float = 0.0
     survives: bool = False
 
@@ -182,6 +199,9 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         For each test of a pack, its outcomes.
     choices : list of Choice
         Of the recorded execution, whose outcome is in `rows`.
+    explored : Exploration, optional
+        Of a search, or of the recorded execution of an `Explorable` test; its outcomes are in
+        `rows`.
     clusterings : list of Clustering
         The clusters that the executor's own clusterer chose; of a run, those that it executed.
     diverged : str
@@ -202,6 +222,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row] = []
     packed: list[list[Row]] = []
     choices: list[tuple[Natural, Natural, Natural]] = []
+    explored: Exploration | None = None
     clusterings: Annotated[list[Clustering], Meta(max_length=MAX_CLUSTERINGS)] = []
     diverged: Text = ""
     failed: Text = ""
@@ -256,6 +277,26 @@ def clusterings(chosen: Iterable[ChosenClusters]) -> list[Clustering]:
         )
         for one in chosen
     ]
+
+
+def exploration(found: Explored) -> Exploration:
+    """What a reply has of a search, beside the rows of its histogram."""
+    schedules = [list(found.schedules[outcome]) for outcome in found.histogram]
+    return Exploration(schedules, found.executions, found.complete, found.whole)
+
+
+def explored(test: LitmusTest, reply: Reply) -> Explored:
+    """The search of a reply; the inverse of `exploration`."""
+    assert reply.explored is not None
+    found = histogram(test, reply)
+    schedules = map(tuple, reply.explored.schedules)
+    return Explored(
+        found,
+        dict(zip(found, schedules, strict=True)),
+        reply.explored.executions,
+        reply.explored.complete,
+        reply.explored.whole,
+    )
 
 
 def chosen_clusters(reply: Reply) -> tuple[ChosenClusters, ...]:

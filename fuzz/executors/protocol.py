@@ -19,6 +19,7 @@ from litmusfuzz.fuzz.support import EVERYTHING, Support
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.schedule import Decision
 
 __all__ = [
     "EVERYTHING",
@@ -34,6 +35,9 @@ __all__ = [
     "Diverged",
     "EventKey",
     "Executor",
+    "Explorable",
+    "Explored",
+    "Explores",
     "Forceable",
     "ForkAfter",
     "Forkable",
@@ -45,6 +49,7 @@ __all__ = [
     "PreparedPack",
     "Refused",
     "Schedulable",
+    "Search",
     "Support",
     "Unavailable",
     "noise_from",
@@ -274,6 +279,88 @@ class Schedulable(Forceable, Protocol):
         Diverged
             If other events can come next than when the choices were recorded.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What an exhaustive search of schedules has found.
+
+    Parameters
+    ----------
+    histogram : mapping of Outcome to int
+        Number of schedules with each outcome. Without a bound no two of them are equivalent.
+    schedules : mapping of Outcome to tuple of Decision
+        The first one with each outcome.
+    executions : int
+        Executions begun: the schedules, and those that were abandoned because they would have
+        repeated one.
+    complete : bool
+        True if these are all schedules, within the bound if there was one. False also where the
+        outcome of one could not be read.
+    whole : bool
+        True if, moreover, no schedule is beyond the bound.
+    """
+
+    histogram: Histogram
+    schedules: Mapping[Outcome, tuple[Decision, ...]]
+    executions: int
+    complete: bool
+    whole: bool
+
+
+class Search(Protocol):
+    """A search that stops and goes on."""
+
+    def go_on(self, executions: int) -> Explored:
+        """Begin so many more executions, at most; all that it has found so far.
+
+        Raises
+        ------
+        Diverged
+            If other events are enabled than after the same choices before.
+        """
+
+
+@runtime_checkable
+class Explorable(Prepared, Protocol):
+    """Optional: a prepared test whose schedules can all be executed, and followed by names."""
+
+    def search(self, preemptions: int | None = None) -> Search:
+        """An exhaustive search that has not begun.
+
+        Parameters
+        ----------
+        preemptions : int, optional
+            Only schedules with so few switches away from an op that could go on; None for all.
+        """
+
+    def sample(self, seed: int) -> tuple[Outcome, tuple[Decision, ...]]:
+        """Execute once; the outcome and the schedule. The same seed gives the same execution."""
+
+    def follow(self, schedule: Sequence[Decision]) -> Outcome:
+        """The outcome of a schedule.
+
+        Raises
+        ------
+        Diverged
+            Where an execution leaves it: the event that is not enabled, and those that are.
+        """
+
+
+@runtime_checkable
+class Explores(Protocol):
+    """Optional: an executor with configurations whose tests are `Explorable`."""
+
+    @classmethod
+    def switches_inside(cls, config: Config) -> bool | None:
+        """True if ops stop inside in this configuration; None if its tests are not explorable.
+
+        Cheap: imports no framework.
+        """
+
+    @classmethod
+    def coarser(cls, config: Config) -> tuple[Config, ...]:
+        """The same configuration at coarser levels of control, the coarsest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from litmusfuzz.corpus.model import MAX_CAPACITY, LitmusTest
+from litmusfuzz.corpus.model import CONTROL, MAX_CAPACITY, LitmusTest
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.schedule import node_of
 from litmusfuzz.corpus.textfile import read_plain
 from litmusfuzz.fuzz.executors.messages import BadReply
 from litmusfuzz.fuzz.executors.protocol import noise_from
@@ -19,7 +20,7 @@ from litmusfuzz.fuzz.executors.protocol import noise_from
 if TYPE_CHECKING:
     from collections.abc import Set
 
-    from litmusfuzz.fuzz.executors.messages import Clustering, Reply, Request, Row
+    from litmusfuzz.fuzz.executors.messages import Clustering, Exploration, Reply, Request, Row
 
 _REASONS: Final = ("refused", "unavailable", "diverged", "failed")
 MAX_CHOICES: Final = 1_000_000_000
@@ -50,7 +51,7 @@ def check(request: Request, test: LitmusTest | tuple[LitmusTest, ...] | None, re
     if reply.failed and not request.survives:
         raise BadReply("it has failed, which nobody asked for")
     given = [name for name in _REASONS if getattr(reply, name)]
-    fields = ("rows", "packed", "choices", "clusterings")
+    fields = ("rows", "packed", "choices", "explored", "clusterings")
     results = [name for name in fields if getattr(reply, name)]
     expected = _expected(request) if not given else ()
     for name in (*given[1:], *(each for each in results if each not in expected)):
@@ -82,7 +83,8 @@ def _expected(request: Request) -> tuple[str, ...]:
         return ()
     expected: dict[str, tuple[str, ...]] = {
         "clusters": ("clusterings",),
-        "record": ("rows", "choices"),
+        "explore": ("rows", "explored"),
+        "record": ("rows", "choices", "explored"),
         "run": ("rows", "clusterings"),
     }
     return expected.get(request.task, ("rows",))
@@ -107,12 +109,17 @@ def _check_rows(request: Request, test: LitmusTest, reply: Reply) -> None:
         if not (index < of < MAX_CHOICES and digest < 1 << 64):
             raise BadReply("a choice is out of range")
     total = sum(row.count for row in reply.rows)
+    if reply.explored is not None:
+        _check_exploration(request, test, reply, reply.explored)
     if request.task == "run":
         # A step more than asked for, at most; where executions are costly, fewer.
         most = max(request.count, 1) + noise_from(request.noise).copies - 1
         if not 1 <= total <= most:
             raise BadReply(f"its outcomes count {total:,} executions, of {request.count:,} asked")
-    elif request.task == "record" and not reply.rows and not reply.choices:
+    elif request.task == "explore":
+        if reply.explored is None:
+            raise BadReply("it has no search")
+    elif request.task == "record" and not (reply.rows or reply.choices or reply.explored):
         pass  # no execution was wanted
     elif total != 1:
         raise BadReply(f"its outcomes count {total:,} executions, of one")
@@ -122,6 +129,26 @@ def _check_rows(request: Request, test: LitmusTest, reply: Reply) -> None:
         for each in request.wanted
     ):
         raise BadReply("its outcome is none of those that were wanted")
+
+
+def _check_exploration(
+    request: Request, test: LitmusTest, reply: Reply, found: Exploration
+) -> None:
+    """Check that a search has a schedule for each outcome, and has gone on as far as asked."""
+    outcomes = {(str(row.status), str(sorted(row.values.items()))) for row in reply.rows}
+    if not len(found.schedules) == len(outcomes) == len(reply.rows):
+        raise BadReply(f"it has {len(found.schedules):,} schedules of {len(outcomes):,} outcomes")
+    if not request.done <= found.executions <= request.done + request.count:
+        asked = f"of {request.count:,} asked"
+        raise BadReply(f"its search has {found.executions:,} executions, {asked}")
+    if sum(row.count for row in reply.rows) > found.executions:
+        raise BadReply("its outcomes count more executions than its search")
+    for each in (event for schedule in found.schedules for event in schedule):
+        if not node_of(test, each):
+            raise BadReply(f"the test has no node {each.node[:_SHOWN]!r}")
+        text = f"{each.run}{each.instance}{each.point}"
+        if CONTROL.search(text) or not 0 <= each.again < MAX_CHOICES:
+            raise BadReply("an event of a schedule has another form")
 
 
 def _check_names(row: Row, names: Set[str], resources: Set[str]) -> None:

@@ -31,6 +31,7 @@ from litmusfuzz.fuzz.executors.protocol import (
     Counts,
     Diverged,
     Drives,
+    Explorable,
     Forceable,
     Packing,
     Refused,
@@ -43,11 +44,11 @@ from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, exec
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import IO
 
-    from litmusfuzz.fuzz.executors.protocol import Executor, Prepared
+    from litmusfuzz.fuzz.executors.protocol import Choice, Executor, Prepared, Search
 
 _MAX_REASON: Final = 2000
 """Characters of a reason, at most."""
@@ -61,6 +62,9 @@ class _Server:
         self.executors: dict[str, Executor] = {name: executor_class(name)()}
         self.key: tuple[str, dict[str, Any], str] | None = None
         self.prepared: Prepared | None = None
+        self.search: Search | None = None
+        """Of that test, and how many executions it has begun."""
+        self.begun = 0
 
     def answer(self, request: messages.Request) -> messages.Reply:
         name = request.executor or self.name
@@ -86,6 +90,8 @@ class _Server:
             if request.task == "clusters":
                 return _clustered(prepared)
             drivers = _drivers(prepared)
+            if request.task == "explore":
+                return self.explored(prepared, request)
             if request.task != "run":
                 return msgspec.structs.replace(_scheduled(prepared, request), drivers=drivers)
             found = prepared.run(request.count, noise_from(request.noise), request.seed)
@@ -108,12 +114,33 @@ class _Server:
             seconds=time.perf_counter() - start,
         )
 
+    def explored(self, prepared: Prepared, request: messages.Request) -> messages.Reply:
+        """Go on with a search, or begin another one.
+
+        Raises
+        ------
+        Diverged
+            If it has not begun as many executions in this process as the request says.
+        """
+        if not isinstance(prepared, Explorable):
+            raise Refused(messages.NO_SCHEDULES)
+        if not request.done:
+            self.search = prepared.search(request.preemptions)
+            self.begun = 0
+        if self.search is None or self.begun != request.done:
+            raise Diverged("the search has begun in another process")
+        found = self.search.go_on(request.count)
+        self.begun = found.executions
+        return messages.Reply(
+            rows=messages.rows(found.histogram), explored=messages.exploration(found)
+        )
+
     def prepare(self, executor: Executor, name: str, request: messages.Request) -> Prepared:
         key = (name, request.test, request.config)
         if self.prepared is None or self.key != key:
             if self.prepared is not None:
                 self.prepared.close()
-                self.prepared = None
+                self.prepared = self.search = None
             test = read_plain(request.test)
             self.prepared = executor.prepare(test, configuration(name, request.config))
             self.key = key
@@ -153,19 +180,21 @@ def _clustered(prepared: Prepared) -> messages.Reply:
 
 
 def _scheduled(prepared: Prepared, request: messages.Request) -> messages.Reply:
-    """The reply to a task for the controlled engine: force, record or replay."""
-    if request.task == "force" and isinstance(prepared, Forceable):
+    """The reply to a task for what runs under control: all tasks but run and clusters."""
+    if request.task == "follow" and isinstance(prepared, Explorable):
+        outcome = prepared.follow(request.schedule)
+    elif request.task == "force" and isinstance(prepared, Forceable):
         outcome = prepared.force(request.order, request.timeout_s)
-    elif not isinstance(prepared, Schedulable):
-        raise Refused(messages.NO_SCHEDULES)
-    elif request.task == "record":
+    elif request.task == "record" and isinstance(prepared, Schedulable | Explorable):
         return _recorded(prepared, request)
+    elif not isinstance(prepared, Schedulable) or request.task == "follow":
+        raise Refused(messages.NO_SCHEDULES)
     else:
         outcome = prepared.replay(request.choices)
     return messages.Reply(rows=messages.rows({outcome: 1}))
 
 
-def _recorded(prepared: Schedulable, request: messages.Request) -> messages.Reply:
+def _recorded(prepared: Schedulable | Explorable, request: messages.Request) -> messages.Reply:
     """The first execution with a wanted outcome; an empty reply if none came in time.
 
     The time is that of this process: beside other work, as many executions are tried.
@@ -173,10 +202,17 @@ def _recorded(prepared: Schedulable, request: messages.Request) -> messages.Repl
     wanted = [(row.values, row.status) for row in request.wanted]
     end = time.process_time() + request.timeout_s
     for number in range(request.count):
-        outcome, choices = prepared.record(request.seed + number)
+        seed = request.seed + number
+        choices: Sequence[Choice] = ()
+        explored: messages.Exploration | None = None
+        if isinstance(prepared, Explorable):
+            outcome, events = prepared.sample(seed)
+            explored = messages.Exploration([list(events)], number + 1, complete=False, whole=False)
+        else:
+            outcome, choices = prepared.record(seed)
         (row,) = messages.rows({outcome: 1})
         if (row.values, row.status) in wanted:
-            return messages.Reply(rows=[row], choices=list(choices))
+            return messages.Reply(rows=[row], choices=list(choices), explored=explored)
         if time.process_time() >= end:
             break
     return messages.Reply()

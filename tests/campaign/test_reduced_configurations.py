@@ -88,8 +88,19 @@ def test_exactly_the_needed_pair_remains() -> None:
 
 def test_the_plain_configuration_comes_first() -> None:
     for point in islice(points(SPACE, "2"), 20):
-        assert reduced(point, {}) == (SPACE.plain, 1)
+        plainest = SPACE.plain | {"control": point["control"]}
+        assert reduced(point, {}) == (plainest, int(point != plainest))
     assert reduced(SPACE.plain, {}) == (SPACE.plain, 0)
+
+
+def test_control_is_kept_with_the_schedule_that_it_gives() -> None:
+    found, tried = reduced(SPACE.parsed("rewrites=all;control=locks"), {})
+    assert SPACE.name(found) == "control=locks"
+    assert tried == 1
+    assert reduced(found, {}) == (found, 0)
+    needed: Point = {"loop_optimizer": True}
+    found, _ = reduced(SPACE.parsed("loop_optimizer=true;control=ops;devices=2"), needed)
+    assert SPACE.name(found) == "loop_optimizer=true;control=ops"
 
 
 def test_settings_that_belong_together_are_put_back_together() -> None:

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
+from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
 from litmusfuzz.fuzz.campaign.settings import shallow
@@ -230,7 +231,9 @@ def test_a_process_that_crashes_then_throws_no_doubt_on_what_another_showed() ->
     assert result == seen[0][0]
 
 
-@pytest.mark.parametrize("job", [Job(TEST, MANY, wanted=(SHOWN,)), Job(TEST, 1, choices=())])
+@pytest.mark.parametrize(
+    "job", [Job(TEST, MANY, wanted=(SHOWN,)), Job(TEST, 1, recorded=Schedule(SHOWN))]
+)
 def test_a_job_with_a_schedule_is_asked_for_as_a_whole(job: Job) -> None:
     timed = Timed(lambda *_: 100.0)
     timed.run(job)
@@ -249,9 +252,11 @@ def test_a_slow_recording_does_not_say_that_nothing_is_recorded(
         test=TEST,
         noise=Noise(),
         judgement=SimpleNamespace(forbidden=((SHOWN, 1),)),
-        sampled=SimpleNamespace(schedulable=True),
+        sampled=SimpleNamespace(
+            schedulable=True, config=configuration("native", "controlled_split")
+        ),
     )
-    slot = SimpleNamespace(run=run)
+    slot = SimpleNamespace(run=run, executor=SimpleNamespace(name="native"))
     asyncio.run(Minimizer(None).record(slot, None, best, random.Random(1)))
     assert best.sampled.schedulable is schedulable
 

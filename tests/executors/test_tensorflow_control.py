@@ -11,10 +11,11 @@ from helpers import LITMUS, corpus_entry, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.schedule import node_of, switches
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused, Schedulable, Unavailable
+from litmusfuzz.fuzz.executors.protocol import Diverged, Explorable, Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -188,22 +189,51 @@ def test_all_schedulers_stay_within_the_allowed_set_and_repeat_by_their_seed() -
     assert len(first) > 10
 
 
-def test_recorded_choices_lead_to_the_same_outcome_in_another_session() -> None:
+def test_a_sampled_schedule_leads_to_the_same_outcome_in_another_session() -> None:
     seen: Counter = Counter()
     with prepared(SB) as executor:
-        assert isinstance(executor, Schedulable)
-        records = [executor.record(seed) for seed in range(12)]
+        assert isinstance(executor, Explorable)
+        samples = [executor.sample(seed) for seed in range(12)]
+        assert samples[3] == executor.sample(3)
     with prepared(SB) as executor:
-        for outcome, choices in records:
-            assert executor.replay(choices) == outcome
+        for outcome, schedule in samples:
+            assert executor.follow(schedule) == outcome
             seen[outcome] += 1
-        (_, choices) = records[0]
-        index, count, digest = choices[0]
-        with pytest.raises(Diverged, match="after 0 of 4 choices other events may come next"):
-            executor.replay([(index, count, digest ^ 1), *choices[1:]])
-        with pytest.raises(Diverged, match="after 3 of 3 choices"):
-            executor.replay(choices[:3])
     assert len(seen) > 1
+
+
+def test_a_search_goes_on_where_it_has_stopped() -> None:
+    test = corpus_entry(next(path for path in LITMUS if path.stem == "IRIW")).test
+    with prepared(test) as executor:
+        whole = executor.explore(LIMIT)
+        search = executor.search()
+        counts = [search.go_on(4).executions for _ in range(3)]
+        assert counts == [4, 8, 12]
+        assert not search.go_on(0).complete
+        assert search.go_on(LIMIT) == whole
+
+
+def test_the_first_schedules_have_the_fewest_preemptions() -> None:
+    test = corpus_entry(FINDINGS / "first-assignment-writes-twice.yaml").test
+    wrong = corpus_entry(FINDINGS / "first-assignment-writes-twice.yaml").finding.forbidden[0][0]
+    with prepared(test, LOCKS) as executor:
+        none, one, two = (executor.explore(LIMIT, bound) for bound in range(3))
+    assert none.complete
+    assert not none.whole
+    assert wrong not in none.histogram
+    assert len(switches(one.schedules[wrong])) == 1
+    assert set(one.histogram) <= set(two.histogram)
+
+
+def test_names_of_events_lead_to_the_events() -> None:
+    """Whatever is around a node: a function, a loop, a section."""
+    for stem in ("call-nested", "call-in-a-section", "h-section-in-a-loop"):
+        test = corpus_entry(next(path for path in LITMUS if path.stem == stem)).test
+        with prepared(test) as executor:
+            outcome, schedule = executor.sample(1)
+            assert all(node_of(test, each) for each in schedule), stem
+            assert not any("c0" in each.node.split("/") for each in schedule), stem
+            assert executor.follow(schedule) == outcome
 
 
 def test_a_worker_runs_under_control_and_others_have_nothing_of_it() -> None:

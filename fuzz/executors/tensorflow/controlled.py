@@ -13,19 +13,19 @@ without control.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused
+from litmusfuzz.corpus.ops import SectionAttrs
+from litmusfuzz.corpus.schedule import BEGIN, Decision
+from litmusfuzz.fuzz.executors.protocol import Diverged, Explored, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering
 from litmusfuzz.fuzz.executors.tensorflow._control import (
     Exhaustive,
     Forced,
     Loop,
-    Recorder,
-    Replay,
     Scheduler,
     scheduler,
 )
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.executors.protocol import Choice, EventKey, Histogram
+    from litmusfuzz.fuzz.executors.protocol import Histogram
     from litmusfuzz.fuzz.executors.tensorflow._control import Controller
     from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
@@ -49,70 +49,35 @@ if TYPE_CHECKING:
 STILL: Final = Noise(copies=1, shuffle=False, padding=0)
 PORTFOLIO: Final = (("pos", 0), ("pct", 3), ("random", 0), ("urw", 0), ("surw", 0))
 """Schedulers and depths that `run` takes in turn: none is the best for all tests."""
-_RECORDED: Final = ("pos", "random")
+_SINGLE: Final = ("pos", "random")
 """Schedulers for one execution: all others execute some to count events."""
 _STRETCH: Final = 64
 """Executions by one scheduler before the next one's turn."""
 _EXPLORED: Final = 512
 """Executions of a search between two looks at what they have shown, and at Ctrl-C."""
 _COPY: Final = "c0/"
+_OF_OTHER: Final = " of other"
+"""Of a lock that belongs to no resource of the test."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """One choice of a schedule: the event that comes next, by name.
+class _Search:
+    """An exhaustive search that goes on where it has stopped; see `protocol.Search`."""
 
-    Parameters
-    ----------
-    run : str
-        Name of the run; "" in a test of one run.
-    node : str
-        Name of the node.
-    instance : str
-        Frame and iteration of a loop that the instance is in; "" outside of loops.
-    point : str
-        ``begin``, or the lock inside the op: ``lock of X``, ``shared lock of X``.
-    resources : tuple of str
-        What the event touches.
-    reads_only : bool
-    """
+    def __init__(self, of: PreparedControlled, rule: Exhaustive) -> None:
+        self._of = of
+        self.rule = rule
+        self.found: Counter[Outcome] = Counter()
+        self.schedules: dict[Outcome, tuple[Decision, ...]] = {}
+        self.executions = self.dropped = 0
+        self.complete = False
 
-    run: str
-    node: str
-    instance: str = ""
-    point: str = "begin"
-    resources: tuple[str, ...] = ()
-    reads_only: bool = False
-
-    def __str__(self) -> str:
-        # A frame's number is a digest of its name.
-        place = f"[{self.instance.rpartition('.')[2]}]" if self.instance else ""
-        run = f"{self.run}." if self.run else ""
-        point = "" if self.point == "begin" else f"/{self.point.replace(_COPY, '')}"
-        return f"{run}{self.node}{place}{point}"
-
-
-@dataclass(frozen=True, slots=True)
-class Explored:
-    """What an exhaustive search of schedules has found.
-
-    Parameters
-    ----------
-    histogram : mapping of Outcome to int
-        Number of schedules with each outcome. No two of them are equivalent.
-    schedules : mapping of Outcome to tuple of Decision
-        The first one with each outcome.
-    executions : int
-        Executions begun: the schedules, and those that were abandoned because they would have
-        repeated one.
-    complete : bool
-        True if these are all schedules. False also where the outcome of one could not be read.
-    """
-
-    histogram: Histogram
-    schedules: dict[Outcome, tuple[Decision, ...]]
-    executions: int
-    complete: bool
+    def go_on(self, executions: int) -> Explored:
+        """Begin so many more executions, at most."""
+        self._of.go_on(self, executions)
+        complete = self.complete and not self.dropped
+        in_order = dict(self.found.most_common())
+        whole = complete and not self.rule.cut
+        return Explored(in_order, dict(self.schedules), self.executions, complete, whole)
 
 
 class _Looped:
@@ -180,6 +145,8 @@ class PreparedControlled:
         self._prefixes = {
             run: prefix for _, _, runs, prefix in lowering.units(template) for run in runs
         }
+        nodes = self._test.nodes
+        self._sections = {each.name for each in nodes if isinstance(each.attrs, SectionAttrs)}
         names = [f"{_COPY}{each.name}" for each in self._test.resources]
         self._steering = Steering(names, self._execute, locks=settings.control == "locks")
         self._live: LiveSession | None = None
@@ -224,7 +191,7 @@ class PreparedControlled:
             builder.add(self._batch)
         return builder.histogram()
 
-    def explore(self, limit: int) -> Explored:
+    def explore(self, limit: int, preemptions: int | None = None) -> Explored:
         """Execute one schedule of each equivalence class, up to `limit` executions.
 
         Two schedules are equivalent if they differ only in the order of events that touch no
@@ -235,36 +202,39 @@ class PreparedControlled:
         Diverged
             If other events are enabled than after the same choices before.
         """
-        search = Exhaustive()
-        found: Counter[Outcome] = Counter()
-        schedules: dict[Outcome, tuple[Decision, ...]] = {}
-        executions, dropped, complete = 0, 0, False
+        return self.search(preemptions).go_on(limit)
+
+    def search(self, preemptions: int | None = None) -> _Search:
+        """The search of `explore`, which has not begun."""
+        return _Search(self, Exhaustive(preemptions))
+
+    def go_on(self, search: _Search, executions: int) -> None:
+        """Begin so many more executions of a search, at most."""
+        limit = search.executions + executions
         looped = self._looped()
         with self._steering:
-            while executions < limit and not complete:
+            while search.executions < limit and not search.complete:
                 try:
                     if looped:
-                        stretch = min(_EXPLORED, limit - executions)
-                        complete = looped.explore(search, stretch)
+                        stretch = min(_EXPLORED, limit - search.executions)
+                        search.complete = looped.explore(search.rule, stretch)
                         seen, begun = looped.seen(), looped.begun()
                     else:
                         begun = 1
-                        made = self._steering.controller.run(search)
+                        made = self._steering.controller.run(search.rule)
                         outcomes = list(self._outcomes()) if made else []
-                        dropped += made and not outcomes
+                        search.dropped += made and not outcomes
                         numbers = self._steering.controller.chosen
                         seen = [(outcome, 1, numbers) for outcome in outcomes]
-                        complete = not search.next()
+                        search.complete = not search.rule.next()
                 except RuntimeError as error:
-                    executions += looped.begun() if looped else 1
-                    raise Diverged(f"in execution {executions}: {error}") from None
-                executions += begun
+                    search.executions += looped.begun() if looped else 1
+                    raise Diverged(f"in execution {search.executions}: {error}") from None
+                search.executions += begun
                 for outcome, count, numbers in seen:
-                    found[outcome] += count
-                    if outcome not in schedules:
-                        schedules[outcome] = self._schedule(numbers)
-        in_order = dict(found.most_common())
-        return Explored(in_order, schedules, executions, complete and not dropped)
+                    search.found[outcome] += count
+                    if outcome not in search.schedules:
+                        search.schedules[outcome] = self._schedule(numbers)
 
     def follow(self, schedule: Sequence[Decision]) -> Outcome:
         """The outcome of a schedule.
@@ -291,35 +261,11 @@ class PreparedControlled:
             raise Diverged(f"the execution ends before event {made + 1}, {schedule[made]}")
         return outcome
 
-    def record(self, seed: int) -> tuple[Outcome, Sequence[Choice]]:
-        """Execute once, by a scheduler of `_RECORDED`; see `Schedulable.record`.
-
-        Raises
-        ------
-        Diverged
-            If the replay, which follows at once, differs.
-        """
-        name = _RECORDED[seed % len(_RECORDED)]
-        recorder = Recorder(scheduler(name, 0, self._steering.controller, seed))
-        _, outcome = self._once(recorder)
-        choices = recorder.choices
-        if self.replay(choices) != outcome:
-            raise Diverged("the same choices led to another outcome")
-        return outcome, choices
-
-    def replay(self, choices: Sequence[Choice]) -> Outcome:
-        """The outcome of recorded choices; see `Schedulable.replay`."""
-        replay = Replay(list(choices))
-        followed, outcome = self._once(replay)
-        if not followed or replay.made < len(choices):
-            raise Diverged(
-                f"after {replay.made} of {len(choices)} choices other events may come next"
-            )
-        return outcome
-
-    def force(self, order: Sequence[EventKey], timeout_s: float) -> Outcome:
-        """Refused: orders are given in events of the model, some of which are no events here."""
-        raise Refused("forced orders under control")
+    def sample(self, seed: int) -> tuple[Outcome, tuple[Decision, ...]]:
+        """Execute once, by a scheduler of `_SINGLE`; the outcome and the schedule."""
+        name = _SINGLE[seed % len(_SINGLE)]
+        _, outcome = self._once(scheduler(name, 0, self._steering.controller, seed))
+        return outcome, self.schedule()
 
     def _once(self, chooses: Scheduler) -> tuple[bool, Outcome]:
         """Execute once; whether the scheduler made all choices, and the outcome."""
@@ -336,7 +282,7 @@ class PreparedControlled:
 
     def _schedule(self, chosen: Sequence[int]) -> tuple[Decision, ...]:
         name = self._steering.controller.name
-        return tuple(self._decision(name(number), number) for number in chosen)
+        return tuple(self._decision(name(number)) for number in chosen)
 
     def close(self) -> None:
         """Release the session."""
@@ -382,22 +328,35 @@ class PreparedControlled:
 
     # --- names --------------------------------------------------------------------------------
 
-    def _decision(self, name: str, number: int | None = None) -> Decision:
+    def _decision(self, name: str) -> Decision:
         run, node, instance, point = name.split("|", 3)
         begun = self._test.runs[int(run)].name
-        controller = self._steering.controller
-        number = controller.number(name) if number is None else number
+        point, _, again = point.partition("|")
+        path = node.removeprefix(f"{_COPY}{self._prefixes[begun]}")
+        plain = path.replace(f"/{_COPY}", "/")
         return Decision(
             begun if len(self._test.runs) > 1 else "",
-            node.removeprefix(f"{_COPY}{self._prefixes[begun]}"),
+            plain if self._path(plain) == path else path,
             instance,
-            point,
-            tuple(each.removeprefix(_COPY) for each in controller.touched(number)),
-            controller.reads_only(number),
+            point.replace(f" of {_COPY}", " of ").removesuffix(_OF_OTHER),
+            int(again or 0),
         )
 
     def _name(self, decision: Decision) -> str:
         names = [each.name for each in self._test.runs]
         run = names.index(decision.run) if decision.run else 0
-        prefix = self._prefixes[names[run]]
-        return f"{run}|{_COPY}{prefix}{decision.node}|{decision.instance}|{decision.point}"
+        node = f"{_COPY}{self._prefixes[names[run]]}{self._path(decision.node)}"
+        kind, of, resource = decision.point.partition(" of ")
+        point = decision.point if kind == BEGIN else f"{kind}{_OF_OTHER}"
+        if of:
+            point = f"{kind}{of}{_COPY}{resource}"
+        again = f"|{decision.again}" if decision.again else ""
+        return f"{run}|{node}|{decision.instance}|{point}{again}"
+
+    def _path(self, plain: str) -> str:
+        """The path of a node: what a function has inside is of a copy, a section's lock is not."""
+        first, *inner = plain.split("/")
+        around = [first, *inner]
+        return "/".join(
+            [first, *(e if a in self._sections else _COPY + e for a, e in pairwise(around))]
+        )

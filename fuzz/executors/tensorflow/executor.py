@@ -26,6 +26,7 @@ from litmusfuzz.fuzz.executors.tensorflow import space
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     CONFIGURATIONS,
+    CONTROLS,
     SETTING_TYPES,
     Settings,
 )
@@ -118,6 +119,21 @@ class TensorFlowExecutor:
     def point_of(cls, config: Config) -> Point | None:
         """The point of a configuration; None if the space does not have it."""
         return space.point_of(config)
+
+    @classmethod
+    def switches_inside(cls, config: Config) -> bool | None:
+        """True if ops stop inside (`Explores`): at locks, not where they begin."""
+        control = Settings.of(config).control
+        return control != "ops" if control else None
+
+    @classmethod
+    def coarser(cls, config: Config) -> tuple[Config, ...]:
+        """The configuration at coarser levels of control, the coarsest first."""
+        point = cls.point_of(config)
+        if point is None or not point["control"]:
+            return ()
+        levels = CONTROLS[1 : CONTROLS.index(str(point["control"]))]
+        return tuple(cls.configuration_at({**point, "control": level}) for level in levels)
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:

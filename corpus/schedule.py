@@ -1,0 +1,111 @@
+"""A schedule by names: the events of an execution under control, in their order.
+
+An *event* is a point that an op instance passes: it begins, or takes a lock. The parts of one op
+instance between its events are its *steps*. Between two of them another op may go on: a *switch*
+inside the op. Without switches a schedule is an order of whole ops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from litmusfuzz.corpus.model import LitmusTest
+
+BEGIN: Final = "begin"
+"""The first point of each op instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One choice of a schedule: the event that comes next, by name.
+
+    Parameters
+    ----------
+    run : str
+        Name of the run; "" in a test of one run.
+    node : str
+        Name of the node. Inside a function or section, what is around it comes first: ``f/r0``.
+    instance : str
+        Frame and iteration of a loop that the instance is in; "" outside of loops.
+    point : str
+        `BEGIN`, or the lock inside the op: ``lock of X``, ``shared lock of X``; ``lock`` alone is
+        one that belongs to no resource of the test.
+    again : int
+        How often the instance has passed the point before.
+    """
+
+    run: str
+    node: str
+    instance: str = ""
+    point: str = BEGIN
+    again: int = 0
+
+    @property
+    def op(self) -> tuple[str, str, str]:
+        """What identifies its op instance."""
+        return self.run, self.node, self.instance
+
+    def __str__(self) -> str:
+        # A frame's number is a digest of its name.
+        place = f"[{self.instance.rpartition('.')[2]}]" if self.instance else ""
+        run = f"{self.run}." if self.run else ""
+        point = "" if self.point == BEGIN else f"/{self.point}"
+        return f"{run}{self.node}{place}{point}{f' ({self.again + 1})' if self.again else ''}"
+
+
+def switches(events: Sequence[Decision]) -> tuple[int, ...]:
+    """Positions of the events after which another op goes on, though their op is not over.
+
+    The first one of a schedule is a preemption: until then no op holds a lock that another one
+    waits for.
+    """
+    last = {event.op: position for position, event in enumerate(events)}
+    return tuple(
+        position
+        for position, event in enumerate(events[:-1])
+        if last[event.op] > position and events[position + 1].op != event.op
+    )
+
+
+def node_of(test: LitmusTest, event: Decision) -> str:
+    """The node of the test that an event belongs to, the innermost one; "" if there is none."""
+    names = {node.name for node in test.nodes}
+    parts = event.node.split("/")
+    return next((part for part in reversed(parts) if part in names), "")
+
+
+def need(test: LitmusTest, events: Sequence[Decision]) -> str:
+    """What an outcome with this schedule needs, in a line; the schedule has the fewest switches."""
+    if not (found := switches(events)):
+        return "needs no switch: ops in this order"
+    position = found[0]
+    event = events[position]
+    back = next(each for each in events[position + 1 :] if each.op == event.op)
+    op = next((n.op for n in test.nodes if n.name == node_of(test, event)), event.node)
+    return f"needs {_number(len(found))} inside {op}, {_between(event.point, back.point)}"
+
+
+def _number(count: int) -> str:
+    return "a switch" if count == 1 else f"{count} switches, the first"
+
+
+def _between(first: str, second: str) -> str:
+    kinds = [_kind(point) for point in (first, second)]
+    if kinds[0] == kinds[1]:
+        return f"between two {kinds[0]}s"
+    articled = [f"its {each}" if each == _BEGINNING else f"a {each}" for each in kinds]
+    return f"between {' and '.join(articled)}"
+
+
+_BEGINNING: Final = "beginning"
+
+
+def _kind(point: str) -> str:
+    """``lock`` or ``page``, whatever it is of and however it is taken."""
+    if point == BEGIN:
+        return _BEGINNING
+    return next((word for word in ("lock", "page") if word in point.split(" of ")[0]), "point")
