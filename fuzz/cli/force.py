@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from litmusfuzz.corpus.outcome import STATUS_KEY, Outcome, Status, Value, Verdict
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.coverage import Limits
     from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.cover import CoverReport
+    from litmusfuzz.reports.explored import ExploredReport
 
 from litmusfuzz.fuzz.cli.common import (
     CLEAN,
@@ -43,6 +50,7 @@ from litmusfuzz.fuzz.cli.common import (
     print_report,
     print_text,
     progress_line,
+    slow_progress,
     tests_argument,
 )
 from litmusfuzz.fuzz.cli.oracle import membership, parse_outcome, plain_values
@@ -52,6 +60,11 @@ from litmusfuzz.reports.tables import counted, the_model
 
 MAX_NEAR: Final = 3
 """Allowed outcomes that the message for a forbidden one has, at most."""
+LIMIT: Final = 100_000
+"""Executions of a search, at most."""
+MAX_PREEMPTIONS: Final = 1_000
+NO_ENGINE: Final = (None, None)
+"""Neither an engine nor threads: `force` has no such options."""
 
 
 @click.command(epilog='Example: litmusfuzz force SB --executors tf --outcome "r0=0 r1=1"')
@@ -92,6 +105,24 @@ MAX_NEAR: Final = 3
     help="Memory model that allows the --outcome; without this option the one that the "
     "configuration guarantees.",
 )
+@click.option(
+    "--preemptions",
+    type=click.IntRange(0, MAX_PREEMPTIONS),
+    default=None,
+    help="Under control: only schedules with so few switches away from an op that could go on.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_NUMBER),
+    default=None,
+    help=f"Under control: executions of each search, at most; without this option {LIMIT:,}.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    default=None,
+    help="Under control: folder for forbidden outcomes, a file each, to be replayed.",
+)
 @budget_option
 @json_option
 def force(
@@ -104,6 +135,9 @@ def force(
     outcomes: int,
     log_file: str | None,
     model_name: str | None,
+    preemptions: int | None,
+    limit: int | None,
+    out: str | None,
     budget: int | None,
     as_json: bool,
 ) -> None:
@@ -114,13 +148,31 @@ def force(
     forced from outside; the report lists them separately. Exits 1 if an executor followed
     an order and showed another outcome, 3 if it did not follow one or a test was
     left out.
+
+    An executor under control (tf:controlled, tf:controlled_locks) executes every schedule
+    instead: those with 0, 1 and 2 preemptions first, then all. Each forbidden outcome is
+    shown with its schedule. Exits 1 if there is one, 3 if the search was cut off.
     """
     from litmusfuzz.fuzz.campaign.coverage import Limits
+    from litmusfuzz.fuzz.campaign.exploration import switches_inside
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
 
     entries = [
         (file, entry.test) for file, entry in load_tests(files)
     ]  # all mistakes before any work
+    named = executors_of(executors, config_name, *NO_ENGINE)
+    explores = [switches_inside(*each) is not None for each in named]
+    if any(explores):
+        if not all(explores):
+            fail("--executors: those under control execute schedules: not beside others")
+        if wanted is not None or log_file is not None:
+            fail(f"{'--log' if wanted is None else '--outcome'}: not under control")
+        asked = model_of(model_name) if model_name else None
+        searching = _Searching(limit or LIMIT, preemptions, asked, budget, out)
+        _explore_all(entries, named, searching, as_json=as_json)
+    for name, value in (("--preemptions", preemptions), ("--limit", limit), ("--out", out)):
+        if value is not None:
+            fail(f"{name}: needs an executor under control, such as tf:controlled")
     if wanted is None:
         for name, value in (("--log", log_file), ("--model", model_name), ("--budget", budget)):
             if value is not None:
@@ -143,7 +195,7 @@ def configured(executors: str, config_name: str | None, model: str) -> list[tupl
     """The executors; where no configuration is named, one that guarantees just the model."""
     from litmusfuzz.fuzz.executors.table import configuration
 
-    found = executors_of(executors, config_name, None, None)
+    found = executors_of(executors, config_name, *NO_ENGINE)
     with_one = [config_name or part.strip().partition(":")[2] for part in executors.split(",")]
     return [
         (name, config if named else configuration(name, None, model))
@@ -323,3 +375,126 @@ def _forced(
         seconds=found.seconds,
         interrupted=found.interrupted,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Searching:
+    """Options of a search of all schedules."""
+
+    limit: int
+    preemptions: int | None
+    asked: Model | None
+    budget: int | None
+    out: str | None
+
+
+def _explore_all(
+    entries: Sequence[tuple[str, LitmusTest]],
+    chosen: Sequence[tuple[str, Config]],
+    searching: _Searching,
+    *,
+    as_json: bool,
+) -> NoReturn:
+    """Execute every schedule of each test on each executor, print a report, and exit."""
+    from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.reports.explored import explored_text
+
+    if searching.out is not None:
+        Path(searching.out).mkdir(parents=True, exist_ok=True)
+    reports: list[ExploredReport] = []
+    try:
+        for name, config in chosen:
+            with closing(Worker(name)) as worker, slow_progress() as progress:
+                for file, test in entries:
+                    reports.append(_explored(file, test, worker, config, searching, progress))
+                    if reports[-1].interrupted:
+                        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        asked = counted(len(entries) * len(chosen), "test")
+        complain(f"interrupted after {sum(not e.interrupted for e in reports)} of {asked}")
+    if len(entries) * len(chosen) == 1 and reports and reports[0].left_out:
+        fail(f"{reports[0].file}: {reports[0].left_out}")  # a mistake of the command
+    if as_json:
+        print_json([report.as_json() for report in reports])
+    elif reports:
+        print_text(reports[0].text() if len(reports) == 1 else explored_text(reports))
+    codes = {report.exit_code for report in reports}
+    if len(reports) < len(entries) * len(chosen):
+        codes.add(UNKNOWN)
+    sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
+
+
+def _explored(
+    file: str,
+    test: LitmusTest,
+    worker: Worker,
+    config: Config,
+    searching: _Searching,
+    progress: Callable[[str], None],
+) -> ExploredReport:
+    """All schedules of one test on one executor, judged."""
+    from litmusfuzz.fuzz.campaign.exploration import explore, finding_entry, why_unreached
+    from litmusfuzz.fuzz.campaign.judging_model import judging_model
+    from litmusfuzz.reports.explored import ExploredReport, Reached
+
+    judging = judging_model(worker.executor, config, asked=searching.asked)
+    explorer = explorer_for(file, test, judging.model, searching.budget)
+    report = partial(
+        ExploredReport, test, file, worker.executor, config.name, judged_by=str(judging)
+    )
+    part = f"{worker.executor}/{config.name}: {test.name}"
+    found = explore(
+        test,
+        worker,
+        config,
+        searching.limit,
+        searching.preemptions,
+        lambda done: progress(f"{part}, {done}"),
+    )
+    if found.problem:
+        return report(left_out=found.problem)
+    counts = found.last.histogram if found.last else {}
+    ordered = sorted(found.found, key=lambda outcome: -counts.get(outcome, 0))
+    reached = {
+        outcome: Reached(
+            counts.get(outcome, 0),
+            found.found[outcome].preemptions,
+            found.found[outcome].events,
+            str(explorer.judge(outcome)),
+        )
+        for outcome in ordered
+    }
+    allowed = explorer.allowed_outcomes()
+    missing = [outcome for outcome in allowed.witnesses if outcome not in reached]
+    files = {}
+    for outcome, each in reached.items():
+        if searching.out is not None and each.verdict == "forbidden":
+            entry = finding_entry(test, worker, config, judging.model, outcome, found)
+            files[outcome] = _saved(entry, Path(searching.out))
+    return report(
+        reached=reached,
+        unreached=why_unreached(test, judging.model, missing),
+        all_allowed=allowed.complete,
+        bound=found.bound,
+        schedules=sum(counts.values()),
+        executions=found.last.executions if found.last else 0,
+        complete=not found.stopped,
+        whole=bool(found.last and found.last.whole),
+        within=found.within,
+        stopped=found.stopped,
+        files=files,
+        seconds=found.seconds,
+        interrupted=found.interrupted,
+    )
+
+
+def _saved(entry: Entry, out: Path) -> str:
+    """Write a finding's file, under a name that no other has."""
+    from litmusfuzz.corpus.textfile import save
+
+    name, number = entry.test.name, 1
+    while (path := out / f"{name}.yaml").exists():
+        number += 1
+        name = f"{entry.test.name}-{number}"
+    save(replace(entry, test=entry.test.titled(name)), path)
+    return str(path)

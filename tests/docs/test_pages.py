@@ -120,7 +120,7 @@ RUNNING = [page for page in PAGES if any(block.runs for block in blocks(page))]
 
 LONG = {
     f"docs/{name}.md"
-    for name in ("campaigns", "check", "engines", "force", "nightly", "tensorflow")
+    for name in ("campaigns", "check", "control", "engines", "force", "nightly", "tensorflow")
 }
 """Their commands run for more than five seconds, and have tests of their own: `make nightly`."""
 IN_TIME = [page for page in RUNNING if os.environ.get(WHOLE) or name_of(page) not in LONG]

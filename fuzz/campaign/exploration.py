@@ -1,0 +1,229 @@
+"""Executes every schedule of a test on an executor under control.
+
+A *preemption* is a switch away from an op that could go on. Where ops stop inside, schedules with
+few of them come first. So the schedule of an outcome is one with the fewest.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.corpus.outcome import Verdict
+from litmusfuzz.corpus.textfile import Entry, Finding, Schedule, plain_of
+from litmusfuzz.fuzz.campaign.causes import finding_name
+from litmusfuzz.fuzz.campaign.coverage import SPLIT
+from litmusfuzz.fuzz.campaign.judge import listed
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Explores, Noise
+from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
+from litmusfuzz.oracles.model import unsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.schedule import Decision
+    from litmusfuzz.fuzz.executors.protocol import Config, Explored
+    from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.oracles.model import Model
+
+FEW: Final = (0, 1, 2)
+"""Bounds on preemptions, before none: most defects that a switch shows need one or two."""
+PORTION: Final = 256
+"""Executions that a worker begins before it says how far it is."""
+PATIENCE_S: Final = 600.0
+"""Seconds for a portion; a test that is blocked has a session of its own for each execution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One schedule with an outcome: the first of the first search that has reached it."""
+
+    events: tuple[Decision, ...]
+    preemptions: int | None
+
+
+@dataclass(slots=True)
+class Exploration:
+    """Result of the searches of one test.
+
+    Parameters
+    ----------
+    problem : str
+        Why the test was not run; "" if it was.
+    found : dict of Outcome to Found
+        By all searches.
+    last : Explored or None
+    bound : int or None
+        Of the last search.
+    within : int or None
+        The largest bound within which all schedules were executed; None if there is none.
+    stopped : str
+        Why the last search has not executed all schedules within its bound; "" if it has.
+    """
+
+    problem: str = ""
+    found: dict[Outcome, Found] = field(default_factory=dict)
+    last: Explored | None = None
+    bound: int | None = None
+    within: int | None = None
+    stopped: str = ""
+    interrupted: bool = False
+    seconds: float = 0.0
+
+
+def switches_inside(executor: str, config: Config) -> bool | None:
+    """True if ops stop inside; None if the tests of this configuration are not explorable."""
+    made = executor_class(executor)
+    return made.switches_inside(config) if isinstance(made, Explores) else None
+
+
+def coarser(executor: str, config: Config) -> tuple[Config, ...]:
+    """The configuration at coarser levels of control, the coarsest first."""
+    made = executor_class(executor)
+    return made.coarser(config) if isinstance(made, Explores) else ()
+
+
+def bounds(executor: str, config: Config, preemptions: int | None = None) -> Sequence[int | None]:
+    """The bounds of the searches, one after another; up to `preemptions` if that is given."""
+    if not switches_inside(executor, config):
+        return (None,)  # no op is interrupted: each schedule has none
+    if preemptions is None:
+        return (*FEW, None)
+    return tuple(range(preemptions + 1))
+
+
+def explore(
+    test: LitmusTest,
+    worker: Worker,
+    config: Config,
+    limit: int,
+    preemptions: int | None = None,
+    progress: Callable[[str], None] = lambda part: None,
+) -> Exploration:
+    """Execute all schedules, or until Ctrl-C, or so many executions of a search.
+
+    Parameters
+    ----------
+    limit : int
+        Of the executions of each search.
+    preemptions : int, optional
+        The largest bound; without it the last search has none.
+    progress : callable
+        Receives a text that says how far it is.
+    """
+    start = time.monotonic()
+    result = Exploration()
+    try:
+        for bound in bounds(worker.executor, config, preemptions):
+            if bound is not None and result.last is not None and result.last.whole:
+                continue  # no schedule has more; the last search only counts without repetition
+            result.bound = bound
+            _search(test, worker, config, bound, limit, result, progress)
+            if result.problem or result.stopped:
+                break
+            if bound is not None:
+                result.within = bound
+    except KeyboardInterrupt:
+        worker.close()  # it may still search
+        result.interrupted, result.stopped = True, "interrupted"
+    result.seconds = time.monotonic() - start
+    return result
+
+
+def _search(
+    test: LitmusTest,
+    worker: Worker,
+    config: Config,
+    bound: int | None,
+    limit: int,
+    result: Exploration,
+    progress: Callable[[str], None],
+) -> None:
+    """One search; what it has found until now is in the result."""
+    done = 0
+    within = "" if bound is None else f", preemptions <= {bound}"
+    while True:
+        progress(f"{done:,} executions{within}")
+        request = request_of(test, config, bound, done, min(PORTION, limit - done))
+        reply = worker.ask(request, PATIENCE_S, test)
+        if isinstance(reply, Died):
+            result.stopped = f"the worker died: {reply.message}"
+            return
+        if reply.refused or reply.unavailable:
+            result.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
+            return
+        if reply.diverged:
+            result.stopped = reply.diverged
+            return
+        result.last = found = messages.explored(test, reply)
+        for outcome, events in found.schedules.items():
+            result.found.setdefault(outcome, Found(events, bound))
+        # A search without an execution that could be read has an end as well.
+        over = found.complete or found.executions < done + request.count
+        if over or found.executions >= limit:
+            if not found.complete:
+                result.stopped = "an outcome could not be read" if over else f"cut off ({limit:,})"
+            return
+        done = found.executions
+
+
+def request_of(
+    test: LitmusTest, config: Config, bound: int | None, done: int, count: int
+) -> messages.Request:
+    """The message to a worker: go on with a search."""
+    return messages.Request(
+        test=plain_of(test),
+        task="explore",
+        config=config.name,
+        count=count,
+        preemptions=bound,
+        done=done,
+    )
+
+
+def why_unreached(
+    test: LitmusTest, model: Model, outcomes: Iterable[Outcome]
+) -> dict[Outcome, str]:
+    """Allowed outcomes, each with the reason why no executor may show it, if there is one."""
+    wanted = list(outcomes)
+    whole = Explorer(test, unsplit(model), loosest=True)
+    return {each: "" if whole.judge(each) is Verdict.ALLOWED else SPLIT for each in wanted}
+
+
+def finding_entry(
+    test: LitmusTest,
+    worker: Worker,
+    config: Config,
+    model: Model,
+    outcome: Outcome,
+    explored: Exploration,
+) -> Entry:
+    """The file of a forbidden outcome: the test as it is, and the outcome's schedule."""
+    reply = worker.ask(messages.Request(config=config.name), PATIENCE_S)
+    versions = reply.versions if isinstance(reply, messages.Reply) else {}
+    counts = explored.last.histogram if explored.last else {}
+    finding = Finding(
+        executor=worker.executor,
+        configuration=config.name,
+        model=model.name,
+        forbidden=((outcome, max(1, counts.get(outcome, 0))),),
+        executions=max(1, sum(counts.values())),
+        noise=asdict(Noise()),
+        settings=dict(config.settings),
+        versions=versions,
+        seed=0,
+        index=0,
+        family="file",
+        minimized=False,
+        confirmed=False,
+        schedule=Schedule(outcome, events=explored.found[outcome].events),
+    )
+    return Entry(
+        test.titled(finding_name(test, outcome)), listed(test, model, DEFAULT_BUDGET), finding
+    )
