@@ -99,6 +99,9 @@ def _finding(finding: ReportedFinding) -> str:
     lines += [f"- what its process wrote: {_code(finding.log)}"] if finding.log else []
     lines += ["", _fenced(finding.traceback, "text")] if finding.traceback else []
     lines += ["", _fenced(finding.replay, "sh")]
+    if (made := finding.schedule) is not None:
+        lines += ["", f"The schedule {_inline(made.need)}:", ""]
+        lines += [_fenced("\n".join(made.lines()[:MAX_DRAWING_LINES]), "text")]
     graph = drawing.shortened(finding.entry.test, MAX_DRAWING_LINES)
     lines += ["", "<details><summary>The test</summary>", "", _fenced(graph, "text")]
     return "\n".join([*lines, "", "</details>"])

@@ -111,6 +111,7 @@ def plain(value: Any) -> Any:
         if isinstance(value, ReportedFinding):
             data["headline"] = value.headline
             data["no_histogram"] = value.no_histogram
+            data["schedule"] = None if value.schedule is None else value.schedule.as_json()
             data["histogram"] = [
                 {"outcome": outcome.plain, "count": count, "verdict": verdict}
                 for outcome, (count, verdict) in value.histogram.items()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.reports.differential import ExecutorResult
+from litmusfuzz.reports.schedule import schedule_of
 from litmusfuzz.reports.tables import counted, each_once, the_model
 from litmusfuzz.reports.text import broken_rule
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.differential import DifferentialComparison
+    from litmusfuzz.reports.schedule import ScheduleTable
 
 
 def worst(histogram: Mapping[Outcome, int], verdicts: Mapping[Outcome, str]) -> Outcome | None:
@@ -145,6 +147,8 @@ class ReplayReport(ExecutorResult):
         ]
         if self.schedule:
             lines.append(self.schedule)
+            if self.followed is not None:
+                lines += [f"  {self.followed.need}", *(f"  {x}" for x in self.followed.lines())]
         if condition := self.condition:
             lines.append(condition)
         lines += self.devices()
@@ -170,6 +174,11 @@ class ReplayReport(ExecutorResult):
         elif self.entry.finding:
             lines.append("the finding did not show again")
         return lines
+
+    @property
+    def followed(self) -> ScheduleTable | None:
+        """The schedule in the finding's file, by names, if it was to be followed."""
+        return schedule_of(self.entry) if self.schedule else None
 
     def _condition_as_json(self) -> dict[str, Any]:
         condition = self.entry.test.condition
@@ -222,6 +231,7 @@ class ReplayReport(ExecutorResult):
             "allowed_not_seen": [o.plain for o in self.unseen],
             **self._condition_as_json(),
             "schedule": self.schedule,
+            "schedule_events": None if self.followed is None else self.followed.as_json(),
             "drivers": dict(self.drivers),
             "drivers_of_the_finding": self.drivers_of_the_finding,
             "died": list(self.died),

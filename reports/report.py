@@ -14,6 +14,7 @@ from litmusfuzz.reports import denials, times
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
 from litmusfuzz.reports.headline import headline, symptom_of
 from litmusfuzz.reports.open_tests import OpenState, OpenTest, open_tests
+from litmusfuzz.reports.schedule import schedule_of
 from litmusfuzz.reports.tables import counted, one_line, the_model
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.events import ExecutorTotals, Kill
     from litmusfuzz.reports.open_tests import Pending, UncheckedTest, UnconfirmedTest
+    from litmusfuzz.reports.schedule import ScheduleTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,14 @@ class ReportedFinding:
     @property
     def headline(self) -> str:
         """One line, the same in every output: symptom, ops, and the settings that it needs."""
-        return headline(symptom_of(self.entry, self.kind), self.entry.test, self.needs)
+        switch = self.schedule.need if self.schedule is not None else ""
+        needs = "; ".join(filter(None, (self.needs, switch)))
+        return headline(symptom_of(self.entry, self.kind), self.entry.test, needs)
+
+    @property
+    def schedule(self) -> ScheduleTable | None:
+        """The schedule that shows it; None if its file has none by names."""
+        return schedule_of(self.entry)
 
     @property
     def where(self) -> str:

@@ -78,6 +78,9 @@ def finding(reported: ReportedFinding, folder: str = "", python: str | None = No
         if reported.reason and not reported.forbidden[0].torn:
             lines.append(f"  because   {in_short(reported.reason)}")
         lines += [f"  {each}" for each in remarks(reported)]
+        if reported.schedule is not None:
+            lines.append(f"  schedule  {reported.schedule.need}")
+            lines += [f"            {line}" for line in reported.schedule.lines()]
     if more:
         contains = "contains" if more == 1 else "contain"
         graphs = counted(more, "more graph")
@@ -104,7 +107,8 @@ def remarks(reported: ReportedFinding) -> list[str]:
     lines += [] if found.minimized else [MINIMIZED_IN_PART]
     lines += [] if found.confirmed else ["not yet confirmed in a fresh process: replay it"]
     if found.schedule is not None:
-        steps = counted(len(found.schedule.choices), "choice")
+        made = found.schedule
+        steps = counted(len(made.choices or made.events), "event" if made.events else "choice")
         lines.append(f"one execution of {steps} is in the file, and shows it again")
     return lines
 

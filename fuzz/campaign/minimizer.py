@@ -25,14 +25,15 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
     simpler_configurations,
 )
 from litmusfuzz.fuzz.campaign.crash_reducer import smaller_crashes
+from litmusfuzz.fuzz.campaign.exploration import PORTION, bounds, coarser, switches_inside
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.normalization import in_whole, normalize
 from litmusfuzz.fuzz.campaign.reducer import reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
-from litmusfuzz.fuzz.campaign.slots import Job, is_slow
+from litmusfuzz.fuzz.campaign.slots import Job, SearchStep, is_slow
 from litmusfuzz.fuzz.campaign.worker_deaths import raised
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Explored, Noise
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.oracles.model import Axiom
 
@@ -89,6 +90,8 @@ MIN_COSTLY_COUNT: Final = 32
 MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
+MAX_SEARCHED: Final = 1 << 14
+"""Executions of all searches for the simplest schedule of a finding at one level."""
 LENIENT_COUNT: Final = 1 << 14
 """Executions, at least, for which a simpler configuration is probed in the end: a race that one
 setting shows in every second execution may need thousands without it."""
@@ -391,7 +394,14 @@ class Minimizer:
     async def record(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
     ) -> None:
-        """Record an execution that shows the finding, if the executor can record schedules."""
+        """Record an execution that shows the finding, if the executor can record schedules.
+
+        Where all schedules can be executed, it is one with the fewest preemptions, at the coarsest
+        level at which the finding shows. It moves there.
+        """
+        explorable = switches_inside(slot.executor.name, best.sampled.config) is not None
+        if explorable and await self._search(slot, unreduced, best):
+            return
         if best.sampled.schedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, best.noise, rng.getrandbits(31), wanted=wanted)
@@ -400,6 +410,46 @@ class Minimizer:
             best.sampled.schedulable = not refused or is_slow(found)
             if isinstance(found, Schedule):
                 best.schedule = found
+
+    async def _search(self, slot: Slot, unreduced: UnreducedFinding, best: Best) -> bool:
+        """Search the schedules at each level, the coarsest first; true if one shows the finding."""
+        finest = best.sampled
+        for config in (*coarser(slot.executor.name, finest.config), finest.config):
+            sampled = finest if config is finest.config else unreduced.executor.sample(config)
+            slot.switch_to(sampled)
+            if await slot.why_unavailable():
+                continue
+            shown = await self._first(slot, best)
+            if shown is not None:
+                best.sampled, best.schedule = sampled, shown
+                return True
+        slot.switch_to(finest)
+        return False
+
+    async def _first(self, slot: Slot, best: Best) -> Schedule | None:
+        """The first schedule that shows the finding, by number of preemptions; None if none does.
+
+        The search is counted, not timed: the same schedule is found on a busy machine.
+        """
+        wanted = {outcome for outcome, _ in best.judgement.forbidden}
+        left = MAX_SEARCHED
+        for bound in bounds(slot.executor.name, slot.config):
+            done = 0
+            while left > 0:
+                step = SearchStep(bound, done)
+                found = await _run(slot, Job(best.test, min(PORTION, left), search=step))
+                if not isinstance(found, Explored):
+                    return None  # refused at this level, perhaps
+                hits = [each for each in found.schedules if each in wanted]
+                if hits:
+                    return Schedule(hits[0], events=found.schedules[hits[0]])
+                left -= found.executions - done
+                if found.whole:
+                    return None
+                if found.complete or found.executions == done:
+                    break
+                done = found.executions
+        return None
 
     async def reduce_crash(
         self, slot: Slot, unreduced: UnreducedCrash, smallest: SmallestCrash
@@ -455,11 +505,15 @@ class Minimizer:
         total: Counter[Outcome] = Counter()
         fresh = True
         if best.schedule is not None:
-            choices = best.schedule.choices
-            job = Job(best.test, 1, best.noise, 0, fresh=True, choices=choices)
-            if await _run(slot, job) != {best.schedule.outcome: 1}:
+            job = Job(best.test, 1, best.noise, 0, fresh=True, recorded=best.schedule)
+            result = await _run(slot, job)
+            if result != {best.schedule.outcome: 1}:
                 best.schedule = None
+            elif best.schedule.events:
+                total[best.schedule.outcome] += 1
             fresh = False
+        # A schedule that is followed by names confirms it, though luck may show it never.
+        followed = best.with_same_cause(judge(best.judgement.oracle, total))
         wanted = best.count if best.is_large else max(CONFIRM_COUNT, best.count)
         step, deaths = best.step(wanted), 0
         first_run_ended: float | None = None
@@ -470,7 +524,7 @@ class Minimizer:
                 step, deaths = max(MIN_STEP, step // 4), deaths + 1
                 continue
             if not isinstance(result, dict):
-                return None
+                return followed if followed.forbidden else None
             total.update(result)
             if best.with_same_cause(judge(best.judgement.oracle, result)).forbidden:
                 best.run_seed = seed
@@ -481,7 +535,8 @@ class Minimizer:
             elif now - first_run_ended > self.settings.max_reduction_s / 4 or (
                 now - first_run_ended > CONFIRM_S and total.total() >= wanted
             ):
-                return None
+                shown = best.with_same_cause(judge(best.judgement.oracle, total))
+                return shown if followed.forbidden else None
             best.ran(step, now - start)
             step = best.step(step if deaths else 4 * step)
             fresh = False
