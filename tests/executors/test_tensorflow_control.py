@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from concurrent.futures import Future
 from contextlib import closing
+from functools import partial
 
 import pytest
 from helpers import LITMUS, corpus_entry, share_of
@@ -164,6 +166,56 @@ def test_a_system_that_does_not_repeat_is_said(monkeypatch, *, looped: bool) -> 
         monkeypatch.undo()
         executor._steering.controller.watch([*names, "c0/Q"])
         assert len(executor.explore(LIMIT).histogram) == allowed_  # it can be used again
+
+
+def test_a_run_that_says_late_that_it_has_returned_is_none_of_the_next_execution(
+    monkeypatch,
+) -> None:
+    """A thread may pass on the result of a run, and come to the run's callback much later."""
+    from litmusfuzz.fuzz.executors.tensorflow._control import scheduler
+
+    late, told = [], []
+    add = Future.add_done_callback
+    test = litmus("X=1; r0=Y || Y=1; r1=X || Q!1", queues={"Q": 1})
+
+    class Told:
+        """The controller; what was held back comes as soon as an execution has begun."""
+
+        def __init__(self, controller) -> None:
+            self._controller = controller
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._controller, name)
+
+        def begin(self) -> None:
+            self._controller.begin()
+            told.clear()
+            while late:
+                late.pop()()
+            assert not told
+
+        def returned(self, run: int) -> None:
+            told.append(run)
+            self._controller.returned(run)
+
+    def hold(future, call) -> None:
+        add(future, lambda done: late.append(partial(call, done)))
+
+    with prepared(test) as executor:
+        executor.sample(0)
+        steering = executor._steering
+        controller = steering.controller
+        steering.controller = Told(controller)
+        with monkeypatch.context() as held:
+            held.setattr(Future, "add_done_callback", hold)
+            with steering:
+                controller.run(scheduler("random", 0, controller, 1))
+        expected = executor.schedule()
+        assert late
+        with steering:
+            controller.run(scheduler("random", 0, controller, 1))
+        assert executor.schedule() == expected
+    assert not late
 
 
 def test_an_outcome_that_cannot_be_read_is_not_passed_over(monkeypatch) -> None:

@@ -76,6 +76,7 @@ import re
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -566,8 +567,28 @@ class LiveSession:
         self.session.close()
 
 
-def _returned(controller: Controller, run: int, _: Future[list[npt.NDArray[Any]]]) -> None:
-    controller.returned(run)
+class _Returns:
+    """Tells a controller which runs of one execution have returned.
+
+    A future's callback may come late, after those who wait for its result: the controller would
+    take it for a run of the next execution, and would not wait for that.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._lock = Lock()
+        self._over = False
+
+    def returned(self, run: int, _: Future[list[npt.NDArray[Any]]]) -> None:
+        """Pass it on, unless the execution is over."""
+        with self._lock:
+            if not self._over:
+                self._controller.returned(run)
+
+    def close(self) -> None:
+        """End the execution."""
+        with self._lock:
+            self._over = True
 
 
 class _Race:
@@ -659,7 +680,7 @@ class _Race:
             finally:
                 controller.end()
             return
-        begun = 0
+        begun, returns = 0, _Returns(controller)
         try:
             while True:
                 for number, run in enumerate(self._test.runs):
@@ -669,7 +690,7 @@ class _Race:
                     controller.expect(number)
                     future = self._threads.submit(self._calls[run.name])
                     self._futures[run.name] = future
-                    future.add_done_callback(partial(_returned, controller, number))
+                    future.add_done_callback(partial(returns.returned, number))
                     controller.wait_for(begun)
                 more = len(self._futures) < len(self._calls)
                 self.blocked = controller.proceed(more) is Standing.BLOCKED
@@ -680,6 +701,7 @@ class _Race:
                     self.blocked = controller.proceed(stop=False) is Standing.BLOCKED
                     break
         finally:
+            returns.close()
             controller.end()
         self._take_ended(controller)
         if not self.blocked:
