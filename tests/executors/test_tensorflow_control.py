@@ -172,13 +172,13 @@ def test_a_run_that_says_late_that_it_has_returned_is_none_of_the_next_execution
     monkeypatch,
 ) -> None:
     """A thread may pass on the result of a run, and come to the run's callback much later."""
-    from litmusfuzz.fuzz.executors.tensorflow._control import scheduler
+    from litmusfuzz.fuzz.executors.tensorflow import controlled
 
-    late, told = [], []
+    late, heard = [], []
     add = Future.add_done_callback
     test = litmus("X=1; r0=Y || Y=1; r1=X || Q!1", queues={"Q": 1})
 
-    class Told:
+    class Hearing:
         """The controller; what was held back comes as soon as an execution has begun."""
 
         def __init__(self, controller) -> None:
@@ -189,13 +189,13 @@ def test_a_run_that_says_late_that_it_has_returned_is_none_of_the_next_execution
 
         def begin(self) -> None:
             self._controller.begin()
-            told.clear()
+            heard.clear()
             while late:
                 late.pop()()
-            assert not told
+            assert not heard
 
         def returned(self, run: int) -> None:
-            told.append(run)
+            heard.append(run)
             self._controller.returned(run)
 
     def hold(future, call) -> None:
@@ -205,15 +205,15 @@ def test_a_run_that_says_late_that_it_has_returned_is_none_of_the_next_execution
         executor.sample(0)
         steering = executor._steering
         controller = steering.controller
-        steering.controller = Told(controller)
+        steering.controller = Hearing(controller)
         with monkeypatch.context() as held:
             held.setattr(Future, "add_done_callback", hold)
             with steering:
-                controller.run(scheduler("random", 0, controller, 1))
+                controller.run(controlled.scheduler("random", 0, controller, 1))
         expected = executor.schedule()
         assert late
         with steering:
-            controller.run(scheduler("random", 0, controller, 1))
+            controller.run(controlled.scheduler("random", 0, controller, 1))
         assert executor.schedule() == expected
     assert not late
 
