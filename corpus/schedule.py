@@ -1,8 +1,8 @@
 """A schedule by names: the events of an execution under control, in their order.
 
-An *event* is a point that an op instance passes: it begins, or takes a lock. The parts of one op
-instance between its events are its *steps*. Between two of them another op may go on: a *switch*
-inside the op. Without switches a schedule is an order of whole ops.
+An *event* is a point that an op instance passes: it begins, takes a lock, or touches a page. The
+parts of one op instance between its events are its *steps*. Between two of them another op may go
+on: a *switch* inside the op. Without switches a schedule is an order of whole ops.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Decision:
     instance : str
         Frame and iteration of a loop that the instance is in; "" outside of loops.
     point : str
-        `BEGIN`, or the lock inside the op: ``lock of X``, ``shared lock of X``; ``lock`` alone is
-        one that belongs to no resource of the test.
+        `BEGIN`, or what the op does inside: ``lock of X``, ``shared lock of X``; ``lock`` alone is
+        one that belongs to no resource of the test; ``read of page 0 of X``, ``write of page 0 of
+        X``.
     again : int
         How often the instance has passed the point before.
     """
@@ -108,4 +109,5 @@ def _kind(point: str) -> str:
     """``lock`` or ``page``, whatever it is of and however it is taken."""
     if point == BEGIN:
         return _BEGINNING
-    return next((word for word in ("lock", "page") if word in point.split(" of ")[0]), "point")
+    kind = point.rpartition(" of ")[0] or point
+    return next((word for word in ("lock", "page") if word in kind), "point")

@@ -35,6 +35,10 @@ REPEATED: Final = 1.5
 """Executions of an exhaustive search for each schedule that differs, at most."""
 LOCKS: Final = 2.0
 """Time of a schedule of locks in that of a schedule of ops, at most."""
+PAGES: Final = 4.0
+"""Time of a schedule of pages in that of a schedule of ops, at most."""
+PAGED: Final = (1, 2048)
+"""Shape of variables of two pages each."""
 TESTS: Final = {
     "SB": "X=1; r0=Y || Y=1; r1=X",
     "IRIW": "X=1 || Y=1 || r0=X; r1=Y || r2=Y; r3=X",
@@ -54,6 +58,7 @@ def _figures(progress: Callable[[str], None]) -> Iterator[Figure]:
         progress(name)
         try:
             yield from _of_test(name, litmus(written))
+            yield _of_pages(name, litmus(written, shape=PAGED))
         except Unavailable as error:
             yield Figure(name, None, "", note=str(error))
 
@@ -84,6 +89,18 @@ def _of_test(name: str, test: LitmusTest) -> Iterator[Figure]:
         yield Figure(f"{name}: all {schedules} schedules", elapsed_s, "s")
         share = explored.executions / schedules
         yield Figure(f"{name}: executions for each of them", share, "", most=REPEATED)
+
+
+def _of_pages(name: str, test: LitmusTest) -> Figure:
+    executor = TensorFlowExecutor()
+    ops, pages = (
+        executor.prepare(test, configuration("tf", each))
+        for each in ("controlled", "controlled_pages")
+    )
+    with closing(ops), closing(pages):
+        laps = [[_seconds(each, lap) for each in (ops, pages)] for lap in range(LAPS + 1)]
+    slower = statistics.median(by_pages / by_ops for by_ops, by_pages in laps[1:])
+    return Figure(f"{name}: a schedule of pages, in schedules of ops", slower, "", most=PAGES)
 
 
 def _seconds(prepared: Prepared, seed: int) -> float:

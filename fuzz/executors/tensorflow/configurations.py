@@ -192,7 +192,7 @@ class Settings:
             refused |= {"fetches", "uninitialized variables"}
         if self.compiled == "region" or self.front_end == "critical_section":
             refused |= {"handles"}
-        if self.control == "locks":
+        if self.control in ("locks", "pages"):
             # Their ops go on in threads of TensorFlow's, whose locks are not under control yet.
             refused |= {"queues", "accumulators", "critical sections"}
         if self.model_code or self.front_end == "critical_section":
@@ -368,7 +368,7 @@ FRONT_ENDS: Final = (
     *("functional", "functional_kernels", "critical_section", "eager", "eager_functions"),
     "keras",
 )
-CONTROLS: Final = ("", "ops", "locks")
+CONTROLS: Final = ("", "ops", "locks", "pages")
 MAX_THREADS: Final = 1024
 SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
     {
@@ -452,6 +452,7 @@ def _configurations() -> Iterator[Config]:
     yield configuration("caller_thread", pool="caller")
     yield configuration("controlled", control="ops")
     yield configuration("controlled_locks", control="locks")
+    yield configuration("controlled_pages", control="pages")
 
 
 CONFIGURATIONS: Final = tuple(_configurations())

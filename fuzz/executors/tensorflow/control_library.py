@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 EXECUTOR_TYPE: Final = "LITMUSFUZZ_CONTROLLED"
 """What a session's configuration names; the library registers it."""
 SOURCES: Final = Path(__file__).parents[2] / "native" / "control"
-_SOURCES: Final = ("tensorflow.cc", "locks.cc", "program.cc")
-FILES: Final = (*_SOURCES, "hooks.h", "locks.h")
+_SOURCES: Final = ("tensorflow.cc", "locks.cc", "pages.cpp", "program.cc")
+FILES: Final = (*_SOURCES, "hooks.h", "locks.h", "pages.h")
 """What the library is made of."""
 _MOST_DIMENSIONS: Final = 254
 """Of a tensor of TensorFlow."""
@@ -68,6 +68,8 @@ def load() -> ctypes.CDLL:
     library.litmusfuzz_attach.restype = ctypes.c_int
     library.litmusfuzz_decide_locks.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_locks.restype = ctypes.c_char_p
+    library.litmusfuzz_decide_pages.argtypes = [ctypes.c_int]
+    library.litmusfuzz_decide_pages.restype = None
     library.litmusfuzz_executors_made.restype = ctypes.c_uint32
     library.litmusfuzz_target.restype = ctypes.c_char_p
     library.litmusfuzz_program.restype = ctypes.c_void_p
@@ -172,6 +174,8 @@ class Steering:
         Executes once. It calls `begin`, then starts runs and calls `proceed`, then `end`.
     locks : bool
         True if locks inside ops are events too.
+    pages : bool
+        True if, moreover, the first touches of a variable's pages are.
 
     Raises
     ------
@@ -180,7 +184,12 @@ class Steering:
     """
 
     def __init__(
-        self, resources: Sequence[str], execute: Callable[[], None], *, locks: bool = False
+        self,
+        resources: Sequence[str],
+        execute: Callable[[], None],
+        *,
+        locks: bool = False,
+        pages: bool = False,
     ) -> None:
         # Not at the top: it may be compiled for another Python than a worker's.
         from litmusfuzz.fuzz.executors.tensorflow._control import Controller
@@ -188,8 +197,8 @@ class Steering:
         self.library = load()
         self.controller = Controller()
         self._execute = execute
-        self._locks = locks
-        if locks:
+        self._locks, self._pages = locks or pages, pages
+        if self._locks:
             self._decide_locks(decide=True)
             self._decide_locks(decide=False)
         self.controller.watch(list(resources))
@@ -198,6 +207,8 @@ class Steering:
         if not self.library.litmusfuzz_attach(self.controller.hooks):
             raise RuntimeError("the library in TensorFlow is of another version")
         self._decide_locks(decide=self._locks)
+        if self._pages:
+            self.library.litmusfuzz_decide_pages(1)
         self.controller.set_inside(self._locks)
         self.controller.set_execution(self._execute)
         return self
@@ -205,6 +216,8 @@ class Steering:
     def __exit__(self, *_: object) -> None:
         self.library.litmusfuzz_attach(None)
         self._decide_locks(decide=False)
+        if self._pages:
+            self.library.litmusfuzz_decide_pages(0)
         self.controller.clear_execution()
 
     def _decide_locks(self, *, decide: bool) -> None:

@@ -2,9 +2,9 @@
 
 The session's executors are those of `control_library`: each op on a resource of the test is an
 event, which begins when the controller chooses it; so is, with ``control=locks``, each lock that
-the op takes. Everything else happens at once, as the events
-allow. So an execution is a function of its choices, and the events are named, so that it can be
-repeated.
+the op takes, and with ``control=pages``, moreover, its first touch of a page of a variable's
+tensor. Everything else happens at once, as the events allow. So an execution is a function of its
+choices, and the events are named, so that it can be repeated.
 
 One step of `LiveSession` is one execution. It sets the resources, and reads them afterwards,
 without control.
@@ -148,7 +148,9 @@ class PreparedControlled:
         nodes = self._test.nodes
         self._sections = {each.name for each in nodes if isinstance(each.attrs, SectionAttrs)}
         names = [f"{_COPY}{each.name}" for each in self._test.resources]
-        self._steering = Steering(names, self._execute, locks=settings.control == "locks")
+        level = settings.control
+        self._inside = level in ("locks", "pages")
+        self._steering = Steering(names, self._execute, locks=self._inside, pages=level == "pages")
         self._live: LiveSession | None = None
         self._loop: _Looped | None = None
         self._batch: Batch | None = None
@@ -163,8 +165,8 @@ class PreparedControlled:
         del noise
         found: Counter[Outcome] = Counter()
         made = 0
-        looped = self._looped()
-        with self._steering:
+        with self._steering:  # a session is made for the level that is on
+            looped = self._looped()
             while made < count:
                 turn = seed + made // _STRETCH
                 name, depth = PORTFOLIO[turn % len(PORTFOLIO)]
@@ -211,8 +213,8 @@ class PreparedControlled:
     def go_on(self, search: _Search, executions: int) -> None:
         """Begin so many more executions of a search, at most."""
         limit = search.executions + executions
-        looped = self._looped()
-        with self._steering:
+        with self._steering:  # a session is made for the level that is on
+            looped = self._looped()
             while search.executions < limit and not search.complete:
                 try:
                     if looped:
@@ -303,7 +305,7 @@ class PreparedControlled:
                 self._live = LiveSession(
                     self._template, built, self._settings, 1, steering=self._steering
                 )
-                if self._settings.control == "locks":
+                if self._inside:
                     self._live.warm_up()
         return self._live
 
@@ -346,8 +348,8 @@ class PreparedControlled:
         names = [each.name for each in self._test.runs]
         run = names.index(decision.run) if decision.run else 0
         node = f"{_COPY}{self._prefixes[names[run]]}{self._path(decision.node)}"
-        kind, of, resource = decision.point.partition(" of ")
-        point = decision.point if kind == BEGIN else f"{kind}{_OF_OTHER}"
+        kind, of, resource = decision.point.rpartition(" of ")
+        point = BEGIN if resource == BEGIN else f"{resource}{_OF_OTHER}"
         if of:
             point = f"{kind}{of}{_COPY}{resource}"
         again = f"|{decision.again}" if decision.again else ""

@@ -256,6 +256,7 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("devices", 2), "on two devices"
     yield ("control", "ops"), "under control, op by op"
     yield ("control", "locks"), "under control, lock by lock"
+    yield ("control", "pages"), "under control, page by page"
 
 
 def _weaker() -> Iterator[tuple[Value, tuple[Mapping[str, Setting], ...]]]:

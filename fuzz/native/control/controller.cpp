@@ -105,12 +105,12 @@ Controller::Execution* Controller::run_of(int64_t step_id) {
   return found == runs_.end() ? nullptr : &*found;
 }
 
-int Controller::arrive(int64_t step_id) {
+uint64_t Controller::arrive(int64_t step_id) {
   const std::lock_guard guard(lock_);
   if (!active_) return 0;
   if (run_of(step_id) == nullptr) runs_.push_back({step_id, expected_});
   ++run_of(step_id)->executors;
-  return 1;
+  return execution_;
 }
 
 void Controller::begun() {
@@ -245,6 +245,7 @@ void Controller::begin() {
   const std::lock_guard guard(lock_);
   if (scheduler_ == nullptr) throw std::logic_error("no scheduler");
   active_ = true;
+  ++execution_;
   failed_ = news_ = abandoned_ = false;
   ended_.clear();
   scheduled_ = true;

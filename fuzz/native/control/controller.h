@@ -128,7 +128,7 @@ class Controller final : public Runtime {
     uint32_t executors = 0;
   };
 
-  int arrive(int64_t step_id);
+  uint64_t arrive(int64_t step_id);
   void begun();
   void run_ended(int64_t step_id);
   bool post(int64_t step_id, Called called);
@@ -167,6 +167,7 @@ class Controller final : public Runtime {
   std::vector<bool> watched_;  // by resource; empty if all are
 
   // The current execution.
+  uint64_t execution_ = 0;  // its number, from 1
   std::mutex lock_;
   std::string name_;               // of the event that is being read
   std::vector<uint32_t> touched_;  // by it

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define LITMUSFUZZ_CONTROL_VERSION 3
+#define LITMUSFUZZ_CONTROL_VERSION 4
 
 /// What an event does to its mutex; one that acquires none is never disabled.
 enum LitmusFuzzEffect {
@@ -38,8 +38,9 @@ typedef void (*LitmusFuzzCall)(void* data);
 struct LitmusFuzzHooks {
   uint32_t version;
   void* controller;
-  /// An executor of a run begins; true if the run is controlled.
-  int (*arrive)(void* controller, int64_t step_id);
+  /// An executor of a run begins: the number of the execution that the run is a part of; 0 if it
+  /// is not controlled.
+  uint64_t (*arrive)(void* controller, int64_t step_id);
   /// All its first closures have been posted.
   void (*begun)(void* controller, int64_t step_id);
   /// It has ended.

@@ -174,9 +174,8 @@ LITMUSFUZZ_EXPORT uint32_t litmusfuzz_program_fetched(void* program, uint64_t ou
 
 /// One tensor of an outcome: its bytes; the number of its dimensions, its dtype, and its shape.
 LITMUSFUZZ_EXPORT const char* litmusfuzz_program_tensor(void* program, uint64_t outcome,
-                                                        uint32_t place, size_t* bytes,
-                                                        int* dtype, uint32_t* rank,
-                                                        int64_t* shape) {
+                                                        uint32_t place, size_t* bytes, int* dtype,
+                                                        uint32_t* rank, int64_t* shape) {
   const Tensor& tensor = of(program).outcome(outcome)[place];
   *bytes = tensor.tensor_data().size();
   *dtype = tensor.dtype();

@@ -6,26 +6,34 @@
 // chooses it. So an op on a resource may begin at any time after it is ready, as TensorFlow's
 // threads could have it, and no thread waits for that.
 //
+// Where pages decide, the executor's device is one of ours around TensorFlow's: tensors that are
+// large enough get pages of their own (pages.h). The first touch of a page of a variable's tensor
+// is an event, and the handler of the fault waits for it.
+//
 // A run that begins while the controller is not at work is TensorFlow's own in all respects.
 //
 // Compiled by `fuzz.executors.tensorflow.control` against the headers of the TensorFlow that is
 // installed.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "hooks.h"
 #include "locks.h"
+#include "pages.h"
 #include "tensorflow/core/common_runtime/device.h"
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -122,9 +130,127 @@ struct Inside {
   bool reads_only;
   /// The mutexes of the resources that were there when the op began, by name.
   std::vector<std::pair<const void*, std::string>> mutexes;
+  /// Where pages decide.
+  std::optional<litmusfuzz::pages::Window> window;
 };
 thread_local Inside* inside = nullptr;
 bool locks_decide = false;
+bool pages_decide = false;
+
+/// The variables of an execution, of which pages decide, by name.
+class Variables {
+ public:
+  void begin(uint64_t execution) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (execution == execution_) return;
+    execution_ = execution;
+    found_.clear();
+    litmusfuzz::pages::forget_owners();
+  }
+  void add(const std::string& name, tensorflow::core::RefCountPtr<tensorflow::Var> variable) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    found_[name] = std::move(variable);
+  }
+  /// Tells whose the tensors are now. Nobody changes them: one kernel computes at a time.
+  void mark() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    for (const auto& [name, variable] : found_) {
+      const tensorflow::Tensor& tensor = *variable->tensor();
+      // What strings have elsewhere has no pages of its own.
+      if (!tensor.IsInitialized() || !tensorflow::DataTypeCanUseMemcpy(tensor.dtype())) continue;
+      litmusfuzz::pages::own(tensor.data(), name);
+    }
+  }
+
+ private:
+  std::mutex lock_;
+  uint64_t execution_ = 0;
+  std::map<std::string, tensorflow::core::RefCountPtr<tensorflow::Var>> found_;
+};
+
+Variables& variables() {
+  static Variables* const made = new Variables;
+  return *made;
+}
+
+/// Before anything but a kernel that decides.
+void open_pages() {
+  if (pages_decide) litmusfuzz::pages::open();
+}
+
+/// As long as it lives, what a kernel does decides; or nothing does (null).
+class Deciding {
+ public:
+  explicit Deciding(Inside* kernel) : before_(inside) { turn_to(kernel); }
+  ~Deciding() { turn_to(before_); }
+  Deciding(const Deciding&) = delete;
+  void operator=(const Deciding&) = delete;
+
+ private:
+  static void turn_to(Inside* kernel) {
+    if (std::exchange(inside, kernel) == kernel || !pages_decide) return;
+    if (inside == nullptr || !inside->window) return litmusfuzz::pages::leave();
+    variables().mark();
+    litmusfuzz::pages::enter(&*inside->window);
+  }
+
+  Inside* const before_;
+};
+
+/// What all events inside a kernel have.
+LitmusFuzzEvent event_in(const Inside& kernel) {
+  LitmusFuzzEvent event{};
+  event.step_id = kernel.context->step_id();
+  event.node = kernel.kernel->name().c_str();
+  event.frame = kernel.context->frame_iter().frame_id;
+  event.iteration = kernel.context->frame_iter().iter_id;
+  return event;
+}
+
+/// What the kernel that a thread computes is inside of; see `Decided::AsAsync`.
+class Decided;
+thread_local const Decided* computed = nullptr;
+
+/// Waits until the controller chooses an event inside a kernel; false if it need not.
+bool stop_at(const LitmusFuzzEvent& event, Inside* kernel) {
+  // Meanwhile this thread may compute other kernels.
+  const Decided* const around = std::exchange(computed, nullptr);
+  const bool chosen = hooks != nullptr && hooks->stop(hooks->controller, &event);
+  computed = around;
+  // Others may be at work once the controller has let the run go: nothing is closed to them.
+  if (!chosen) {
+    kernel->window.reset();
+    open_pages();
+  }
+  return chosen;
+}
+
+/// Before a kernel touches a page.
+void decide_page(const litmusfuzz::pages::Touch& touch) {
+  Inside* const here = inside;
+  const Deciding nothing(nullptr);
+  std::vector<const char*> resources;
+  // Until its next event the kernel may look at, or change, what its op does.
+  for (const std::string& each : *here->resources) resources.push_back(each.c_str());
+  // By the name that the op has for it, if several variables have one tensor.
+  const std::string* of = &touch.owners.front();
+  for (const std::string& each : touch.owners) {
+    const auto& names = *here->resources;
+    if (std::find(names.begin(), names.end(), each) != names.end()) {
+      of = &each;
+    } else {
+      resources.push_back(each.c_str());
+    }
+  }
+  const std::string point = (touch.writes ? "write of page " : "read of page ") +
+                            std::to_string(touch.page) + " of " + *of;
+  LitmusFuzzEvent event = event_in(*here);
+  event.point = point.c_str();
+  event.resources = resources.data();
+  event.resource_count = static_cast<uint32_t>(resources.size());
+  event.reads_only = here->reads_only && !touch.writes;
+  stop_at(event, here);
+}
 
 /// The resource whose mutex this is; "other" for all the others, such as the manager's.
 std::string name_of(const Inside& here, const void* mutex) {
@@ -134,24 +260,17 @@ std::string name_of(const Inside& here, const void* mutex) {
   return "other";
 }
 
-/// What the kernel that a thread computes is inside of; see `Decided::AsAsync`.
-class Decided;
-thread_local const Decided* computed = nullptr;
-
 /// Before a lock inside a kernel: true if the controller has let this thread acquire it.
 bool decide_lock(void* mutex, bool shared) {
-  Inside* const here = std::exchange(inside, nullptr);  // what is called here decides nothing
+  Inside* const here = inside;
   if (here == nullptr) return false;
+  const Deciding nothing(nullptr);
   const std::string point = (shared ? "shared lock of " : "lock of ") + name_of(*here, mutex);
   const char* const lock = point.c_str() + (shared ? std::strlen("shared ") : 0);
   std::vector<const char*> resources{lock};
   // Until its next event the kernel may look at, or change, what its op does.
   for (const std::string& each : *here->resources) resources.push_back(each.c_str());
-  LitmusFuzzEvent event{};
-  event.step_id = here->context->step_id();
-  event.node = here->kernel->name().c_str();
-  event.frame = here->context->frame_iter().frame_id;
-  event.iteration = here->context->frame_iter().iter_id;
+  LitmusFuzzEvent event = event_in(*here);
   event.point = point.c_str();
   event.resources = resources.data();
   event.resource_count = static_cast<uint32_t>(resources.size());
@@ -159,12 +278,8 @@ bool decide_lock(void* mutex, bool shared) {
   event.effect = LITMUSFUZZ_ACQUIRES;
   event.mutex = reinterpret_cast<uint64_t>(mutex);
   event.shared = shared;
-  // Meanwhile this thread may compute other kernels.
-  const Decided* const around = std::exchange(computed, nullptr);
-  const bool chosen = hooks != nullptr && hooks->stop(hooks->controller, &event);
-  computed = around;
+  const bool chosen = stop_at(event, here);
   if (chosen) litmusfuzz::locks::acquire(mutex, shared);
-  inside = here;
   return chosen;
 }
 
@@ -215,26 +330,28 @@ class Decided : public AsyncOpKernel {
                    : releases_ ? LITMUSFUZZ_RELEASES
                                : LITMUSFUZZ_NONE;
     if (event.effect != LITMUSFUZZ_NONE) event.mutex = std::hash<std::string>()(names.front());
-    auto* perform = new Function(
-        [this, context, names, done = std::move(done)] { Perform(context, names, done); });
+    auto* perform = new Function([=] { Perform(context, names, true, done); });
     if (hooks == nullptr || !hooks->decide(hooks->controller, &event, call_and_delete, perform)) {
-      call_and_delete(perform);
+      delete perform;
+      Perform(context, names, false, done);
     }
   }
 
  private:
-  void Perform(OpKernelContext* context, const std::vector<std::string>& names,
+  void Perform(OpKernelContext* context, const std::vector<std::string>& names, bool controlled,
                const DoneCallback& done) {
     const int64_t step_id = context->step_id();
-    Inside here{inner_, context, &names, reads_only_, {}};
-    if (locks_decide) Find(context, &here);
-    Inside* const decides = locks_decide ? &here : nullptr;
+    Inside here{inner_, context, &names, reads_only_, {}, {}};
+    Inside* const decides = controlled && locks_decide ? &here : nullptr;
+    if (decides != nullptr) Find(context, decides);
     AsyncOpKernel* const inner = inner_->AsAsync();
     if (inner == nullptr) {
       const Decided* const around = std::exchange(computed, this);
-      Inside* const outer = std::exchange(inside, decides);
-      device_->Compute(inner_, context);
-      inside = outer;
+      {
+        const Deciding deciding(decides);
+        device_->Compute(inner_, context);
+      }
+      open_pages();
       computed = around;
       Fail(context, step_id);
       done();
@@ -246,32 +363,44 @@ class Decided : public AsyncOpKernel {
     const bool comes_back = hooks != nullptr && !may_wait(type_string());
     const bool acquires = acquires_;
     const std::string mutex = acquires ? names.front() : "";
-    Inside* const outer = std::exchange(inside, decides);
+    std::optional<Deciding> deciding(std::in_place, decides);
     device_->ComputeAsync(inner, context, [=] {
       // Called inside another kernel, perhaps: what follows here is the executor's.
-      Inside* const caller = std::exchange(inside, nullptr);
+      const Deciding nothing(nullptr);
+      open_pages();
       Fail(context, step_id);
       if (acquires && context->status().ok()) {
         locks().take(address(*context->mutable_output(0)), mutex);
       }
       done();  // posts what follows
       if (stage->exchange(2) == 1 && comes_back) hooks->outside(hooks->controller, -1);
-      inside = caller;
     });
-    inside = outer;
+    deciding.reset();
+    open_pages();
     if (comes_back && stage->exchange(1) == 0) hooks->outside(hooks->controller, 1);
   }
 
-  /// Finds the mutexes of the variables that the op has.
+  /// Finds the mutexes and the pages of the variables that the op has.
   static void Find(OpKernelContext* context, Inside* here) {
+    size_t tensors = 0;
     for (int i = 0; i < context->num_inputs(); ++i) {
-      if (context->input_dtype(i) != tensorflow::DT_RESOURCE) continue;
+      if (context->input_dtype(i) != tensorflow::DT_RESOURCE) {
+        // It may share the memory of a variable that it was read from, or assigned to.
+        const tensorflow::Tensor* const input =
+            context->has_input(i) ? &context->input(i) : nullptr;
+        tensors += input != nullptr && input->IsInitialized() &&
+                   litmusfuzz::pages::is_owned(input->data());
+        continue;
+      }
+      ++tensors;
       const auto& handle = context->input(i).flat<tensorflow::ResourceHandle>()(0);
       tensorflow::core::RefCountPtr<tensorflow::Var> variable;
       if (handle.maybe_type_name().find("Var") == std::string::npos) continue;
       if (!tensorflow::LookupResource(context, handle, &variable).ok()) continue;
       here->mutexes.emplace_back(variable->mu(), handle.name());
+      if (pages_decide) variables().add(handle.name(), std::move(variable));
     }
+    if (pages_decide) here->window.emplace(tensors);
   }
 
   static void Fail(OpKernelContext* context, int64_t step_id) {
@@ -293,6 +422,90 @@ bool decides(const OpKernel& kernel) {
   return false;
 }
 
+/// Hands out memory of which touches can be seen, for tensors that are large enough.
+class PagedAllocator : public tensorflow::Allocator {
+ public:
+  static PagedAllocator* get() {
+    static PagedAllocator* const made = new PagedAllocator;  // outlives all tensors
+    return made;
+  }
+  std::string Name() override { return "litmusfuzz_pages"; }
+  void* AllocateRaw(size_t alignment, size_t bytes) override {
+    if (bytes < kLeast) return tensorflow::cpu_allocator()->AllocateRaw(alignment, bytes);
+    return litmusfuzz::pages::allocate(bytes);
+  }
+  void DeallocateRaw(void* address) override {
+    if (!litmusfuzz::pages::release(address)) tensorflow::cpu_allocator()->DeallocateRaw(address);
+  }
+
+ private:
+  static constexpr size_t kLeast = 8192;
+};
+
+/// TensorFlow's device, with another allocator.
+class PagedDevice : public tensorflow::Device {
+ public:
+  explicit PagedDevice(tensorflow::Device* device)
+      : Device(device->env(), device->attributes()), device_(device) {}
+
+  tensorflow::Allocator* GetAllocator(tensorflow::AllocatorAttributes) override {
+    return PagedAllocator::get();
+  }
+  Status MakeTensorFromProto(const tensorflow::TensorProto& proto,
+                             const tensorflow::AllocatorAttributes,
+                             tensorflow::Tensor* tensor) override {
+    tensorflow::Tensor made;
+    if (!made.FromProto(PagedAllocator::get(), proto)) {
+      return absl::InvalidArgumentError("a tensor that cannot be parsed");
+    }
+    *tensor = std::move(made);
+    return absl::OkStatus();
+  }
+
+  const DeviceBase* UnderlyingDevice() const override { return device_->UnderlyingDevice(); }
+  DeviceBase* UnderlyingDevice() override { return device_->UnderlyingDevice(); }
+  const CpuWorkerThreads* tensorflow_cpu_worker_threads() const override {
+    return device_->tensorflow_cpu_worker_threads();
+  }
+  const AcceleratorDeviceInfo* tensorflow_accelerator_device_info() const override {
+    return device_->tensorflow_accelerator_device_info();
+  }
+  tsl::thread::ThreadPool* tensorflow_device_thread_pool() override {
+    return device_->tensorflow_device_thread_pool();
+  }
+  tensorflow::Allocator* GetScopedAllocator(tensorflow::AllocatorAttributes attributes,
+                                            int64_t step_id) override {
+    return device_->GetScopedAllocator(attributes, step_id);
+  }
+  tensorflow::ScopedAllocatorMgr* GetScopedAllocatorMgr() const override {
+    return device_->GetScopedAllocatorMgr();
+  }
+  bool has_eigen_cpu_device() const override { return device_->has_eigen_cpu_device(); }
+  const Eigen::ThreadPoolDevice* eigen_cpu_device() override { return device_->eigen_cpu_device(); }
+  void CopyTensorInSameDevice(const tensorflow::Tensor* from, tensorflow::Tensor* to,
+                              const tensorflow::DeviceContext* context,
+                              tensorflow::StatusCallback done) override {
+    device_->CopyTensorInSameDevice(from, to, context, std::move(done));
+  }
+  void Compute(OpKernel* kernel, OpKernelContext* context) override {
+    device_->Compute(kernel, context);
+  }
+  void ComputeAsync(AsyncOpKernel* kernel, OpKernelContext* context,
+                    AsyncOpKernel::DoneCallback done) override {
+    device_->ComputeAsync(kernel, context, std::move(done));
+  }
+  Status Sync() override { return device_->Sync(); }
+  Status TryGetDeviceContext(tensorflow::DeviceContext** context) override {
+    return device_->TryGetDeviceContext(context);
+  }
+  tensorflow::ResourceMgr* resource_manager() override { return device_->resource_manager(); }
+  bool IsLocal() const override { return device_->IsLocal(); }
+  bool IsRemoteCallAllowed() const override { return device_->IsRemoteCallAllowed(); }
+
+ private:
+  tensorflow::Device* const device_;
+};
+
 /// Wraps the kernels that decide. They stay the session's, which keeps the stateful ones for all
 /// its executors.
 tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params, int version) {
@@ -303,7 +516,11 @@ tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params,
                              const std::shared_ptr<const tensorflow::NodeProperties>& properties,
                              OpKernel** kernel) -> Status {
     OpKernel* inner = nullptr;
-    Status status = create(properties, &inner);
+    // A constant makes its tensor itself, and a variable may take it over. No session keeps it.
+    const bool is_paged = pages_decide && properties->node_def.op() == "Const";
+    Status status =
+        is_paged ? tensorflow::CreateNonCachedKernel(device, library, properties, version, &inner)
+                 : create(properties, &inner);
     *kernel = inner;
     if (!status.ok() || !decides(*inner)) return status;
     tensorflow::OpKernelConstruction construction(
@@ -328,26 +545,37 @@ class ControlledExecutor : public tensorflow::Executor {
  public:
   static Status Make(const tensorflow::LocalExecutorParams& params, const tensorflow::Graph& graph,
                      std::unique_ptr<tensorflow::Executor>* made) {
+    std::unique_ptr<PagedDevice> device;
+    if (pages_decide) device = std::make_unique<PagedDevice>(params.device);
+    tensorflow::LocalExecutorParams ours = params;
+    if (device) ours.device = device.get();
     tensorflow::Executor* inner = nullptr;
-    Status status =
-        tensorflow::NewLocalExecutor(wrapping(params, graph.versions().producer()), graph, &inner);
-    if (status.ok()) made->reset(new ControlledExecutor(inner));
+    Status status = tensorflow::NewLocalExecutor(
+        wrapping(std::move(ours), graph.versions().producer()), graph, &inner);
+    if (status.ok()) made->reset(new ControlledExecutor(std::move(device), inner));
     ++executors_made;
     return status;
   }
 
  private:
-  explicit ControlledExecutor(tensorflow::Executor* inner) : inner_(inner) {}
+  ControlledExecutor(std::unique_ptr<PagedDevice> device, tensorflow::Executor* inner)
+      : device_(std::move(device)), inner_(inner) {}
 
   void RunAsyncInternal(const Args& args, DoneCallback done) override {
     const int64_t step_id = args.step_id;
-    if (hooks == nullptr || !hooks->arrive(hooks->controller, step_id)) {
+    const uint64_t execution = hooks == nullptr ? 0 : hooks->arrive(hooks->controller, step_id);
+    if (execution == 0) {
       inner_->RunAsync(args, std::move(done));
       return;
     }
+    if (pages_decide) variables().begin(execution);
     Args ours = args;
     ours.runner = [step_id, theirs = args.runner](Args::Closure closure) {
-      auto* const function = new Function(std::move(closure));
+      // A kernel may wait at a page, in this thread even.
+      auto* const function = new Function([closure = std::move(closure)] {
+        open_pages();
+        closure();
+      });
       if (hooks->post(hooks->controller, step_id, call_and_delete, function)) return;
       const std::unique_ptr<Function> back(function);
       theirs(std::move(*back));
@@ -360,6 +588,7 @@ class ControlledExecutor : public tensorflow::Executor {
     hooks->begun(hooks->controller, step_id);
   }
 
+  const std::unique_ptr<PagedDevice> device_;  // null where pages do not decide
   const std::unique_ptr<tensorflow::Executor> inner_;
 };
 
@@ -391,6 +620,18 @@ __attribute__((visibility("default"))) const char* litmusfuzz_decide_locks(int d
   if (decide) why = litmusfuzz::locks::interpose({decide_lock, after_unlock});
   locks_decide = decide && why.empty();
   return why.c_str();
+}
+
+/// Whether pages of variables' tensors decide, in sessions that are made from now on. Locks then
+/// decide too.
+__attribute__((visibility("default"))) void litmusfuzz_decide_pages(int decide) {
+  pages_decide = decide;
+  if (decide) {
+    litmusfuzz::pages::start(decide_page);
+  } else {
+    variables().begin(0);
+    litmusfuzz::pages::stop();
+  }
 }
 
 /// Number of executors that sessions have made: one for each device that a callable runs on.
