@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from corpus.pairs_under_control import OPS, pair, short, wrong
+from pairs_under_control import OPS, pair, short, wrong
 
 
 @pytest.mark.parametrize(
