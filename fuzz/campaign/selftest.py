@@ -23,10 +23,11 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none, judge
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Setting
+    from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
     from litmusfuzz.fuzz.executors.protocol import Config, Executor
     from litmusfuzz.fuzz.support import Support
@@ -70,6 +72,7 @@ CHECK: Final = "check"
 """Name under which kills are counted that an executor's own check of a configuration makes."""
 
 ShowProgress = Callable[[Selftest], None]
+Keep = Callable[[str, Entry], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +92,8 @@ class _Candidate:
     unavailable: str = ""
     left_out: str = ""
     """Reason why neither it nor its control can run here: a device that is missing."""
+    shown: Entry | None = None
+    """The last test that showed a forbidden outcome, with the outcome."""
 
     @property
     def alive(self) -> bool:
@@ -155,8 +160,9 @@ def _space_of_sessions(made: type[HasConfigurationSpace], plain: Config) -> Conf
 class _SelftestRun:
     """One self-test: its candidates, and what they share."""
 
-    def __init__(self, names: tuple[str, ...], time_s: float, seed: int) -> None:
+    def __init__(self, names: tuple[str, ...], time_s: float, seed: int, keep: Keep) -> None:
         self.time_s = time_s
+        self.keep = keep
         self.seed = seed
         self.portfolios: dict[tuple[str, Support], Portfolio] = {}
         self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
@@ -266,6 +272,8 @@ class _SelftestRun:
             trial = _Trial(family, form, setup, chosen, self.seed + number)
             if await self._kills(candidate, worker, trial):
                 candidate.killed_by = family, setup.name, test.name
+                assert candidate.shown is not None
+                self.keep(candidate.name, candidate.shown)
                 self.families[family].kills += 1
                 self.setups[setup.name].kills += 1
             if not candidate.alive:
@@ -322,7 +330,33 @@ class _SelftestRun:
             return False
         oracle = self._oracle(candidate.name, trial)
         seen = messages.histogram(trial.test, reply)
-        return oracle is not None and bool(judge(oracle, seen).forbidden)
+        if oracle is None or not (judgement := judge(oracle, seen)).forbidden:
+            return False
+        if request.executor == candidate.name:
+            candidate.shown = self._entry(candidate, trial, judgement, reply)
+        return True
+
+    def _entry(
+        self, candidate: _Candidate, trial: _Trial, judgement: Judgement, reply: messages.Reply
+    ) -> Entry:
+        """What a mutant has shown, as the file of a finding."""
+        finding = Finding(
+            executor=candidate.name,
+            configuration=trial.config.name,
+            model=guaranteed(candidate.name, trial.config).name,
+            forbidden=judgement.forbidden,
+            executions=judgement.executions,
+            noise=asdict(trial.setup.noise),
+            settings=dict(trial.config.settings),
+            versions=reply.versions,
+            seed=self.seed,
+            index=candidate.tests - 1,
+            family=trial.family,
+            minimized=False,
+            confirmed=True,
+            run_seed=trial.seed,
+        )
+        return Entry(trial.test, finding=finding)
 
     def _oracle(self, executor: str, trial: _Trial) -> Oracle | None:
         model = guaranteed(executor, trial.config)
@@ -355,6 +389,7 @@ def selftest(
     workers: int = 2,
     seed: int = 0,
     show: ShowProgress = lambda _: None,
+    keep: Keep = lambda _name, _entry: None,
 ) -> Selftest:
     """Run tests on mutants until all are killed, or the time is over.
 
@@ -370,8 +405,11 @@ def selftest(
     show : callable
         Called several times a second with the results so far. If it raises `KeyboardInterrupt`,
         the self-test ends as it does after Ctrl-C.
+    keep : callable
+        Receives the name of each mutant that is killed, and its finding. A mutant that is killed
+        since its check of a configuration fails has none.
     """
-    run = _SelftestRun(names or mutants(), time_s, seed)
+    run = _SelftestRun(names or mutants(), time_s, seed, keep)
     try:
         asyncio.run(run.run(workers, show))
     except KeyboardInterrupt:

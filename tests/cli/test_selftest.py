@@ -34,6 +34,18 @@ def test_mutants_of_every_executor_are_killed(litmusfuzz_here) -> None:
         assert report["families"][kill["family"]]["kills"]
 
 
+def test_a_kill_is_written_and_shows_again(litmusfuzz_here, tmp_path) -> None:
+    out = tmp_path / "kills"
+    done = litmusfuzz_here("selftest", "stale-reads", "--time", "1h", "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = next(each for each in done.stdout.splitlines() if each.startswith("to see it again: "))
+    (file,) = out.iterdir()
+    assert line == f"to see it again: litmusfuzz replay {file}"
+    again = litmusfuzz_here("replay", str(file))
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert "mutant/stale-reads" in again.stdout
+
+
 def test_no_control_is_reported() -> None:
     """However long it takes: nothing that these show is forbidden."""
     names = ("stale-reads", "dropped-control-edge", "two-holders", "split-updates")
