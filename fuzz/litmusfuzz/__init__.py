@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Unavailable,
     )
     from litmusfuzz.fuzz.executors.single_execution import PreparedFunction
+    from litmusfuzz.fuzz.executors.tensorflow.own_session import Exploration, Seen, explore
     from litmusfuzz.fuzz.support import Support
     from litmusfuzz.fuzz.testing import ForbiddenOutcome, Undecided, check, resource_graphs
     from litmusfuzz.oracles.allowed import AllowedSet
@@ -44,6 +45,7 @@ __all__ = [
     "Config",
     "Entry",
     "Executor",
+    "Exploration",
     "Explorer",
     "FileError",
     "ForbiddenOutcome",
@@ -57,6 +59,7 @@ __all__ = [
     "Prepared",
     "PreparedFunction",
     "Refused",
+    "Seen",
     "Support",
     "Unavailable",
     "Undecided",
@@ -65,6 +68,7 @@ __all__ = [
     "allowed_outcomes",
     "check",
     "dumps",
+    "explore",
     "litmus",
     "load",
     "loads",
@@ -86,6 +90,7 @@ _MODULES: Final = {
         "Unavailable",
     ),
     "fuzz.executors.single_execution": ("PreparedFunction",),
+    "fuzz.executors.tensorflow.own_session": ("Exploration", "Seen", "explore"),
     "fuzz.testing": ("ForbiddenOutcome", "Undecided", "check", "resource_graphs"),
 }
 _MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
