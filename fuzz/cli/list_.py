@@ -155,7 +155,7 @@ def _summary(found: list[dict[str, str]]) -> str:
     plain = sum(each["needs"] == AT_DEFAULTS for each in found)
     effects = [each["effect"] for each in found]
     shares = [f"{effects.count(each)} {each}" for each in EFFECTS if each in effects]
-    return f"{line}, {plain} at default settings: {', '.join(shares)}"
+    return f"{line}: {', '.join(shares)}; {plain} of them at default settings"
 
 
 def _tests() -> Iterator[Row]:
@@ -223,10 +223,11 @@ def _configurations(wanted: str | None) -> Iterator[Row]:
         except UnknownExecutor as error:
             fail(f"--executors: {error}")
         for config in configs:
-            changed = [*_changed(config, configs[0])]
+            first = "runs where none is named" if config is configs[0] else "no settings"
+            changed = ", ".join(_changed(config, configs[0])) or first
             yield {
                 "name": f"{executor}:{config.name}",
-                "description": f"guarantees {config.guarantees}; {', '.join(changed) or 'default'}",
+                "description": f"guarantees {config.guarantees}; {changed}",
                 "executor": executor,
                 "configuration": config.name,
                 "guarantees": config.guarantees,

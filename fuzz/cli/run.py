@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ from litmusfuzz.fuzz.cli.common import (
     MODEL,
     Duration,
     NamedChoice,
+    complain,
     engine_option,
     fail,
     json_option,
@@ -267,11 +269,24 @@ def executors_of(
             guaranteed(name, made)
         except (UnknownExecutor, UnknownGuarantee) as error:
             fail(f"--executors: {error}")
+        if not (only_config or config):
+            _say_others(name, made)
         made = _on_engine(name, made, engine, threads)
         if (name, made) in chosen:
             fail(f"--executors: {name}/{made.name} is named twice")
         chosen.append((name, made))
     return chosen
+
+
+@cache
+def _say_others(name: str, config: Config) -> None:
+    """Say, once, which configurations of somebody's executor are left out where none is named."""
+    from litmusfuzz.fuzz.executors.table import executor_class, is_ours
+
+    count = len(executor_class(name).configurations())
+    if count > 1 and not is_ours(name):
+        line = f"{name} runs in {config.name}, the first of its {count} configurations"
+        complain(f"{line}: `litmusfuzz list configurations --executors {name}`")
 
 
 def systems_of(

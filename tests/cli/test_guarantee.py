@@ -20,8 +20,10 @@ from click.testing import CliRunner
 from guide import installed
 from hypothesis import given, settings
 
+from litmusfuzz import Config
 from litmusfuzz.corpus.library import paths
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.cli import run
 from litmusfuzz.fuzz.cli.campaigns import configured
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors.table import executor_class
@@ -91,6 +93,25 @@ def test_replay(theirs, name: str, code: int, form: str) -> None:
         assert data["judged_by"] == BY[name]
         assert {tuple(row["outcome"].values()) for row in data["observed"]} == {(1,), (2,)}
     assert found == code
+
+
+def test_configurations_that_are_left_out_are_said(theirs, monkeypatch) -> None:
+    """Of one's own executor; a name without a configuration stands for the first one."""
+    both = (Config("right", guarantees="rfc"), Config("losing", guarantees="rfc"))
+    monkeypatch.setattr(splitting.Honest, "configurations", classmethod(lambda _: both))
+    line = "litmusfuzz: honest runs in right, the first of its 2 configurations: "
+    said = []
+    for named in ("honest", "honest:right"):
+        run._say_others.cache_clear()
+        result = CliRunner().invoke(main, ("replay", "SB", "--count", "1", "--executors", named))
+        said.append(line in result.stderr)
+    assert said == [True, False]
+    code, output = command("list", "configurations", "--executors", "honest")
+    assert code == 0
+    assert [row.rpartition("; ")[2] for row in output.splitlines()] == [
+        "runs where none is named",
+        "no settings",
+    ]
 
 
 @pytest.mark.parametrize(

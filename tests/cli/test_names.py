@@ -142,7 +142,7 @@ def test_list_names_configurations_as_other_commands_take_them(litmusfuzz_here) 
     rows = {row["name"]: row for row in json.loads(result.stdout)}
     assert rows["native:split"]["guarantees"] == "rfc"
     assert rows["native:split"]["description"] == "guarantees rfc; split_updates=True"
-    assert rows["tf:plain"]["description"] == "guarantees executor; default"
+    assert rows["tf:plain"]["description"] == "guarantees executor; runs where none is named"
     assert {row["executor"] for row in rows.values()} == {"native", "tf"}
 
 
@@ -177,8 +177,8 @@ def test_the_findings_of_one_name_or_framework_are_listed(monkeypatch: pytest.Mo
     ]
     wrong, fails = effects.count("silently wrong"), effects.count("error")
     assert output.splitlines()[0] == (
-        f"jax 0.10.2: {len(jax)} known findings, 0 at default settings: {wrong} silently wrong,"
-        f" {fails} error"
+        f"jax 0.10.2: {len(jax)} known findings: {wrong} silently wrong, {fails} error;"
+        " 0 of them at default settings"
     )
     code, output = in_process("list", "findings", "scatter-beside-rea")
     assert code == 2
