@@ -116,6 +116,28 @@ def test_a_level_with_locks_has_switches_inside_and_a_bound() -> None:
         assert not cut.complete
 
 
+def test_a_read_beside_a_scatter_is_torn_between_two_pages() -> None:
+    size = 2048  # two pages
+
+    def build():
+        x = tf.Variable(tf.zeros([size]))
+        x.scatter_update(tf.IndexedSlices(tf.ones([2]), tf.constant([0, size - 1])))
+        return tf.raw_ops.ResourceGather(
+            resource=x.handle, indices=tf.constant([0, size - 1]), dtype=tf.float32
+        )
+
+    with explore(build, level="locks") as by_locks:
+        assert by_locks.complete
+        assert {seen.value for seen in by_locks.outcomes} == {(0.0, 0.0), (1.0, 1.0)}
+    with explore(build, level="pages", preemptions=1) as by_pages:
+        assert by_pages.complete
+        assert len(by_pages.outcomes) == 4
+        (torn,) = (seen for seen in by_pages.outcomes if seen.value == (1.0, 0.0))
+        assert len(switches(torn.schedule)) == 1
+        assert any("page" in event.point for event in torn.schedule)
+        assert by_pages.follow(torn.schedule).value == (1.0, 0.0)
+
+
 def test_where_an_execution_leaves_a_schedule_is_named() -> None:
     with explore(store_buffering) as found:
         schedule = found.outcomes[0].schedule
@@ -128,7 +150,7 @@ def test_where_an_execution_leaves_a_schedule_is_named() -> None:
 @pytest.mark.parametrize(
     ("build", "options", "error", "message"),
     [
-        (store_buffering, {"level": "pages"}, ValueError, "level must be 'ops' or 'locks'"),
+        (store_buffering, {"level": "bytes"}, ValueError, "level must be 'ops', 'locks' or"),
         (store_buffering, {"limit": 0}, ValueError, "limit must be at least 1, got 0"),
         (store_buffering, {"preemptions": -1}, ValueError, "preemptions must be at least 0"),
         (lambda: 7, {}, ValueError, "build returns tensors and variables, not int"),

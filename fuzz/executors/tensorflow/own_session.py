@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.tensorflow._control import Scheduler
 
-Level = Literal["ops", "locks"]
+Level = Literal["ops", "locks", "pages"]
 LIMIT: Final = 10_000
 _MAY_WAIT: Final = ("Dequeue", "Enqueue", "MutexLock", "Take", "Unstage")
 """In the type of an op: it may wait for another one, perhaps for ever."""
@@ -125,6 +125,7 @@ def explore(
         each execution all variables get their initial values.
     level : str
         ``ops``: an op on a resource is one event. ``locks``: also each lock that it takes.
+        ``pages``: also the first touch of each page of a variable of 8 KiB or more.
     preemptions : int, optional
         Only schedules with so few switches away from an op that could go on; None for all.
     limit : int
@@ -141,13 +142,13 @@ def explore(
     ValueError
         If a parameter is out of range, or `build` returns something that is not observed.
     """
-    if level not in ("ops", "locks"):
-        raise ValueError(f"level must be 'ops' or 'locks', got {level!r}")
+    if level not in ("ops", "locks", "pages"):
+        raise ValueError(f"level must be 'ops', 'locks' or 'pages', got {level!r}")
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
     if preemptions is not None and preemptions < 0:
         raise ValueError(f"preemptions must be at least 0, got {preemptions}")
-    session = _OwnSession(build, locks=level == "locks")
+    session = _OwnSession(build, level=level)
     try:
         return session.explore(preemptions, limit)
     except BaseException:
@@ -158,7 +159,7 @@ def explore(
 class _OwnSession:
     """A session of one graph, under control."""
 
-    def __init__(self, build: Callable[[], Any], *, locks: bool) -> None:
+    def __init__(self, build: Callable[[], Any], *, level: Level) -> None:
         graph = tf.Graph()
         with graph.as_default():
             self._structure = build()
@@ -183,17 +184,20 @@ class _OwnSession:
         _refuse_waiting(graph)
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, device_count={"GPU": 0})
         config.experimental.executor_type = EXECUTOR_TYPE
-        self._steering = Steering([], self._execute, locks=locks)
-        self._session = tf.compat.v1.Session(graph=graph, config=config)
-        self._initialize = self._session.make_callable(initial)
-        self._initialize()
-        before = self._steering.executors_made()
-        observed = [self._observed[i] for i in self._during]
-        self._run = self._session.make_callable([observed, effects])
-        self._read = (lambda: ()) if not reads else self._session.make_callable([*reads.values()])
+        self._steering = Steering([], self._execute, locks=level != "ops", pages=level == "pages")
         self._value: tuple[Any, str] = (None, "")
-        self._run()  # makes its executor; some ops take other locks when they first run
-        self._executors = self._steering.executors_made() - before
+        with self._steering:  # a session is made for the level that is on
+            self._session = tf.compat.v1.Session(graph=graph, config=config)
+            self._initialize = self._session.make_callable(initial)
+            self._initialize()
+            before = self._steering.executors_made()
+            observed = [self._observed[i] for i in self._during]
+            self._run = self._session.make_callable([observed, effects])
+            self._read = (
+                (lambda: ()) if not reads else self._session.make_callable([*reads.values()])
+            )
+            self._run()  # makes its executor; some ops take other locks when they first run
+            self._executors = self._steering.executors_made() - before
 
     def _execute(self) -> None:
         self._initialize()
