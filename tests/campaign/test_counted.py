@@ -11,7 +11,8 @@ from litmusfuzz.fuzz import campaign
 from litmusfuzz.fuzz.campaign import clock
 
 ON_THE_MACHINES_CLOCK = {
-    *("clock", "coordinator", "coverage", "live_page", "replay", "script_runner", "shard"),
+    *("clock", "coordinator", "coverage", "exploration", "live_page", "replay"),
+    *("script_runner", "shard"),
 }
 """They wait for other processes, or show people how far it is."""
 

@@ -169,8 +169,8 @@ PHASES: dict[str, Callable[[Slot, Job], bool]] = {
     "run": lambda slot, job: not slot.minimizing,
     "probe": lambda slot, job: slot.minimizing and not (job.fresh or job.wanted),
     "record": lambda slot, job: bool(job.wanted),
-    "replay": lambda slot, job: job.choices is not None,
-    "confirm": lambda slot, job: job.fresh and job.choices is None,
+    "replay": lambda slot, job: job.recorded is not None,
+    "confirm": lambda slot, job: job.fresh and job.recorded is None,
 }
 
 

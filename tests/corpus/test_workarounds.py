@@ -103,7 +103,7 @@ def test_the_list_of_findings_is_that_of_the_installed_versions(
     assert load(read["file"]).test.name == "scatter-beside-read"
     assert Path(read["script"]).is_file()
     text = litmusfuzz_here("list", "findings").stdout
-    assert f"tensorflow 2.21.3: {len(data['findings'])} known findings, " in text
+    assert f"tensorflow 2.21.3: {len(data['findings'])} known findings: " in text
     assert "jax 0.10.3: 0 known findings; those that are known are of jax 0.10.2\n" in text
     for each in data["findings"]:
         for field in ("name", "effect", "description", "needs", "workaround", "file", "script"):
