@@ -369,6 +369,7 @@ def finding_from_json(data: dict[str, Any]) -> ReportedFinding:
     data = dict(data)
     entry = loads(data["entry"])
     assert data.pop("headline")
+    schedule = data.pop("schedule")
     no_histogram = data.pop("no_histogram")
     assert bool(no_histogram) != bool(data["histogram"])
 
@@ -385,7 +386,9 @@ def finding_from_json(data: dict[str, Any]) -> ReportedFinding:
         made[name] = tuple(data[name])
     for name in ("edges", "arcs", "also_on"):
         made[name] = tuple(map(tuple, data[name]))
-    return ReportedFinding(**made)
+    finding = ReportedFinding(**made)
+    assert schedule == (None if finding.schedule is None else finding.schedule.as_json())
+    return finding
 
 
 @pytest.mark.parametrize(
