@@ -331,7 +331,8 @@ class Decided : public AsyncOpKernel {
                                : LITMUSFUZZ_NONE;
     if (event.effect != LITMUSFUZZ_NONE) event.mutex = std::hash<std::string>()(names.front());
     auto* perform = new Function([=] { Perform(context, names, true, done); });
-    if (hooks == nullptr || !hooks->decide(hooks->controller, &event, call_and_delete, perform)) {
+    const LitmusFuzzHooks* const asked = hooks;
+    if (asked == nullptr || !asked->decide(asked->controller, &event, call_and_delete, perform)) {
       delete perform;
       Perform(context, names, false, done);
     }
@@ -360,7 +361,8 @@ class Decided : public AsyncOpKernel {
     // An op that comes back by itself, perhaps from another thread, is waited for: but not while it
     // has stopped at a lock. `stage` is 0, 1 once the kernel has returned, 2 once the op is done.
     const auto stage = std::make_shared<std::atomic<int>>(0);
-    const bool comes_back = hooks != nullptr && !may_wait(type_string());
+    const LitmusFuzzHooks* const asked = hooks;
+    const bool comes_back = asked != nullptr && !may_wait(type_string());
     const bool acquires = acquires_;
     const std::string mutex = acquires ? names.front() : "";
     std::optional<Deciding> deciding(std::in_place, decides);
@@ -373,11 +375,11 @@ class Decided : public AsyncOpKernel {
         locks().take(address(*context->mutable_output(0)), mutex);
       }
       done();  // posts what follows
-      if (stage->exchange(2) == 1 && comes_back) hooks->outside(hooks->controller, -1);
+      if (stage->exchange(2) == 1 && comes_back) asked->outside(asked->controller, -1);
     });
     deciding.reset();
     open_pages();
-    if (comes_back && stage->exchange(1) == 0) hooks->outside(hooks->controller, 1);
+    if (comes_back && stage->exchange(1) == 0) asked->outside(asked->controller, 1);
   }
 
   /// Finds the mutexes and the pages of the variables that the op has.
@@ -404,7 +406,8 @@ class Decided : public AsyncOpKernel {
   }
 
   static void Fail(OpKernelContext* context, int64_t step_id) {
-    if (hooks != nullptr && !context->status().ok()) hooks->failed(hooks->controller, step_id);
+    const LitmusFuzzHooks* const asked = hooks;
+    if (asked != nullptr && !context->status().ok()) asked->failed(asked->controller, step_id);
   }
 
   OpKernel* const inner_;  // its owner is the session
@@ -563,29 +566,31 @@ class ControlledExecutor : public tensorflow::Executor {
 
   void RunAsyncInternal(const Args& args, DoneCallback done) override {
     const int64_t step_id = args.step_id;
-    const uint64_t execution = hooks == nullptr ? 0 : hooks->arrive(hooks->controller, step_id);
+    // What belongs to this run asks the controller that it began with, also once it is detached.
+    const LitmusFuzzHooks* const asked = hooks;
+    const uint64_t execution = asked == nullptr ? 0 : asked->arrive(asked->controller, step_id);
     if (execution == 0) {
       inner_->RunAsync(args, std::move(done));
       return;
     }
     if (pages_decide) variables().begin(execution);
     Args ours = args;
-    ours.runner = [step_id, theirs = args.runner](Args::Closure closure) {
+    ours.runner = [asked, step_id, theirs = args.runner](Args::Closure closure) {
       // A kernel may wait at a page, in this thread even.
       auto* const function = new Function([closure = std::move(closure)] {
         open_pages();
         closure();
       });
-      if (hooks->post(hooks->controller, step_id, call_and_delete, function)) return;
+      if (asked->post(asked->controller, step_id, call_and_delete, function)) return;
       const std::unique_ptr<Function> back(function);
       theirs(std::move(*back));
     };
-    inner_->RunAsync(ours, [step_id, done = std::move(done)](const Status& status) {
-      if (!status.ok()) hooks->failed(hooks->controller, step_id);
-      hooks->ended(hooks->controller, step_id);
+    inner_->RunAsync(ours, [asked, step_id, done = std::move(done)](const Status& status) {
+      if (!status.ok()) asked->failed(asked->controller, step_id);
+      asked->ended(asked->controller, step_id);
       done(status);
     });
-    hooks->begun(hooks->controller, step_id);
+    asked->begun(asked->controller, step_id);
   }
 
   const std::unique_ptr<PagedDevice> device_;  // null where pages do not decide
