@@ -146,10 +146,20 @@ def test_a_run_that_fails_and_waits_for_a_lock_has_failed() -> None:
 
 @pytest.mark.parametrize("looped", [True, False])
 def test_a_system_that_does_not_repeat_is_said(monkeypatch, *, looped: bool) -> None:
-    """The scheduler's error passes by TensorFlow, in whose thread it arises."""
-    from litmusfuzz.fuzz.executors.tensorflow import controlled
+    """The scheduler's error passes by TensorFlow, in whose thread it arises.
+
+    No run of that execution is left: it would be one of the next execution's, without control.
+    """
+    from litmusfuzz.fuzz.executors.tensorflow import controlled, session
 
     names = ["c0/X", "c0/Y"]
+    races, steer = [], session._Race.steer
+
+    def noted(race, *given) -> None:
+        races.append(race)
+        steer(race, *given)
+
+    monkeypatch.setattr(session._Race, "steer", noted)
     test = SB if looped else litmus("X=1; r0=Y || Y=1; r1=X || Q!1", queues={"Q": 1})
     with prepared(test) as executor:
         allowed_ = len(executor.explore(LIMIT).histogram)
@@ -163,6 +173,8 @@ def test_a_system_that_does_not_repeat_is_said(monkeypatch, *, looped: bool) -> 
         monkeypatch.setattr(controlled.PreparedControlled, "_schedule", changing)
         with pytest.raises(Diverged, match=r"^in execution 2: other events are enabled"):
             executor.explore(LIMIT)
+        assert all(race.wait(0) for race in races)
+        assert bool(races) is not looped
         monkeypatch.undo()
         executor._steering.controller.watch([*names, "c0/Q"])
         assert len(executor.explore(LIMIT).histogram) == allowed_  # it can be used again

@@ -278,7 +278,7 @@ class LiveSession:
         race = _Race(self._test, self._runs, self._threads)
         try:
             if self._steering:
-                race.steer(self._steering, self._executors)
+                self._steer(race, self._steering)
             else:
                 race.go(watched=self._may_block, stuck=stuck)
         except tf.errors.OpError as error:
@@ -328,6 +328,18 @@ class LiveSession:
             if each.init is None
         }
         return Batch(values, contents, status, absent, empty)
+
+    def _steer(self, race: _Race, steering: Steering) -> None:
+        """Race under control; after an error of the scheduler's no run is left.
+
+        They have been let go then, and the next step must not meet them.
+        """
+        try:
+            race.steer(steering, self._executors)
+        except RuntimeError:
+            if not race.wait(_ABORT_S):
+                self._cancel(race)
+            raise
 
     def program(self) -> Program | None:
         """The three runs of a step under control, for C++; None if a step needs more than these."""
