@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import click
 
@@ -16,6 +16,7 @@ from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Entry
@@ -63,6 +64,7 @@ MAX_NEAR: Final = 3
 LIMIT: Final = 100_000
 """Executions of a search, at most."""
 MAX_PREEMPTIONS: Final = 1_000
+_Report = TypeVar("_Report", "CoverReport", "ExploredReport")
 NO_ENGINE: Final = (None, None)
 """Neither an engine nor threads: `force` has no such options."""
 
@@ -321,27 +323,50 @@ def _force_all(
     as_json: bool,
 ) -> NoReturn:
     """Force every allowed outcome of each test on each executor, print a report, and exit."""
-    from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.reports.cover import cover_text
 
-    reports: list[CoverReport] = []
+    reports = _reports(entries, chosen, progress_line, partial(_forced, limits=limits))
+    _end(reports, len(entries) * len(chosen), cover_text, as_json=as_json)
+
+
+def _reports(
+    entries: Sequence[tuple[str, LitmusTest]],
+    chosen: Sequence[tuple[str, Config]],
+    show: Callable[[], AbstractContextManager[Callable[[str], None]]],
+    report: Callable[..., _Report],
+) -> list[_Report]:
+    """A report of each test on each executor, or until Ctrl-C."""
+    from litmusfuzz.fuzz.executors.worker import Worker
+
+    reports: list[_Report] = []
     try:
         for name, config in chosen:
-            with closing(Worker(name)) as worker, progress_line() as progress:
+            with closing(Worker(name)) as worker, show() as progress:
                 for file, test in entries:
-                    reports.append(_forced(file, test, worker, config, limits, progress))
+                    reports.append(report(file, test, worker, config, progress=progress))
                     if reports[-1].interrupted:
                         raise KeyboardInterrupt
     except KeyboardInterrupt:
         asked = counted(len(entries) * len(chosen), "test")
         done = sum(not each.interrupted for each in reports)
         complain(f"interrupted after {done} of {asked}")
+    return reports
+
+
+def _end(
+    reports: Sequence[_Report],
+    asked: int,
+    several: Callable[[Sequence[_Report]], str],
+    *,
+    as_json: bool,
+) -> NoReturn:
+    """Print the reports, and exit by the worst of them; 3 if one that was asked for is missing."""
     if as_json:
         print_json([report.as_json() for report in reports])
     elif reports:
-        print_text(reports[0].text() if len(reports) == 1 else cover_text(reports))
+        print_text(reports[0].text() if len(reports) == 1 else several(reports))
     codes = {report.exit_code for report in reports}
-    if len(reports) < len(entries) * len(chosen):
+    if len(reports) < asked:
         codes.add(UNKNOWN)
     sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
 
@@ -397,32 +422,18 @@ def _explore_all(
     as_json: bool,
 ) -> NoReturn:
     """Execute every schedule of each test on each executor, print a report, and exit."""
-    from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.reports.explored import explored_text
 
     if searching.out is not None:
-        Path(searching.out).mkdir(parents=True, exist_ok=True)
-    reports: list[ExploredReport] = []
-    try:
-        for name, config in chosen:
-            with closing(Worker(name)) as worker, slow_progress() as progress:
-                for file, test in entries:
-                    reports.append(_explored(file, test, worker, config, searching, progress))
-                    if reports[-1].interrupted:
-                        raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        asked = counted(len(entries) * len(chosen), "test")
-        complain(f"interrupted after {sum(not e.interrupted for e in reports)} of {asked}")
-    if len(entries) * len(chosen) == 1 and reports and reports[0].left_out:
+        try:
+            Path(searching.out).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            fail(f"--out {searching.out}: {error.strerror}")
+    asked = len(entries) * len(chosen)
+    reports = _reports(entries, chosen, slow_progress, partial(_explored, searching=searching))
+    if asked == 1 and reports and reports[0].left_out:
         fail(f"{reports[0].file}: {reports[0].left_out}")  # a mistake of the command
-    if as_json:
-        print_json([report.as_json() for report in reports])
-    elif reports:
-        print_text(reports[0].text() if len(reports) == 1 else explored_text(reports))
-    codes = {report.exit_code for report in reports}
-    if len(reports) < len(entries) * len(chosen):
-        codes.add(UNKNOWN)
-    sys.exit(next((code for code in (FORBIDDEN, UNKNOWN) if code in codes), CLEAN))
+    _end(reports, asked, explored_text, as_json=as_json)
 
 
 def _explored(

@@ -82,3 +82,12 @@ def test_a_test_that_the_executor_refuses_is_a_mistake(litmusfuzz_here) -> None:
     result = litmusfuzz_here("force", "nested-three-ring", "--executors", "tf:controlled_locks")
     assert result.returncode == 2
     assert "critical sections in configuration controlled_locks" in result.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(litmusfuzz_here, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    out = str(tmp_path / "file")
+    result = litmusfuzz_here("force", SB, "--executors", "tf:controlled", "--out", out)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert out in result.stderr

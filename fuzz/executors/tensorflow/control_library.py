@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import tensorflow as tf
 
-from litmusfuzz.fuzz.executors.protocol import Unavailable
+from litmusfuzz.fuzz.executors.protocol import Diverged, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from tensorflow.core.protobuf import config_pb2
 
+    from litmusfuzz.corpus.schedule import Decision
+
 EXECUTOR_TYPE: Final = "LITMUSFUZZ_CONTROLLED"
 """What a session's configuration names; the library registers it."""
 SOURCES: Final = Path(__file__).parents[2] / "native" / "control"
 _SOURCES: Final = ("tensorflow.cc", "locks.cc", "pages.cpp", "program.cc")
 FILES: Final = (*_SOURCES, "hooks.h", "locks.h", "pages.h")
 """What the library is made of."""
+OF_OTHER: Final = " of other"
+"""In the name of a lock that belongs to no variable."""
 _MOST_DIMENSIONS: Final = 254
 """Of a tensor of TensorFlow."""
 _COMPILERS: Final = ("c++", "g++", "clang++")
@@ -231,6 +235,32 @@ class Steering:
     def target(self) -> str:
         """What a session is asked for as that a `Program` can be made for."""
         return str(self.library.litmusfuzz_target().decode())
+
+
+def must_have_followed(
+    schedule: Sequence[Decision], made: int, left_at: Sequence[Decision] | None
+) -> None:
+    """Check that an execution has made all choices of a schedule, and no other.
+
+    Parameters
+    ----------
+    made : int
+        Number of choices that it has made.
+    left_at : sequence of Decision, optional
+        What was enabled where the schedule had no choice that was; None if it always had one.
+
+    Raises
+    ------
+    Diverged
+    """
+    if left_at is not None:
+        there = ", ".join(map(str, left_at))
+        if made == len(schedule):
+            raise Diverged(f"after all {made} events of the schedule, there are more: {there}")
+        event = f"event {made + 1} of the schedule, {schedule[made]}"
+        raise Diverged(f"{event}, is not enabled; these are: {there}")
+    if made < len(schedule):
+        raise Diverged(f"the execution ends before event {made + 1}, {schedule[made]}")
 
 
 class Program:

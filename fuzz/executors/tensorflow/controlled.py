@@ -29,7 +29,11 @@ from litmusfuzz.fuzz.executors.tensorflow._control import (
     Scheduler,
     scheduler,
 )
-from litmusfuzz.fuzz.executors.tensorflow.control_library import Steering
+from litmusfuzz.fuzz.executors.tensorflow.control_library import (
+    OF_OTHER,
+    Steering,
+    must_have_followed,
+)
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
 from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
@@ -56,8 +60,6 @@ _STRETCH: Final = 64
 _EXPLORED: Final = 512
 """Executions of a search between two looks at what they have shown, and at Ctrl-C."""
 _COPY: Final = "c0/"
-_OF_OTHER: Final = " of other"
-"""Of a lock that belongs to no resource of the test."""
 
 
 class _Search:
@@ -250,17 +252,8 @@ class PreparedControlled:
         numbers = [controller.number(self._name(each)) for each in schedule]
         forced = Forced(numbers)
         followed, outcome = self._once(forced)
-        made = forced.made
-        if not followed:
-            there = ", ".join(str(self._decision(name)) for name in controller.left_at)
-            if made == len(schedule):
-                raise Diverged(f"after all {made} events of the schedule, there are more: {there}")
-            raise Diverged(
-                f"event {made + 1} of the schedule, {schedule[made]}, is not enabled; "
-                f"these are: {there}"
-            )
-        if made < len(schedule):
-            raise Diverged(f"the execution ends before event {made + 1}, {schedule[made]}")
+        left_at = None if followed else [*map(self._decision, controller.left_at)]
+        must_have_followed(schedule, forced.made, left_at)
         return outcome
 
     def sample(self, seed: int) -> tuple[Outcome, tuple[Decision, ...]]:
@@ -340,7 +333,7 @@ class PreparedControlled:
             begun if len(self._test.runs) > 1 else "",
             plain if self._path(plain) == path else path,
             instance,
-            point.replace(f" of {_COPY}", " of ").removesuffix(_OF_OTHER),
+            point.replace(f" of {_COPY}", " of ").removesuffix(OF_OTHER),
             int(again or 0),
         )
 
@@ -349,7 +342,7 @@ class PreparedControlled:
         run = names.index(decision.run) if decision.run else 0
         node = f"{_COPY}{self._prefixes[names[run]]}{self._path(decision.node)}"
         kind, of, resource = decision.point.rpartition(" of ")
-        point = BEGIN if resource == BEGIN else f"{resource}{_OF_OTHER}"
+        point = BEGIN if resource == BEGIN else f"{resource}{OF_OTHER}"
         if of:
             point = f"{kind}{of}{_COPY}{resource}"
         again = f"|{decision.again}" if decision.again else ""

@@ -17,7 +17,12 @@ import tensorflow as tf
 from litmusfuzz.corpus.schedule import BEGIN, Decision
 from litmusfuzz.fuzz.executors.protocol import Diverged, Refused
 from litmusfuzz.fuzz.executors.tensorflow._control import Exhaustive, Forced
-from litmusfuzz.fuzz.executors.tensorflow.control_library import EXECUTOR_TYPE, Steering
+from litmusfuzz.fuzz.executors.tensorflow.control_library import (
+    EXECUTOR_TYPE,
+    OF_OTHER,
+    Steering,
+    must_have_followed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -30,7 +35,6 @@ LIMIT: Final = 10_000
 _MAY_WAIT: Final = ("Dequeue", "Enqueue", "MutexLock", "Take", "Unstage")
 """In the type of an op: it may wait for another one, perhaps for ever."""
 _NO_EFFECT: Final = ("VarHandleOp", "VarIsInitializedOp", "ReadVariableOp")
-_OF_OTHER: Final = " of other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,16 +251,8 @@ class _OwnSession:
         controller = self._steering.controller
         forced = Forced([controller.number(_name(each)) for each in schedule])
         followed, seen = self._once(forced)
-        if not followed:
-            there = ", ".join(str(_decision(name)) for name in controller.left_at)
-            if forced.made == len(schedule):
-                at = f"after all {forced.made} events of the schedule, there are more"
-                raise Diverged(f"{at}: {there}")
-            at = f"event {forced.made + 1} of the schedule, {schedule[forced.made]}"
-            raise Diverged(f"{at}, is not enabled; these are: {there}")
-        if forced.made < len(schedule):
-            event = schedule[forced.made]
-            raise Diverged(f"the execution ends before event {forced.made + 1}, {event}")
+        left_at = None if followed else [*map(_decision, controller.left_at)]
+        must_have_followed(schedule, forced.made, left_at)
         return seen
 
     def _once(self, chooses: Scheduler) -> tuple[bool, Seen]:
@@ -311,12 +307,12 @@ def _tuples(value: Any) -> Any:
 def _decision(name: str) -> Decision:
     _, node, instance, point = name.split("|", 3)
     point, _, again = point.partition("|")
-    return Decision("", node, instance, point.removesuffix(_OF_OTHER), int(again or 0))
+    return Decision("", node, instance, point.removesuffix(OF_OTHER), int(again or 0))
 
 
 def _name(decision: Decision) -> str:
     point = decision.point
     if point != BEGIN and " of " not in point:
-        point += _OF_OTHER
+        point += OF_OTHER
     again = f"|{decision.again}" if decision.again else ""
     return f"0|{decision.node}|{decision.instance}|{point}{again}"
