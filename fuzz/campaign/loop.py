@@ -1151,13 +1151,14 @@ class Campaign:
     def _next_known(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
         """A task about what is known, if its share of the time suffices; None if there is none.
 
-        At the end of a campaign of so many tests all that waits is checked.
+        At the end of a campaign of so many tests all that waits is checked. Whether causes still
+        show is asked within the share of time alone: it says nothing about these tests.
         """
         executor = slot.executor
         left_s = self._left_for_known_s(slot)
         if left_s < EXPERIMENT_S:
             return None
-        unchecked = [each for each in self.findings.of(executor.name) if each.unchecked]
+        unchecked = self._unchecked_causes(slot)
         cause = min(unchecked, key=lambda each: each.unseen, default=None)
         if cause is None or cause.unseen:  # others first: it was run before
             unreduced = self.look_alikes.next(executor, left_s)
@@ -1179,15 +1180,24 @@ class Campaign:
             return math.inf
         if self.time_left_s <= 0:
             return 0.0
+        return self._share_for_known_s(slot)
+
+    def _share_for_known_s(self, slot: Slot) -> float:
+        """What is left of the share of time for what is known, in seconds."""
         elapsed = self.settings.time_s - self.time_left_s
         return BEGUN_SHARE * elapsed * self.settings.workers - slot.executor.known_s
+
+    def _unchecked_causes(self, slot: Slot) -> list[MinimizedFinding]:
+        """Known causes of which nobody has asked whether they still show, if there is time."""
+        if self._share_for_known_s(slot) < EXPERIMENT_S:
+            return []
+        return [each for each in self.findings.of(slot.executor.name) if each.unchecked]
 
     def _may_look_at_known(self, slot: Slot) -> bool:
         """True if there may be a task about what is known, and time for it."""
         if self._left_for_known_s(slot) < EXPERIMENT_S:
             return False
-        known = self.findings.of(slot.executor.name)
-        return bool(self.look_alikes.waiting) or any(each.unchecked for each in known)
+        return bool(self.look_alikes.waiting or self._unchecked_causes(slot))
 
     @staticmethod
     async def _within_share(
