@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Exported, so that the compiler that is asked for here is the one that builds.
 export CXX ?= c++
 
-.PHONY: fuzz test nightly lint sanitize setup lock clean
+.PHONY: fuzz test nightly releases lint sanitize setup lock clean
 
 # One worker more than there are cores, as below: many tests block, and it takes time to tell that.
 fuzz: setup
@@ -37,7 +37,8 @@ test: setup
 # known defect put into them, one after another (an hour and a half: each is a build),
 # fifty thousand mutated files of every kind, each valid or refused in one line, the
 # findings of corpus/findings through the whole pipeline (half an hour), all attacks, and 50
-# campaigns that are killed at a random moment and resumed.
+# campaigns that are killed at a random moment and resumed; and control on other releases of
+# TensorFlow (five gigabytes are downloaded and installed).
 FRONT_ENDS := acd program sequential one_cluster
 MIXED := mixture mixture mixture sections mixture mixed clusterable mixture calls loops
 nightly: setup
@@ -52,6 +53,19 @@ nightly: setup
 	$(VENV)/bin/python -m tests.corpus.findings_again
 	$(VENV)/bin/python -m tests.attacks
 	$(VENV)/bin/python -m tests.campaign.killed --kills 50 --seed $${SEED:-1}
+	$(MAKE) --no-print-directory releases
+
+# Control on the releases of TensorFlow that docs/control.md lists, and on ours. Each gets an
+# environment of its own, with about 1.5 GB.
+RELEASES := 2.16.2 2.18.1 2.20.0
+releases: setup $(RELEASES:%=build/tensorflow/%/.installed)
+	$(VENV)/bin/python -m tests.executors.other_releases --python $(VENV)/bin/python \
+	  $(RELEASES:%=build/tensorflow/%/bin/python)
+
+build/tensorflow/%/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet tensorflow-cpu==$* msgspec pyyaml
+	@touch $@
 
 lint: setup
 	$(VENV)/bin/ruff check .

@@ -19,13 +19,14 @@ import psutil
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.installed import FRAMEWORKS, installed
 from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class, names
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.doctor import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 _TIMEOUT_S: Final = 10.0
 """Timeout of a worker's answer, not counting the start of its framework."""
@@ -54,23 +55,57 @@ _CLUSTERED: Final = ("autocluster", "autocluster_lazy")
 """Configurations that together set all XLA flags in use, except cluster sizes and the flags that
 sometimes end the process (docs/tensorflow-findings.md)."""
 
-_CONTROLLED: Final = "controlled"
-"""A configuration that needs a compiler, unless what it needs has been compiled."""
+_CONTROLLED: Final = ("controlled", "controlled_locks", "controlled_pages")
+"""Configurations that need a compiler, unless what they need has been compiled; and the locks of a
+TensorFlow that we know."""
 _NETWORKED: Final = "two_workers"
 """A configuration whose processes need a network of their own."""
+_OF_TENSORFLOW: Final = (*((each,) for each in (*_CLUSTERED, _NETWORKED)), _CONTROLLED)
+"""Those of one environment together."""
 
 
 def examine(progress: Callable[[str], None] = lambda _: None) -> list[Check]:
     """Run all checks, the slow ones in parallel."""
     probes: list[Callable[[], list[Check]]] = [
-        partial(_runs, "tf", "plain", basic=True),  # the slowest first
-        *(partial(_runs, "tf", config) for config in (*_CLUSTERED, _NETWORKED, _CONTROLLED)),
-        partial(_runs, "jax", "plain"),
+        partial(_runs, "tf", ["plain"], basic=True),  # the slowest first
+        *(partial(_runs, "tf", configs) for configs in _OF_TENSORFLOW),
+        partial(_runs, "jax", ["plain"]),
         partial(_engines, "jax"),
         partial(_engines, "native"),
         _oracle,
     ]
-    found = [*_machine(), *_packages(), *_tools(), *_others()]
+    return _probed([*_machine(), *_packages(), *_tools(), *_others()], probes, progress)
+
+
+def examine_there(python: str, progress: Callable[[str], None] = lambda _: None) -> list[Check]:
+    """Run the checks of executors in another environment.
+
+    Parameters
+    ----------
+    python : str
+        Its interpreter (`litmusfuzz.fuzz.executors.interpreter`).
+    """
+    there = installed(python)
+    found = [Check("Python", python)]
+    for name in FRAMEWORKS:
+        get = f"pip install {'tensorflow-cpu' if name == 'tensorflow' else name}"
+        found.append(Check(name, there.get(name, "missing"), get, good=name in there))
+    probes = []
+    if "tensorflow" in there:
+        probes += [partial(_runs, "tf", ["plain"], python, basic=True)]
+        probes += [partial(_runs, "tf", configs, python) for configs in _OF_TENSORFLOW]
+    if "jax" in there:
+        probes += [partial(_runs, "jax", ["plain"], python)]
+        probes += [partial(_runs, "jax_refs", ["eager"], python)]
+    return _probed(found, [*probes, partial(_runs, "native", ["plain"], python)], progress)
+
+
+def _probed(
+    found: list[Check],
+    probes: Sequence[Callable[[], list[Check]]],
+    progress: Callable[[str], None],
+) -> list[Check]:
+    """What was found, and then what the probes find."""
     with ThreadPoolExecutor(max(2, (os.cpu_count() or 2))) as pool:
         for made in [pool.submit(probe) for probe in probes]:
             found += made.result()
@@ -204,22 +239,29 @@ def _how_to_get(executor: str, config: str) -> str:
     return "apt install g++, then make setup" if "openmp" in config else "make setup"
 
 
-def _runs(executor: str, config: str, *, basic: bool = False) -> list[Check]:
-    """Run a test in a new worker."""
-    made = configuration(executor, config)
+def _runs(
+    executor: str, configs: Sequence[str], python: str | None = None, *, basic: bool = False
+) -> list[Check]:
+    """Run a test in a new worker, or in several if the configurations need that."""
     job = Job(litmus(_SB), 8, Noise(copies=2, steps=4))
-    with closing(Worker(executor)) as worker:
-        reply = worker.ask(job.request(made), _TIMEOUT_S)
-    flags = [v for name, v in made.environment if name.endswith("XLA_FLAGS")]
-    if isinstance(reply, Died):
-        ran, says = False, reply.message
-    else:
-        ran, says = bool(reply.rows), reply.refused or reply.unavailable or "runs SB"
-    says = "; ".join([says, *(f"flags {each}" for each in flags)])
-    if basic:
-        says += f"; {len(executor_class(executor).configurations())} configurations"
-        says += f"; workers are {worker.start_method}"
-    get = f"pip install {'tensorflow-cpu' if executor == 'tf' else executor}"
-    if config == _NETWORKED:
-        get = "allow user namespaces (in a container: run it with CAP_SYS_ADMIN)"
-    return [Check(f"{executor}/{config}", says, get, good=ran, basic=basic)]
+    checks = []
+    with closing(Worker(executor, python=python)) as worker:
+        for config in configs:
+            made = configuration(executor, config)
+            reply = worker.ask(job.request(made), _TIMEOUT_S)
+            flags = [v for name, v in made.environment if name.endswith("XLA_FLAGS")]
+            if isinstance(reply, Died):
+                ran, says = False, reply.message
+            else:
+                ran, says = bool(reply.rows), reply.refused or reply.unavailable or "runs SB"
+            says = "; ".join([says, *(f"flags {each}" for each in flags)])
+            if basic:
+                says += f"; {len(executor_class(executor).configurations())} configurations"
+                says += f"; workers are {worker.start_method}"
+            get = f"pip install {'tensorflow-cpu' if executor == 'tf' else executor}"
+            if config == _NETWORKED:
+                get = "allow user namespaces (in a container: run it with CAP_SYS_ADMIN)"
+            if config in _CONTROLLED:
+                get = "apt install g++; docs/control.md says which releases of TensorFlow"
+            checks.append(Check(f"{executor}/{config}", says, get, good=ran, basic=basic))
+    return checks

@@ -51,6 +51,8 @@ from litmusfuzz.fuzz.cli.common import (
     print_report,
     print_text,
     progress_line,
+    python_option,
+    python_or_fail,
     slow_progress,
     tests_argument,
 )
@@ -126,6 +128,7 @@ NO_ENGINE: Final = (None, None)
     help="Under control: folder for forbidden outcomes, a file each, to be replayed.",
 )
 @budget_option
+@python_option
 @json_option
 def force(
     files: tuple[str, ...],
@@ -141,6 +144,7 @@ def force(
     limit: int | None,
     out: str | None,
     budget: int | None,
+    python: str | None,
     as_json: bool,
 ) -> None:
     """Make executors show the allowed outcomes of each TEST.
@@ -159,11 +163,13 @@ def force(
     from litmusfuzz.fuzz.campaign.coverage import Limits
     from litmusfuzz.fuzz.campaign.exploration import switches_inside
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
+    from litmusfuzz.fuzz.executors.worker import Worker
 
     entries = [
         (file, entry.test) for file, entry in load_tests(files)
     ]  # all mistakes before any work
     named = executors_of(executors, config_name, *NO_ENGINE)
+    python = python_or_fail(python)
     explores = [switches_inside(*each) is not None for each in named]
     if any(explores):
         if not all(explores):
@@ -172,7 +178,7 @@ def force(
             fail(f"{'--log' if wanted is None else '--outcome'}: not under control")
         asked = model_of(model_name) if model_name else None
         searching = _Searching(limit or LIMIT, preemptions, asked, budget, out)
-        _explore_all(entries, named, searching, as_json=as_json)
+        _explore_all(entries, named, searching, python, as_json=as_json)
     for name, value in (("--preemptions", preemptions), ("--limit", limit), ("--out", out)):
         if value is not None:
             fail(f"{name}: needs an executor under control, such as tf:controlled")
@@ -181,7 +187,7 @@ def force(
             if value is not None:
                 fail(f"{name}: needs --outcome")
         chosen = configured(executors, config_name, "executor")
-        _force_all(entries, chosen, Limits(events, outcomes, time_s), as_json=as_json)
+        _force_all(entries, chosen, Limits(events, outcomes, time_s), python, as_json=as_json)
     chosen = configured(executors, config_name, model_name or "executor")
     if len(entries) > 1 or len(chosen) > 1:
         fail("--outcome: is of one test, on one executor")
@@ -191,7 +197,10 @@ def force(
     order, outcome = _order(file, (test, run), f"{name}/{config.name}", wanted, judging, budget)
     if log_file is not None:
         begin_log(log_file)
-    _force_one(file, run, (name, config), (judging, order, outcome), time_s, log_file, as_json)
+    with closing(Worker(name, python=python)) as worker:
+        _force_one(
+            file, run, (worker, config), (judging, order, outcome), time_s, log_file, as_json
+        )
 
 
 def configured(executors: str, config_name: str | None, model: str) -> list[tuple[str, Config]]:
@@ -218,7 +227,7 @@ def _clustered(executor: str, config: Config, test: LitmusTest) -> LitmusTest:
 def _force_one(
     file: str,
     test: LitmusTest,
-    on: tuple[str, Config],
+    on: tuple[Worker, Config],
     wanted: tuple[JudgingModel, Witness, Outcome],
     time_s: float,
     log_file: str | None,
@@ -226,18 +235,16 @@ def _force_one(
 ) -> NoReturn:
     """Force one order, print the outcome, and exit."""
     from litmusfuzz.fuzz.campaign import replay as campaign
-    from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.reports.allowed import Witnessed
     from litmusfuzz.reports.forced import ForcedReport
 
-    (executor, config), (judging, order, outcome) = on, wanted
-    with closing(Worker(executor)) as worker:
-        forced = campaign.force(test, worker, config, order, time_s)
+    (worker, config), (judging, order, outcome) = on, wanted
+    forced = campaign.force(test, worker, config, order, time_s)
     if forced.problem:
         fail(f"{file}: {forced.problem}")
     witness = Witnessed(judging.model.name, outcome, tuple(map(str, order)))
     report = ForcedReport(
-        test, executor, config.name, str(judging), witness, forced.outcome, forced.diverged
+        test, worker.executor, config.name, str(judging), witness, forced.outcome, forced.diverged
     )
     if log_file is not None and report.seen is not None:
         write_log(test, {report.seen: 1}, log_file)
@@ -319,19 +326,21 @@ def _force_all(
     entries: Sequence[tuple[str, LitmusTest]],
     chosen: Sequence[tuple[str, Config]],
     limits: Limits,
+    python: str | None,
     *,
     as_json: bool,
 ) -> NoReturn:
     """Force every allowed outcome of each test on each executor, print a report, and exit."""
     from litmusfuzz.reports.cover import cover_text
 
-    reports = _reports(entries, chosen, progress_line, partial(_forced, limits=limits))
+    reports = _reports(entries, chosen, python, progress_line, partial(_forced, limits=limits))
     _end(reports, len(entries) * len(chosen), cover_text, as_json=as_json)
 
 
 def _reports(
     entries: Sequence[tuple[str, LitmusTest]],
     chosen: Sequence[tuple[str, Config]],
+    python: str | None,
     show: Callable[[], AbstractContextManager[Callable[[str], None]]],
     report: Callable[..., _Report],
 ) -> list[_Report]:
@@ -341,7 +350,7 @@ def _reports(
     reports: list[_Report] = []
     try:
         for name, config in chosen:
-            with closing(Worker(name)) as worker, show() as progress:
+            with closing(Worker(name, python=python)) as worker, show() as progress:
                 for file, test in entries:
                     reports.append(report(file, test, worker, config, progress=progress))
                     if reports[-1].interrupted:
@@ -418,6 +427,7 @@ def _explore_all(
     entries: Sequence[tuple[str, LitmusTest]],
     chosen: Sequence[tuple[str, Config]],
     searching: _Searching,
+    python: str | None,
     *,
     as_json: bool,
 ) -> NoReturn:
@@ -430,7 +440,8 @@ def _explore_all(
         except OSError as error:
             fail(f"--out {searching.out}: {error.strerror}")
     asked = len(entries) * len(chosen)
-    reports = _reports(entries, chosen, slow_progress, partial(_explored, searching=searching))
+    explored = partial(_explored, searching=searching)
+    reports = _reports(entries, chosen, python, slow_progress, explored)
     if asked == 1 and reports and reports[0].left_out:
         fail(f"{reports[0].file}: {reports[0].left_out}")  # a mistake of the command
     _end(reports, asked, explored_text, as_json=as_json)

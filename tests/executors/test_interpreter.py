@@ -10,7 +10,7 @@ import venv
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS
+from helpers import LITMUS, nightly
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +70,36 @@ def test_jax_refs_runs_in_another_environment(litmusfuzz_here, other: Path) -> N
     assert shown == [("h-condition-sees-its-own-body", "jit")]
 
 
+def test_force_runs_in_another_environment(litmusfuzz_here, other: Path) -> None:
+    done = litmusfuzz_here("force", SB, "--executors", "native", "--python", python(other))
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3" in done.stdout
+
+
+@nightly  # it imports TensorFlow anew
+def test_control_works_in_another_environment(litmusfuzz_here, other: Path) -> None:
+    """The library's source is found where our modules are links."""
+    done = litmusfuzz_here(
+        *("force", SB, "--executors", "tf:controlled", "--python", python(other), "--json")
+    )
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)
+    assert report["all"]
+    assert report["schedules"] == len(report["reached"]) == 3
+
+
+def test_doctor_says_what_works_in_another_environment(litmusfuzz_here, other: Path) -> None:
+    hook = hooks(other, "without", "import sys; sys.modules.update(tensorflow=None, jax=None)")
+    try:
+        done = litmusfuzz_here("doctor", "--python", python(other), "--json")
+    finally:
+        hook.unlink()
+    assert done.returncode == 0, done.stderr
+    checks = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    assert {what for what, each in checks.items() if each["good"]} == {"Python", "native/plain"}
+    assert checks["tensorflow"]["get"] == "pip install tensorflow-cpu"
+
+
 def test_a_relative_path_and_a_campaign(litmusfuzz_here, other: Path, tmp_path: Path) -> None:
     """Findings say how to replay them there, and what was installed there."""
     there = os.path.relpath(python(other), tmp_path)
@@ -94,7 +124,9 @@ def one_line(done, *parts: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["replay", SB], ["run", "--time", "2s"]], ids=["replay", "run"]
+    "command",
+    [["replay", SB], ["force", SB], ["run", "--time", "2s"]],
+    ids=["replay", "force", "run"],
 )
 def test_a_program_that_cannot_run_workers_is_reported_in_one_line(
     litmusfuzz_here, bare: Path, tmp_path: Path, command: list[str]

@@ -19,11 +19,11 @@ from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
+from tests.executors.two_pages import two_pages
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
-FINDINGS = LITMUS[0].parents[1] / "findings"
 LOCKS = configuration("tf", "controlled_locks")
 PAGES = configuration("tf", "controlled_pages")
 LIMIT = 20_000
@@ -31,12 +31,6 @@ LIMIT = 20_000
 
 def prepared(test: LitmusTest, config=PAGES):
     return closing(TensorFlowExecutor().prepare(test, config))
-
-
-def two_pages(name: str) -> LitmusTest:
-    """The test of a finding, whose variables have two pages each."""
-    text = (FINDINGS / f"{name}.yaml").read_text(encoding="utf-8").partition("\nfinding:")[0]
-    return loads(text.replace("[1, 4096]", "[1, 2048]") + "\n").test
 
 
 TORN = two_pages("scatter-beside-read")

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 EXECUTOR_TYPE: Final = "LITMUSFUZZ_CONTROLLED"
 """What a session's configuration names; the library registers it."""
-SOURCES: Final = Path(__file__).parents[2] / "native" / "control"
+SOURCES: Final = Path(__file__).resolve().parents[2] / "native" / "control"
+"""Beside this module, which is a link in the worker of another environment."""
 _SOURCES: Final = ("tensorflow.cc", "locks.cc", "pages.cpp", "program.cc")
 FILES: Final = (*_SOURCES, "hooks.h", "locks.h", "pages.h")
 """What the library is made of."""

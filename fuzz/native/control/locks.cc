@@ -16,48 +16,78 @@ using Call = void (*)(void*);
 
 Interposed interposed;
 
-void lock(void* mutex);
-void lock_shared(void* mutex);
-void unlock(void* mutex);
-void unlock_shared(void* mutex);
-
-/// A function of absl's Mutex: its mangled name is `_ZN4absl`, a namespace that names the release,
-/// `5Mutex`, then one of these ends. The second is that of releases before 2025.
+/// A function that acquires or releases a lock: its mangled name has this beginning and one of
+/// these ends.
 struct Function {
+  const char* prefix;
   const char* ends[2];
   Call ours;
   Call real = nullptr;
 };
-Function functions[] = {
-    {{"5Mutex4lockEv", "5Mutex4LockEv"}, lock},
-    {{"5Mutex11lock_sharedEv", "5Mutex10ReaderLockEv"}, lock_shared},
-    {{"5Mutex6unlockEv", "5Mutex6UnlockEv"}, unlock},
-    {{"5Mutex13unlock_sharedEv", "5Mutex12ReaderUnlockEv"}, unlock_shared},
+
+template <size_t kWhich>
+void acquire(void* mutex);
+template <size_t kWhich>
+void acquire_shared(void* mutex);
+template <size_t kWhich>
+void release(void* mutex);
+template <size_t kWhich>
+void release_shared(void* mutex);
+
+/// A kind of lock.
+struct Kind {
+  const char* name;
+  Function functions[4];
+};
+/// TensorFlow's own mutex is absl's since release 2.19, and nsync's before, which has the same
+/// address. Both are used in older releases. Between the two parts of the name of absl's is a
+/// namespace that names absl's release; the second end is that of releases before 2025.
+Kind kinds[] = {
+    {"absl::Mutex",
+     {{"_ZN4absl", {"5Mutex4lockEv", "5Mutex4LockEv"}, acquire<0>},
+      {"_ZN4absl", {"5Mutex11lock_sharedEv", "5Mutex10ReaderLockEv"}, acquire_shared<0>},
+      {"_ZN4absl", {"5Mutex6unlockEv", "5Mutex6UnlockEv"}, release<0>},
+      {"_ZN4absl", {"5Mutex13unlock_sharedEv", "5Mutex12ReaderUnlockEv"}, release_shared<0>}}},
+    {"nsync_mu",
+     {{"_ZN5nsync", {"13nsync_mu_lockEPNS_11nsync_mu_s_E"}, acquire<1>},
+      {"_ZN5nsync", {"14nsync_mu_rlockEPNS_11nsync_mu_s_E"}, acquire_shared<1>},
+      {"_ZN5nsync", {"15nsync_mu_unlockEPNS_11nsync_mu_s_E"}, release<1>},
+      {"_ZN5nsync", {"16nsync_mu_runlockEPNS_11nsync_mu_s_E"}, release_shared<1>}}},
 };
 
-void lock(void* mutex) {
-  if (!interposed.lock(mutex, false)) functions[0].real(mutex);
+template <size_t kWhich>
+void acquire(void* mutex) {
+  interposed.lock(mutex, false);
+  kinds[kWhich].functions[0].real(mutex);
 }
-void lock_shared(void* mutex) {
-  if (!interposed.lock(mutex, true)) functions[1].real(mutex);
+template <size_t kWhich>
+void acquire_shared(void* mutex) {
+  interposed.lock(mutex, true);
+  kinds[kWhich].functions[1].real(mutex);
 }
-void unlock(void* mutex) {
-  functions[2].real(mutex);
+template <size_t kWhich>
+void release(void* mutex) {
+  kinds[kWhich].functions[2].real(mutex);
   interposed.unlocked(mutex, false);
 }
-void unlock_shared(void* mutex) {
-  functions[3].real(mutex);
+template <size_t kWhich>
+void release_shared(void* mutex) {
+  kinds[kWhich].functions[3].real(mutex);
   interposed.unlocked(mutex, true);
 }
 
+bool ends_with(const char* symbol, const char* end) {
+  const size_t length = std::strlen(symbol), tail = std::strlen(end);
+  return length > tail && std::strcmp(symbol + length - tail, end) == 0;
+}
+
 Function* function_named(const char* symbol) {
-  static const char prefix[] = "_ZN4absl";
-  if (std::strncmp(symbol, prefix, sizeof prefix - 1) != 0) return nullptr;
-  const size_t length = std::strlen(symbol);
-  for (Function& each : functions) {
-    for (const char* end : each.ends) {
-      const size_t tail = std::strlen(end);
-      if (length > tail && std::strcmp(symbol + length - tail, end) == 0) return &each;
+  for (Kind& kind : kinds) {
+    for (Function& each : kind.functions) {
+      if (std::strncmp(symbol, each.prefix, std::strlen(each.prefix)) != 0) continue;
+      for (const char* end : each.ends) {
+        if (end != nullptr && ends_with(symbol, end)) return &each;
+      }
     }
   }
   return nullptr;
@@ -145,12 +175,20 @@ std::string interpose(const Interposed& with) {
     dl_iterate_phdr(patch, &count);
     return count;
   }();
-  for (const Function& each : functions) {
-    if (each.real == nullptr) return std::string("no absl::Mutex of the form ") + each.ends[0];
+  if (patched == 0) return "no calls of absl::Mutex or nsync_mu in TensorFlow's libraries";
+  for (const Kind& kind : kinds) {
+    const Function* lacking = nullptr;
+    bool found = false;
+    for (const Function& each : kind.functions) {
+      if (each.real == nullptr) lacking = &each;
+      found = found || each.real != nullptr;
+    }
+    // A release may have none of a kind, but not a part of it.
+    if (found && lacking != nullptr) {
+      return std::string("no ") + kind.name + " of the form " + lacking->ends[0];
+    }
   }
-  return patched > 0 ? "" : "no calls of absl::Mutex in TensorFlow's libraries";
+  return "";
 }
-
-void acquire(void* mutex, bool shared) { functions[shared ? 1 : 0].real(mutex); }
 
 }  // namespace litmusfuzz::locks

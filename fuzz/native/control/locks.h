@@ -5,10 +5,10 @@
 
 namespace litmusfuzz::locks {
 
-/// What is called in place of a lock and an unlock of absl's Mutex.
+/// What is called around a lock and an unlock, of absl's Mutex or of nsync's.
 struct Interposed {
-  /// True if it has acquired the lock by `acquire`.
-  bool (*lock)(void* mutex, bool shared);
+  /// Before the lock is acquired: it may wait until that does not have to wait.
+  void (*lock)(void* mutex, bool shared);
   /// After the lock has been released.
   void (*unlocked)(void* mutex, bool shared);
 };
@@ -17,8 +17,5 @@ struct Interposed {
 /// Calls go through each library's table of imported functions (GOT), which is changed in
 /// place: no LD_PRELOAD, and processes that are forked from this one have it too.
 std::string interpose(const Interposed& with);
-
-/// Acquires a lock as if nothing were interposed.
-void acquire(void* mutex, bool shared);
 
 }  // namespace litmusfuzz::locks

@@ -211,8 +211,8 @@ LitmusFuzzEvent event_in(const Inside& kernel) {
 class Decided;
 thread_local const Decided* computed = nullptr;
 
-/// Waits until the controller chooses an event inside a kernel; false if it need not.
-bool stop_at(const LitmusFuzzEvent& event, Inside* kernel) {
+/// Waits until the controller chooses an event inside a kernel, unless it need not.
+void stop_at(const LitmusFuzzEvent& event, Inside* kernel) {
   // Meanwhile this thread may compute other kernels.
   const Decided* const around = std::exchange(computed, nullptr);
   const bool chosen = hooks != nullptr && hooks->stop(hooks->controller, &event);
@@ -222,7 +222,6 @@ bool stop_at(const LitmusFuzzEvent& event, Inside* kernel) {
     kernel->window.reset();
     open_pages();
   }
-  return chosen;
 }
 
 /// Before a kernel touches a page.
@@ -260,10 +259,10 @@ std::string name_of(const Inside& here, const void* mutex) {
   return "other";
 }
 
-/// Before a lock inside a kernel: true if the controller has let this thread acquire it.
-bool decide_lock(void* mutex, bool shared) {
+/// Before a lock inside a kernel, which is free once this returns, if the controller decides.
+void decide_lock(void* mutex, bool shared) {
   Inside* const here = inside;
-  if (here == nullptr) return false;
+  if (here == nullptr) return;
   const Deciding nothing(nullptr);
   const std::string point = (shared ? "shared lock of " : "lock of ") + name_of(*here, mutex);
   const char* const lock = point.c_str() + (shared ? std::strlen("shared ") : 0);
@@ -278,9 +277,7 @@ bool decide_lock(void* mutex, bool shared) {
   event.effect = LITMUSFUZZ_ACQUIRES;
   event.mutex = reinterpret_cast<uint64_t>(mutex);
   event.shared = shared;
-  const bool chosen = stop_at(event, here);
-  if (chosen) litmusfuzz::locks::acquire(mutex, shared);
-  return chosen;
+  stop_at(event, here);
 }
 
 void after_unlock(void* mutex, bool) {
