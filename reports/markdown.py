@@ -82,7 +82,7 @@ def _finding(finding: ReportedFinding) -> str:
     lines = [
         f"## {_inline(finding.headline)}",
         "",
-        f"- {_inline(finding.kind)} on {_code(finding.where)}"
+        f"- {_inline(finding.kind)} on {_code(finding.shown_on)}"
         + (f", judged by {_code(finding.model)}" if finding.model else ""),
         *(f"- {_inline(what)}: {_inline(text)}" for what, text in finding.evidence.items()),
     ]

@@ -103,6 +103,7 @@ class ReplayReport(ExecutorResult):
             f"{self.entry.test.name}: {self.executions} executions, "
             f"{self.forbidden} forbidden, {seen} of {len(self.allowed)} allowed outcomes seen"
         )
+        line += f"; most often forbidden: {self.worst}" if self.worst is not None else ""
         line += f"; {self.schedule}" if self.schedule else ""
         line += "; interrupted" if self.interrupted else ""
         line += f"; {self.condition}" if self.condition else ""

@@ -146,6 +146,12 @@ class ReportedFinding:
         return f"{self.executor}/{self.config_class}"
 
     @property
+    def shown_on(self) -> str:
+        """The configuration that most graphs showed it in; without one, as of `where`."""
+        names = sorted(self.configs, key=lambda name: (-self.configs[name], name))
+        return f"{self.executor}/{names[0]}" if names else self.where
+
+    @property
     def observed(self) -> Mapping[Outcome, tuple[int, str]]:
         """The histogram; without one, the forbidden outcomes in the finding's file."""
         if self.histogram or self.entry.finding is None:

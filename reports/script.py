@@ -49,7 +49,7 @@ CLUSTERED_COPIES: Final = 8
 """Compiling a cluster takes some 10 ms."""
 _REWRITTEN: Final = 64
 """Executions after which a program with functions is written anew."""
-LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions; allowed: 0")
+LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions; none is allowed")
 """How a script ends."""
 FIRST_SEEN: Final = "FORBIDDEN  "
 """With this begins the line that a script prints when it sees a forbidden outcome first."""

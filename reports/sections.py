@@ -196,6 +196,11 @@ def _configurations(report: Report) -> Section:
     # `how_much_ran` has the reasons of those that did not run at all.
     ran = {each.name for each in report.by_config if each.graphs}
     notes += [(name, why) for name, why in report.unavailable.items() if name in ran]
+    notes += [
+        (each.name, f"not run, for lack of time: {counted(each.not_run, 'graph')}")
+        for each in report.by_config
+        if each.not_run and each.name not in report.unavailable
+    ]
     optional = [list(rows[0])[3], *list(rows[0])[6:]] if rows else ()
     return _section("configurations", "Configurations", rows, optional, notes)
 

@@ -1,4 +1,4 @@
-"""Executors that raise an exception, leave a register out, or never return.
+"""Executors that raise an exception, leave a register or its value out, or never return.
 
 In a module that knows nothing of the tests, so that a worker can load it by an entry point.
 """
@@ -23,6 +23,11 @@ def divided(number):
 def lacks(test, rng):
     """Values of all but the register r1."""
     return {name: 0 for name in test.names if name != "r1"}
+
+
+def leaves_none(test, rng):
+    """No value for the register r1."""
+    return {name: None if name == "r1" else 0 for name in test.names}
 
 
 def hangs(test, rng):
@@ -62,6 +67,13 @@ class Lacks(Broken):
 
     name = "lacks"
     play = lacks
+
+
+class LeavesNone(Broken):
+    """Has no value for a register."""
+
+    name = "leaves-none"
+    play = leaves_none
 
 
 class Hangs(Broken):

@@ -19,6 +19,7 @@ from litmusfuzz.reports.tables import counted, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from litmusfuzz.fuzz.executors.protocol import Config
 
@@ -52,9 +53,16 @@ class _Kind(click.Choice[str]):
     help="Executors whose configurations are listed, separated by commas.",
 )
 @python_option
+@click.option("--short", is_flag=True, help="A line for each finding.")
 @json_option
 def list_(
-    kind: str, names: tuple[str, ...], executors: str | None, python: str | None, as_json: bool
+    kind: str,
+    names: tuple[str, ...],
+    executors: str | None,
+    python: str | None,
+    *,
+    short: bool,
+    as_json: bool,
 ) -> None:
     """List names that other commands take, each with a short description.
 
@@ -70,8 +78,10 @@ def list_(
         fail(f"--executors: is of `list configurations`, not of `list {kind}`")
     if python is not None and kind != "findings":
         fail(f"--python: is of `list findings`, not of `list {kind}`")
+    if short and kind != "findings":
+        fail(f"--short: is of `list findings`, not of `list {kind}`")
     if kind == "findings":
-        _print_findings(python_or_fail(python), names, as_json=as_json)
+        _print_findings(python_or_fail(python), names, short=short, as_json=as_json)
         return
     rows = list(_configurations(executors) if kind == "configurations" else LISTS[kind]())
     if as_json:
@@ -84,7 +94,9 @@ def list_(
         click.echo(OWN_EXECUTOR, err=True)
 
 
-def _print_findings(python: str | None, names: tuple[str, ...], *, as_json: bool) -> None:
+def _print_findings(
+    python: str | None, names: tuple[str, ...], *, short: bool, as_json: bool
+) -> None:
     """What is broken in the frameworks of an environment, by their metadata: none is imported.
 
     With `names`, only the findings or frameworks that are named.
@@ -104,6 +116,7 @@ def _print_findings(python: str | None, names: tuple[str, ...], *, as_json: bool
             "name": each.name,
             "description": each.defect.what,
             "effect": each.defect.effect,
+            "forbidden_by": _forbidden_by(folder / each.defect.test) if each.defect.test else "",
             "needs": each.defect.needs,
             "workaround": each.defect.workaround,
             "versions": str(each.versions),
@@ -131,13 +144,39 @@ def _print_findings(python: str | None, names: tuple[str, ...], *, as_json: bool
         of = {release for row in of_it for release in row["versions"].split(", ")}
         other = f"; those that are known are of {', '.join(sorted(of))}" if of and not found else ""
         click.echo(f"{name} {versions[name]}: {_summary(found)}{other}\n")
+        if short and found:
+            columns = ["name", "effect", "needs"]
+            rows_of = [[each[name] for name in columns] for each in found]
+            click.echo(table(columns, rows_of) + "\n")
+            continue
         for each in found:
             click.echo(f"{each['name']}: {each['effect']}\n    {each['description']}")
+            if by := each["forbidden_by"]:
+                click.echo(f"    forbidden   by {by}")
             click.echo(f"    needs       {each['needs']}\n    workaround  {each['workaround']}")
             for what in ("file", "script"):
                 if each[what]:
                     click.echo(f"    {what:<10}  {each[what]}")
             click.echo()
+
+
+def _forbidden_by(file: Path) -> str:
+    """What forbids a finding: the RFC, or only another model; "" if it has no outcome."""
+    from litmusfuzz.corpus.outcome import Verdict
+    from litmusfuzz.corpus.textfile import load
+    from litmusfuzz.oracles.explorer import Explorer
+    from litmusfuzz.oracles.model import RFC
+
+    entry = load(file)
+    if entry.finding is None:
+        return ""
+    model, outcomes = entry.finding.model, [outcome for outcome, _ in entry.finding.forbidden]
+    if model == "sequential":
+        return "the order of the program"
+    by_rfc = [Explorer(entry.test, RFC).judge(each) is Verdict.FORBIDDEN for each in outcomes]
+    if any(by_rfc):
+        return "the memory model" if all(by_rfc) else "the memory model, in part"
+    return f"the model {model}, which its configuration guarantees; the memory model allows it"
 
 
 def _framework(versions: str) -> str:

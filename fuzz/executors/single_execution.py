@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Outcome
@@ -29,7 +30,8 @@ class PreparedFunction:
     execute : callable
         Function of the test and a seeded random generator, its only source of randomness.
         It executes the test once and returns the value of each of `test.names` at the end;
-        it may return more values. A `ValueError` names one that is missing.
+        it may return more values. A `ValueError` names one that is missing, and a `TypeError` one
+        that is no int.
     """
 
     test: LitmusTest
@@ -42,6 +44,10 @@ class PreparedFunction:
 
     def _once(self, rng: random.Random) -> Outcome:
         values = self.execute(self.test, rng)
+        for name in self.test.shown:
+            if not isinstance(value := values.get(name, 0), Integral):
+                kind = type(value).__name__
+                raise TypeError(f"the value of {name!r} is an int, got {kind}: {value!r}"[:200])
         return Outcome.of(self.test, {name: (value,) for name, value in values.items()})
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.campaign.script_runner import TENSORFLOW, ScriptRunner
 from litmusfuzz.reports.script import FIRST_SEEN
 
 IMPORT = "import tensorflow as tf"
-SHOWN = "print('forbidden outcomes in 3 of 9 executions; allowed: 0'); sys.exit(1)"
+SHOWN = "print('forbidden outcomes in 3 of 9 executions; none is allowed'); sys.exit(1)"
 
 
 def written(path: Path, code: str) -> Path:
@@ -51,8 +51,8 @@ async def pid_in(path: Path) -> int:
     ("code", "shown"),
     [
         (SHOWN, True),
-        ("print('forbidden outcomes in 0 of 9 executions; allowed: 0'); sys.exit(1)", False),
-        ("print('forbidden outcomes in 3 of 9 executions; allowed: 0')", False),
+        ("print('forbidden outcomes in 0 of 9 executions; none is allowed'); sys.exit(1)", False),
+        ("print('forbidden outcomes in 3 of 9 executions; none is allowed')", False),
         ("sys.exit(1)", False),
         ("import corpus", False),
     ],

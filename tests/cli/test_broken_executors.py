@@ -106,6 +106,8 @@ def test_an_outcome_without_a_register_says_which(theirs) -> None:
     assert f"the worker died: exit 1: ValueError: {MISSING} (3 times)" in output.splitlines()
     with pytest.raises(ValueError, match=MISSING):
         check(load(paths()["SB"]).test, broken.Lacks)
+    with pytest.raises(TypeError, match="the value of 'r1' is an int, got NoneType: None"):
+        check(load(paths()["SB"]).test, broken.LeavesNone)
 
 
 def test_pytest_shows_the_traceback(theirs, tmp_path: Path) -> None:

@@ -184,6 +184,31 @@ def test_the_findings_of_one_name_or_framework_are_listed(monkeypatch: pytest.Mo
     assert code == 2
     assert "no finding 'scatter-beside-rea'; is it 'scatter-beside-read'" in output
     assert in_process("list", "tests", "SB")[0] == 2
+    code, output = in_process("list", "findings", "--short", "jax-jacfwd", "scatter-beside-read")
+    assert [line.split()[:1] for line in output.splitlines() if line] == [
+        *(["tensorflow"], ["name"], ["scatter-beside-read"]),
+        *(["jax"], ["name"], ["jax-jacfwd"]),
+    ]
+    assert in_process("list", "tests", "--short")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("scatter-beside-read", "by the memory model"),
+        ("slice-assign-beside-sub", "by the memory model, in part"),
+        (
+            "slice-assign-beside-add",
+            "by the model executor, which its configuration guarantees; the memory model allows it",
+        ),
+        ("jax-stale-condition", "by the order of the program"),
+        ("step-without-value", ""),  # a crash
+    ],
+)
+def test_a_finding_is_listed_with_what_forbids_it(name: str, by: str) -> None:
+    _, output = in_process("list", "findings", name)
+    lines = [line.split(maxsplit=1) for line in output.splitlines()]
+    assert [line[1] for line in lines if line[:1] == ["forbidden"]] == [by][: bool(by)]
 
 
 def test_mutants_are_listed_with_the_executor_that_they_are_of() -> None:

@@ -166,6 +166,7 @@ def test_the_end_of_a_run() -> None:
             "    jax/plain: unknown: over the oracle's budget 1; refused for lack of: loops 5,"
             " queues 2;",
             "      judged by rfc, guarantees executor (see --model)",
+            "    jax/plain: not run, for lack of time: 1 graph",
             "  families:",
             "    family  graphs  seconds  forbidden  findings  unknown",
             "    dag          4     12.0          0         0        1",
@@ -247,6 +248,7 @@ def test_counters_of_an_executor_are_listed() -> None:
         guarantees="rfc",
         clusterings={"sound": 6, "unknown": 1},
         racing=4,
+        not_run=0,
         counters={"compiled": 40, "found": 120, "seconds": 5.0, "other_thing": 2.5},
     )
     made, *_ = sections(replace(short_run(0), by_config=(share,)))

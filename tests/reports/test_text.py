@@ -336,7 +336,10 @@ def test_a_replay_shows_forbidden_outcomes_first_and_unseen_ones_last() -> None:
             "no total order of the events yields it (RFC, rules 1 to 4)",
         ]
     )
-    assert report.line() == "SB: 100 executions, 39 forbidden, 2 of 3 allowed outcomes seen"
+    assert report.line() == (
+        "SB: 100 executions, 39 forbidden, 2 of 3 allowed outcomes seen;"
+        " most often forbidden: r0=0 r1=0 X=1 Y=1"
+    )
     assert report.exit_code == 1
 
 
@@ -423,5 +426,5 @@ def test_a_schedule_is_reported_with_the_finding_and_with_its_replay() -> None:
         "replayed by its schedule: same outcome",
         "no total order of the events yields it (RFC, rules 1 to 4)",
     ]
-    assert report.line().endswith("seen; replayed by its schedule: same outcome")
+    assert report.line().endswith("Y=1; replayed by its schedule: same outcome")
     assert report.as_json()["schedule"] == "replayed by its schedule: same outcome"
