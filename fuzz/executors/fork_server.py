@@ -71,6 +71,8 @@ class ForkServer:
         interpreter.
     variables : mapping of str to str
         Environment variables of the server. A worker has its own.
+    python : str, optional
+        Interpreter of another environment.
 
     Attributes
     ----------
@@ -80,7 +82,9 @@ class ForkServer:
         True once the server has forked a worker.
     """
 
-    def __init__(self, after: ForkAfter, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, after: ForkAfter, variables: Mapping[str, str], python: str | None = None
+    ) -> None:
         self.refusal = ""
         self.forked = False
         self._ended = ""
@@ -93,7 +97,7 @@ class ForkServer:
             # A session of its own, so that Ctrl-C reaches this process only.
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-P"),
+                    *(python or sys.executable, "-P"),
                     *("-m", "litmusfuzz.fuzz.executors.fork_server_main"),
                     *(str(theirs.fileno()), str(os.getpid()), *after.modules),
                 ],
@@ -341,13 +345,15 @@ class ForkedProcess:
         return None
 
 
-_Key = tuple["ForkAfter", tuple[tuple[str, str], ...]]
+_Key = tuple["ForkAfter", tuple[tuple[str, str], ...], str | None]
 _lock = threading.Lock()  # shards of one process may run in threads
 _servers: dict[_Key, ForkServer] = {}
 _failed_starts: dict[_Key, int] = {}
 
 
-def server_for(after: ForkAfter, variables: Mapping[str, str]) -> ForkServer:
+def server_for(
+    after: ForkAfter, variables: Mapping[str, str], python: str | None = None
+) -> ForkServer:
     """The running server for these modules, started if there is none.
 
     Parameters
@@ -356,6 +362,8 @@ def server_for(after: ForkAfter, variables: Mapping[str, str]) -> ForkServer:
     variables : mapping of str to str
         Environment variables of the worker. A server serves only workers whose variables are
         equal to its own as far as the modules read them when they are imported.
+    python : str, optional
+        Interpreter of another environment, whose workers find our modules by these variables.
 
     Raises
     ------
@@ -364,7 +372,7 @@ def server_for(after: ForkAfter, variables: Mapping[str, str]) -> ForkServer:
     """
     patterns = (*_READ_AT_START, *after.variables)
     early = {n: v for n, v in variables.items() if any(fnmatch.fnmatchcase(n, p) for p in patterns)}
-    key = (after, tuple(sorted(early.items())))
+    key = (after, tuple(sorted(early.items())), python)
     with _lock:
         server = _servers.get(key)
         if server is not None and server.refusal:
@@ -378,7 +386,7 @@ def server_for(after: ForkAfter, variables: Mapping[str, str]) -> ForkServer:
                 raise CannotFork(how)
             server = None
         if server is None:
-            server = _servers[key] = ForkServer(after, os.environ | early)
+            server = _servers[key] = ForkServer(after, os.environ | early, python)
         return server
 
 

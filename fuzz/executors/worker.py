@@ -99,8 +99,7 @@ class Worker:
         Limit on the private memory of the process.
     python : str, optional
         Interpreter of another environment, as found by
-        `litmusfuzz.fuzz.executors.interpreter.interpreter`; default: `sys.executable`. Its
-        workers are spawned.
+        `litmusfuzz.fuzz.executors.interpreter.interpreter`; default: `sys.executable`.
     spawn : bool
         True to start a new interpreter even where a fork would do.
 
@@ -294,15 +293,13 @@ class Worker:
         """
         if self.spawn:
             raise CannotFork("as requested")
-        if self.python:
-            raise CannotFork("it has another interpreter")
         try:
             made = executor_class(self.executor)
         except (ImportError, UnknownExecutor) as error:
             raise CannotFork("the executor cannot be loaded") from error
         if not isinstance(made, Forkable):
             raise CannotFork("the executor has no `fork_after`")
-        return _fork(made.fork_after, variables)
+        return _fork(made.fork_after, variables, self.python)
 
     def _variables(self) -> dict[str, str]:
         """Environment variables of the process."""
@@ -452,7 +449,9 @@ class Worker:
                 loop.remove_writer(writes)
 
 
-def _fork(after: ForkAfter, variables: Mapping[str, str]) -> ForkedProcess:
+def _fork(
+    after: ForkAfter, variables: Mapping[str, str], python: str | None = None
+) -> ForkedProcess:
     """A process from the fork server of these modules, or a new one if that has just ended.
 
     Raises
@@ -460,9 +459,9 @@ def _fork(after: ForkAfter, variables: Mapping[str, str]) -> ForkedProcess:
     CannotFork
     """
     try:
-        return server_for(after, variables).fork()
+        return server_for(after, variables, python).fork()
     except ServerEnded:  # since its last request
         try:
-            return server_for(after, variables).fork()
+            return server_for(after, variables, python).fork()
         except ServerEnded as error:
             raise CannotFork(str(error)) from None

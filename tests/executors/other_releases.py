@@ -1,11 +1,10 @@
 """Control on other releases of TensorFlow, each in an environment of its own.
 
 ``python -m tests.executors.other_releases --python PATH...`` runs the same checks on the
-TensorFlow of each interpreter: every schedule of known tests by ops, by locks and by pages, in
-spawned workers and in a process that is forked after TensorFlow was imported; and every schedule of
-ops of a share of the corpus (each ``--each``-th test), whose outcomes must be those allowed without
-a split update. It prints a line for each check and one for each release, and exits with 1 if one
-fails.
+TensorFlow of each interpreter: every schedule of known tests by ops, by locks and by pages, in a
+forked worker and in a spawned one; and every schedule of ops of the corpus (of each ``--each``-th
+test), whose outcomes must be those allowed without a split update. It prints a line for each check
+and one for each release, and exits with 1 if one fails.
 
 What a test shows may differ between releases, since kernels take other locks: `known` has it.
 """
@@ -13,8 +12,6 @@ What a test shows may differ between releases, since kernels take other locks: `
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -114,36 +111,6 @@ def known() -> Iterator[Known]:
     yield Known(sliced, "controlled_pages", Shown(3, 1, 209, 60), older)
 
 
-FORKED: Final = """
-import os, sys
-from contextlib import closing
-from importlib import import_module
-
-from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
-
-for module in TensorFlowExecutor.fork_after.modules:
-    import_module(module)
-threads = len(os.listdir("/proc/self/task"))
-sys.stdout.flush()
-if not (child := os.fork()):
-    test = litmus("X=1; r0=Y || Y=1; r1=X")
-    for level in sys.argv[1:]:
-        with closing(TensorFlowExecutor().prepare(test, configuration("tf", level))) as prepared:
-            found = prepared.explore(10_000)
-            print(level, len(found.histogram), found.complete, flush=True)
-    os._exit(0)
-_, status = os.waitpid(child, 0)
-print("threads", threads, "exit", os.waitstatus_to_exitcode(status))
-"""
-"""A fork server in short: its child has TensorFlow from its parent, and makes the first session."""
-_FORKED_SAYS: Final = [
-    *(f"{level} 3 True" for level in LEVELS),
-    "exit 0",
-]
-
-
 class Release:
     """The checks of one interpreter."""
 
@@ -167,15 +134,22 @@ class Release:
                 return
             self.version = f"{NAME}{reply.versions['tensorflow']}"
             self.say(", ".join(f"{k} {v}" for k, v in reply.versions.items()), good=True)
-            for level in LEVELS:
-                reply = worker.ask(messages.Request(config=level), _START_S)
-                why = reply.message if isinstance(reply, Died) else reply.unavailable
-                self.say(f"{level}: {why or 'available'}", good=not why)
-            for case in known():
-                self.known(worker, case)
+            self.levels(worker)
             if each:
                 self.corpus(worker, each)
-        self.forked()
+            self.say(f"workers are {worker.start_method}", good=worker.start_method == "forked")
+        with closing(Worker("tf", python=self.python, spawn=True)) as worker:
+            self.levels(worker)
+            self.say(f"workers are {worker.start_method}", good=True)
+
+    def levels(self, worker: Worker) -> None:
+        """Ask for each level, and execute every schedule of the known tests."""
+        for level in LEVELS:
+            reply = worker.ask(messages.Request(config=level), _START_S)
+            why = reply.message if isinstance(reply, Died) else reply.unavailable
+            self.say(f"{level}: {why or 'available'}", good=not why)
+        for case in known():
+            self.known(worker, case)
 
     def known(self, worker: Worker, case: Known) -> None:
         """Execute every schedule of a test, and compare with what is known of it."""
@@ -214,23 +188,6 @@ class Release:
         seconds = time.monotonic() - began
         says += f", {refused} refused; {executions:,} executions, {seconds:.0f} s"
         self.say(says, good=equal > 0)
-
-    def forked(self) -> None:
-        """Control in a process that is forked after TensorFlow was imported."""
-        variables = os.environ | interpreter.environment()
-        variables |= {"OPENBLAS_NUM_THREADS": "1"}  # NumPy's; see fuzz/executors/fork_server.py
-        variables |= dict(configuration("tf", "controlled").environment)
-        done = subprocess.run(
-            [self.python, "-P", "-c", FORKED, *LEVELS],
-            env=variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        *said, last = done.stdout.splitlines() or [done.stderr[-500:]]
-        threads, _, code = last.partition(" exit ")
-        good = [*said, f"exit {code}"] == _FORKED_SAYS
-        self.say(f"forked: {threads}; {'; '.join(said)}", good=good)
 
 
 def _problem(test: LitmusTest, found: Exploration) -> str:

@@ -7,12 +7,18 @@ import os
 import sys
 import sysconfig
 import venv
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 from helpers import LITMUS, nightly
 
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.fork_server import close_all
+from litmusfuzz.fuzz.executors.worker import Worker
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SB = str(next(path for path in LITMUS if path.stem == "SB"))
@@ -46,6 +52,19 @@ def hooks(folder: Path, name: str, line: str) -> Path:
     return site / f"{name}.pth"
 
 
+@contextmanager
+def lacking(folder: Path, *modules: str) -> Iterator[None]:
+    """The environment without some modules; servers of before and after have others."""
+    close_all()
+    line = f"import sys; sys.modules.update(dict.fromkeys({modules!r}))"
+    hook = hooks(folder, "without", line)
+    try:
+        yield
+    finally:
+        hook.unlink()
+        close_all()
+
+
 def test_an_executor_runs_in_another_environment(litmusfuzz_here, other: Path) -> None:
     done = litmusfuzz_here(
         *("replay", SB, "--executors", "native:controlled,mutant/canary", "--count", "300"),
@@ -54,6 +73,17 @@ def test_an_executor_runs_in_another_environment(litmusfuzz_here, other: Path) -
     assert done.returncode == 1, done.stderr  # the canary
     native, canary = json.loads(done.stdout)["replays"]
     assert (native["forbidden"], canary["forbidden"]) == (0, canary["executions"])
+
+
+@pytest.mark.parametrize("spawn", [False, True], ids=["forked", "spawned"])
+def test_workers_of_another_environment_are_forked_there(other: Path, *, spawn: bool) -> None:
+    """Two from one server, whose interpreter is theirs."""
+    for _ in range(2):
+        with closing(Worker("native", python=python(other), spawn=spawn)) as worker:
+            assert isinstance(worker.ask(messages.Request(), 60.0), messages.Reply)
+            assert worker.start_method == ("spawned: as requested" if spawn else "forked")
+            with open(f"/proc/{worker.pid}/cmdline", "rb") as file:
+                assert file.read().partition(b"\0")[0].decode() == python(other)
 
 
 def test_jax_refs_runs_in_another_environment(litmusfuzz_here, other: Path) -> None:
@@ -89,11 +119,8 @@ def test_control_works_in_another_environment(litmusfuzz_here, other: Path) -> N
 
 
 def test_doctor_says_what_works_in_another_environment(litmusfuzz_here, other: Path) -> None:
-    hook = hooks(other, "without", "import sys; sys.modules.update(tensorflow=None, jax=None)")
-    try:
+    with lacking(other, "tensorflow", "jax"):
         done = litmusfuzz_here("doctor", "--python", python(other), "--json")
-    finally:
-        hook.unlink()
     assert done.returncode == 0, done.stderr
     checks = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
     assert {what for what, each in checks.items() if each["good"]} == {"Python", "native/plain"}
@@ -138,20 +165,17 @@ def test_a_program_that_cannot_run_workers_is_reported_in_one_line(
 
 
 @pytest.mark.parametrize(
-    ("executor", "lacking"),
+    ("executor", "module"),
     [("native", "litmusfuzz.fuzz.executors.native._executor"), ("tf", "tensorflow")],
 )
 def test_what_an_executor_lacks_there_is_reported_in_one_line(
-    litmusfuzz_here, other: Path, executor: str, lacking: str
+    litmusfuzz_here, other: Path, executor: str, module: str
 ) -> None:
     """As in another Python, for which our compiled modules are not; and without a framework."""
-    hook = hooks(other, "without", f"import sys; sys.modules[{lacking!r}] = None")
-    try:
+    with lacking(other, module):
         for command in (["replay", SB], ["run", "--time", "2s"]):
             done = litmusfuzz_here(*command, "--executors", executor, "--python", python(other))
-            one_line(done, f"{executor}: ", lacking)
-    finally:
-        hook.unlink()
+            one_line(done, f"{executor}: ", module)
 
 
 def test_nothing_of_ours_stays_behind(litmusfuzz, other: Path, tmp_path: Path) -> None:
