@@ -121,9 +121,9 @@ class Run:
         """True once the shard has ended."""
         return bool(self.events) and type(self.events[-1]).__name__ == "ShardEnded"
 
-    def run(self) -> Run:
+    def run(self, *, one_at_a_time: bool = False) -> Run:
         """Run it to its end, on a clock that its executions turn."""
-        with counted_clock():
+        with counted_clock(one_at_a_time=one_at_a_time):
             asyncio.run(self.campaign.run())
         assert self.ended
         assert all(slot.worker.pid is None for slot in self.campaign.slots)
@@ -164,10 +164,10 @@ class Run:
         chosen = [
             each for each in self.events if isinstance(each, Generated | Executed | Continued)
         ]
-        return sorted(encode(_without_times(each)) for each in chosen)
+        return sorted(encode(without_times(each)) for each in chosen)
 
 
-def _without_times(event: Event) -> Event:
+def without_times(event: Event) -> Event:
     names = {name for name in TIMES if name in type(event).__struct_fields__}
     nothing = {name: {} if name == "counters" else 0.0 for name in names}
     return with_changes(event, **nothing)

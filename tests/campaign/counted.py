@@ -27,11 +27,12 @@ clock: about what the native executor needs where it has a core of its own."""
 
 
 @contextmanager
-def counted_clock() -> Iterator[None]:
+def counted_clock(*, one_at_a_time: bool = False) -> Iterator[None]:
     """The clock of campaigns is turned by each answer of a worker.
 
     A request that had no answer in time has taken all of it. The canary's take no time. Each look
-    at the clock turns it as well: what has been done has taken some time.
+    at the clock turns it as well: what has been done has taken some time. With `one_at_a_time`
+    nothing else is done while a worker is at work, so that all happens in the same order each time.
     """
     ask, seconds = Worker.run, 0.0
 
@@ -39,7 +40,10 @@ def counted_clock() -> Iterator[None]:
         worker: Worker, request: messages.Request, timeout_s: float, test: Tests = None
     ) -> messages.Reply | Died:
         nonlocal seconds
-        reply = await ask(worker, request, timeout_s, test)
+        if one_at_a_time:
+            reply = worker.ask(request, timeout_s, test)
+        else:
+            reply = await ask(worker, request, timeout_s, test)
         if worker.executor != CANARY:
             seconds += timeout_s if is_late(reply) else REQUEST_S + executed_s(reply)
         return reply
