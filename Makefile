@@ -80,7 +80,7 @@ SANITIZE := -std=c++20 -g -O1 -Wall -Wextra -Werror -fno-sanitize-recover=all -f
 thread := -fsanitize=thread
 address := -fsanitize=address,undefined
 mutants := $(thread) -DLITMUSFUZZ_MUTANTS
-SANITIZED := $(foreach part,executor devices gpu control pages,$(part)_under_sanitizers) engine_conformance \
+SANITIZED := $(foreach part,executor devices gpu control engine_driver pages,$(part)_under_sanitizers) engine_conformance \
   example_engine.so
 CONFORM := "inline 1" $(foreach engine,pool fifo stealing gang, \
   $(foreach threads,1 2 4,"$(engine) $(threads)"))

@@ -6,6 +6,8 @@ import asyncio
 import functools
 import inspect
 import os
+import shlex
+import subprocess
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -81,6 +83,15 @@ nightly = pytest.mark.skipif(not os.environ.get(WHOLE), reason="runs in `make ni
 def corpus_entry(path: Path) -> Entry:
     """A file of the corpus, read once for all tests of this process."""
     return load(path)
+
+
+def compiled(output: Path, *arguments: str | Path) -> Path:
+    """Build a shared library with the compiler of the package."""
+    compiler = shlex.split(os.environ.get("CXX", "c++"))
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    include = Path(__file__).parents[1] / "fuzz/native/include"
+    subprocess.run([*compiler, *flags, f"-I{include}", *arguments, "-o", output], check=True)
+    return output
 
 
 def check_as_if_made_anew(test: LitmusTest) -> None:

@@ -134,6 +134,18 @@ def bench_control(as_json: bool) -> None:
     _show_bench(report, as_json)
 
 
+@bench.command("engines", epilog="Example: litmusfuzz bench engines --json")
+@json_option
+def bench_engines(as_json: bool) -> None:
+    """Measure TensorFlow's ops a second on each engine, against TensorFlow's own pool.
+
+    Takes about two minutes.
+    """
+    from litmusfuzz.fuzz.bench.engines import report
+
+    _show_bench(report, as_json)
+
+
 @bench.command("depth", epilog="Example: litmusfuzz bench depth --graphs 100 --seeds 3")
 @click.option("--graphs", type=click.IntRange(1, MAX_NUMBER), default=500, show_default=True)
 @click.option("--seeds", type=click.IntRange(1, MAX_NUMBER), default=5, show_default=True)

@@ -460,8 +460,8 @@ one_model_option = click.option(
 engine_option = click.option(
     "--engine",
     default=None,
-    help="Engine of executor native: a name, the path of a shared library, or module:object in "
-    "Python.",
+    help="Engine of executor native or tf: a name, the path of a shared library, or module:object "
+    "in Python.",
 )
 threads_option = click.option(
     "--threads",

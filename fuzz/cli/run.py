@@ -380,7 +380,9 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
         return config
     settings: dict[str, Any] = dict(config.settings)
     if "engine" not in settings:
-        fail(f"--engine, --threads: executor {name} has no engines; native has")
+        fail(f"--engine, --threads: executor {name} has no engines; native and tf have")
+    if "split_updates" not in settings:
+        return _on_engine_of_space(name, config, engine, threads)
     try:
         chosen = EngineSettings.chosen(
             engine or settings["engine"],
@@ -392,3 +394,24 @@ def _on_engine(name: str, config: Config, engine: str | None, threads: int | Non
     except UnknownEngine as error:
         fail(f"--engine, --threads: {error}")
     return configuration(name, chosen.name)
+
+
+def _on_engine_of_space(
+    name: str, config: Config, engine: str | None, threads: int | None
+) -> Config:
+    """The same, for an executor whose configurations are points of a space."""
+    from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
+    from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+
+    executor = executor_class(name)
+    assert isinstance(executor, HasConfigurationSpace)
+    point = executor.point_of(config)
+    # One with somebody's engine is no point, and named by its settings.
+    named = config.name if point is None else executor.space.name(point)
+    parts = dict(part.partition("=")[::2] for part in named.split(";") if part)
+    parts |= {"engine": engine} if engine else {}
+    parts |= {"threads": str(threads)} if threads else {}
+    try:
+        return configuration(name, ";".join(f"{key}={value}" for key, value in parts.items()))
+    except UnknownExecutor as error:
+        fail(f"--engine, --threads: {error}")

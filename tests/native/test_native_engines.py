@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from helpers import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
@@ -28,16 +27,7 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 
 ROOT = Path(__file__).parents[2]
-INCLUDE = f"-I{ROOT / 'fuzz/native/include'}"
 SB = litmus("X=1; r0=Y || Y=1; r1=X")
-
-
-def compiled(output: Path, *arguments: str | Path) -> Path:
-    """Build a shared library with the compiler of the package."""
-    compiler = shlex.split(os.environ.get("CXX", "c++"))
-    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", INCLUDE]
-    subprocess.run([*compiler, *flags, *arguments, "-o", output], check=True)
-    return output
 
 
 CONFORM = """

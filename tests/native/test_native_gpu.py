@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, corpus_entry, nightly, share_of
+from helpers import LITMUS, compiled, corpus_entry, nightly, share_of
 from native.generated import generate_test
 from native.helpers_native import CONFIGS, CONTROLLED, all_outcomes
 from native.neuron import neuron as neuron_on
 from native.neuron import training
-from native.test_native_engines import compiled
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status, Verdict

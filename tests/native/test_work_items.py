@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, corpus_entry, share_of
-from native.test_native_engines import compiled
+from helpers import LITMUS, compiled, corpus_entry, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import tensorflow as tf
@@ -16,14 +16,17 @@ import tensorflow as tf
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow import lowering, session
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
-from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
+from litmusfuzz.fuzz.executors.tensorflow.session_options import run_options, session_config
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf import config_pb2
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Config, Noise
+    from litmusfuzz.fuzz.executors.tensorflow.engines import DrivenEngine
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
+
+_LAYER: Final = 10
 
 
 class SessionLoop:
@@ -122,3 +125,40 @@ class UnobservedLoop:
         """Release graph and threads."""
         del self._race
         self.session.close()
+
+
+class SmallOps:
+    """Executes a graph of additions of two scalars, again and again.
+
+    They stand in layers of ten. Each adds two of the layer before, so that a layer may run at once.
+
+    Parameters
+    ----------
+    ops : int
+        Additions, a multiple of ten.
+    settings : Settings
+        The pool of TensorFlow's that runs the ops.
+    engine : DrivenEngine, optional
+        Runs them in place of a pool.
+    """
+
+    def __init__(self, ops: int, settings: Settings, engine: DrivenEngine | None = None) -> None:
+        with tf.Graph().as_default() as graph:
+            layer = [tf.constant(each) for each in range(_LAYER)]
+            for _ in range(ops // _LAYER):
+                pairs = zip(layer, layer[1:] + layer[:1], strict=True)
+                layer = [tf.raw_ops.AddV2(x=one, y=other) for one, other in pairs]
+            last = [each.op.name for each in layer]
+        config = session_config(settings, 1, engine.executor_type if engine else "")
+        self._session = tf.compat.v1.Session(graph=graph, config=config)
+        options = run_options(settings)
+        self._run = session.callable_of(self._session, (), *last, options=options)
+
+    def __call__(self) -> None:
+        """Execute every op once."""
+        self._run()
+
+    def close(self) -> None:
+        """Release graph and threads."""
+        del self._run
+        self._session.close()

@@ -18,9 +18,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.model import FEATURES
+from litmusfuzz.fuzz.engines.settings import MAX_THREADS as MAX_ENGINE_THREADS
+from litmusfuzz.fuzz.engines.settings import ONE_THREAD, EngineSettings
 from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.protocol import Config
-from litmusfuzz.fuzz.executors.setting_types import Flag, ListOf, Number, OneOf
+from litmusfuzz.fuzz.executors.setting_types import Flag, ListOf, Number, OneOf, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,7 +63,9 @@ class Settings:
     model_code         bool  false, true
     workers            int   0; 0 or more
     devices            int   1; 1 or more
-    control            str   "", ops, locks
+    control            str   "", ops, locks, pages
+    engine             str   "", or the name of an engine (`fuzz.engines`)
+    threads            int   4; 1 or more
     =================  ====  =========================================================
 
     Parameters
@@ -121,6 +125,10 @@ class Settings:
     control : str
         What LitmusFuzz decides in place of TensorFlow's threads: "" for nothing, ``ops`` for when
         each op on a resource begins, ``locks`` also for when it takes a lock (`controlled`).
+    engine : str
+        The engine that runs the ops, in place of TensorFlow's pools; "" for these (`engines`).
+    threads : int
+        The engine's limit on threads, over all sessions and runs, and inside ops too.
     """
 
     inter_op_threads: int = 4
@@ -139,6 +147,8 @@ class Settings:
     workers: int = 0
     devices: int = 1
     control: str = ""
+    engine: str = ""
+    threads: int = 4
 
     @staticmethod
     @lru_cache(1 << 8)  # a campaign asks some times for each test
@@ -162,6 +172,17 @@ class Settings:
         if self.traced or self.front_end in ("eager_functions", "keras"):
             return "acd"
         return "program" if self.front_end == "eager" else "executor"
+
+    @property
+    def engine_settings(self) -> EngineSettings:
+        """The engine and its limit.
+
+        Raises
+        ------
+        UnknownEngine
+            If there is no such engine.
+        """
+        return EngineSettings(self.engine, 1 if self.engine in ONE_THREAD else self.threads)
 
     @property
     def traced(self) -> bool:
@@ -203,7 +224,10 @@ class Settings:
         if self.pool == "run_handler" or self.workers:
             # `quiescence` cannot detect a deadlock when threads wake up periodically
             # (run handlers) or when other processes take part.
-            refused |= {"queues", "accumulators", "critical sections", "uninitialized variables"}
+            refused |= WAITING
+        if self.engine not in ("", *ENGINES):
+            # Nor do we know when somebody else's threads sleep.
+            refused |= WAITING
         return frozenset(refused)
 
     @property
@@ -215,7 +239,8 @@ class Settings:
     def packs(self) -> bool:
         """True if several tests may share a session (`packs`): nothing rewrites their graph."""
         rewritten = self.rewrites or self.compiled or self.model_code or self.front_end != "graph"
-        return not rewritten and not self.workers and self.devices == 1 and not self.control
+        elsewhere = self.workers or self.devices > 1 or self.control or self.engine
+        return not rewritten and not elsewhere
 
     @property
     def one_device(self) -> bool:
@@ -240,17 +265,20 @@ class Settings:
         must be executed as an op of its own. A graph with gates gets no model code.
         """
         plain = self.front_end == "graph" and not (self.compiled or self.model_code)
-        plain = plain and not (self.executor_type or self.control)
+        plain = plain and not (self.executor_type or self.control or self.engine)
         return plain and not self.workers and self.pool in ("own", "global")
 
     @property
     def of_the_process(self) -> str:
         """Settings that the first session fixes for its whole process; "" if none."""
-        shared = [f"intra_op={self.intra_op_threads}"] if self.intra_op_threads != 1 else []
+        inside = self.intra_op_threads != 1 and not self.engine
+        shared = [f"intra_op={self.intra_op_threads}"] if inside else []
         if self.spinning and (shared or self.pool == "global"):
             shared.append("spinning")
         if self.control:
             shared.append("control")  # its library is in no other process
+        if self.engine:
+            shared.append("engine")  # so is this
         if self.workers:
             shared.append(f"workers={self.workers}")
         if self.front_end == "critical_section" or self.eager:
@@ -369,6 +397,12 @@ FRONT_ENDS: Final = (
     "keras",
 )
 CONTROLS: Final = ("", "ops", "locks", "pages")
+ENGINES: Final = ("pool", "fifo", "stealing", "gang", "inline", "tbb", "openmp")
+"""Our engines that run TensorFlow's ops; a library's path or ``module:object`` names another."""
+WAITING: Final = frozenset(
+    {"queues", "accumulators", "critical sections", "uninitialized variables"}
+)
+"""Features with which a test may be blocked, or needs to be known not to be."""
 MAX_THREADS: Final = 1024
 SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
     {
@@ -398,6 +432,8 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
         "workers": Number(0, 64),
         "devices": Number(1, 64),
         "control": OneOf(CONTROLS),
+        "engine": Text("[^;,]*", "the name of an engine, without ';' and ','"),
+        "threads": Number(1, MAX_ENGINE_THREADS),
     }
 )
 """The values that each field of `Settings` may have."""

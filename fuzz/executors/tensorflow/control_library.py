@@ -37,8 +37,8 @@ EXECUTOR_TYPE: Final = "LITMUSFUZZ_CONTROLLED"
 """What a session's configuration names; the library registers it."""
 SOURCES: Final = Path(__file__).resolve().parents[2] / "native" / "control"
 """Beside this module, which is a link in the worker of another environment."""
-_SOURCES: Final = ("tensorflow.cc", "locks.cc", "pages.cpp", "program.cc")
-FILES: Final = (*_SOURCES, "hooks.h", "locks.h", "pages.h")
+_SOURCES: Final = ("tensorflow.cc", "engine.cc", "locks.cc", "pages.cpp", "program.cc")
+FILES: Final = (*_SOURCES, "hooks.h", "engine_hooks.h", "locks.h", "pages.h")
 """What the library is made of."""
 OF_OTHER: Final = " of other"
 """In the name of a lock that belongs to no variable."""
@@ -76,6 +76,8 @@ def load() -> ctypes.CDLL:
     library.litmusfuzz_decide_pages.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_pages.restype = None
     library.litmusfuzz_executors_made.restype = ctypes.c_uint32
+    library.litmusfuzz_drive.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
+    library.litmusfuzz_drive.restype = ctypes.c_int
     library.litmusfuzz_target.restype = ctypes.c_char_p
     library.litmusfuzz_program.restype = ctypes.c_void_p
     library.litmusfuzz_program_delete.argtypes = [ctypes.c_void_p]

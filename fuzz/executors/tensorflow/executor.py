@@ -13,6 +13,7 @@ import numpy as np
 from litmusfuzz.corpus.model import FEATURES, MalformedTest
 from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.engines.settings import UnknownEngine
 from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import (
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.setting_types import SettingType
     from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
     from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
+    from litmusfuzz.fuzz.executors.tensorflow.engines import DrivenEngine
     from litmusfuzz.fuzz.executors.tensorflow.forced import Forcing
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
     from litmusfuzz.fuzz.executors.tensorflow.packs import PackedTests
@@ -65,7 +67,7 @@ _PACKED_COPIES: Final = 16
 _MODULES: Final = (
     *("executor", "lowering", "session", "functional", "functions", "model_code", "regions"),
     *("sections", "clusters", "forced", "grpc_server_main", "packs", "program", "traced"),
-    *("eager", "python_graphs", "keras_steps"),
+    *("eager", "python_graphs", "keras_steps", "engines"),
 )
 """Modules of this package that import TensorFlow, and that tests need."""
 
@@ -108,7 +110,7 @@ class TensorFlowExecutor:
         NotAConfiguration
             Naming the setting, the value, or the values that exclude each other.
         """
-        return cls.configuration_at(cls.space.parsed(name))
+        return cls.configuration_at(space.parsed(name))
 
     @classmethod
     def configuration_at(cls, point: Mapping[str, Setting]) -> Config:
@@ -147,7 +149,8 @@ class TensorFlowExecutor:
     def check(self, config: Config) -> None:
         """Check that the process has what the configuration needs.
 
-        A network of its own for workers; the library for control, which is compiled if need be.
+        A network of its own for workers; the library for control, which is compiled if need be;
+        the engine, which is started and ended.
 
         Raises
         ------
@@ -162,6 +165,9 @@ class TensorFlowExecutor:
             from litmusfuzz.fuzz.executors.tensorflow import control_library
 
             control_library.load()
+        if Settings.of(config).engine:
+            _import_tensorflow()
+            _driven(Settings.of(config)).close()
 
     def prepare(
         self, test: LitmusTest, config: Config
@@ -281,6 +287,7 @@ class PreparedTest:
         self._clustered = bool(self._settings.compiled)
         self._name = config.name
         self._forcing: Forcing | None = None
+        self._engine: DrivenEngine | None = None
         self._clusters: dict[ChosenClusters, None] = {}
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
@@ -364,8 +371,13 @@ class PreparedTest:
         """A session over a built graph; the clusters that TensorFlow made of it are read."""
         from litmusfuzz.fuzz.executors.tensorflow import clusters, session
 
+        if self._settings.engine and self._engine is None:
+            self._engine = _driven(self._settings)
+
         def made() -> LiveSession:
-            return session.LiveSession(self._template, built, self._settings, copies, self._target)
+            return session.LiveSession(
+                self._template, built, self._settings, copies, self._target, engine=self._engine
+            )
 
         if self._settings.compiled != "clusters":
             return made()
@@ -436,10 +448,29 @@ class PreparedTest:
         return self._forcing.force(order, timeout_s)
 
     def close(self) -> None:
-        """Release the session that forces orders, if there is one."""
+        """Release the session that forces orders and the engine, if there are any."""
         if self._forcing is not None:
             self._forcing.close()
             self._forcing = None
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+
+def _driven(settings: Settings) -> DrivenEngine:
+    """The engine of a configuration, with its threads.
+
+    Raises
+    ------
+    Unavailable
+    """
+    _import_control()
+    from litmusfuzz.fuzz.executors.tensorflow.engines import DrivenEngine
+
+    try:
+        return DrivenEngine(settings.engine_settings, settings.intra_op_threads)
+    except UnknownEngine as error:  # a library that is not there any more
+        raise Unavailable(str(error)) from None
 
 
 def _import_control() -> None:

@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow._control import Controller
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.control_library import Steering
+    from litmusfuzz.fuzz.executors.tensorflow.engines import DrivenEngine
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Shown, Template
 
 _PATIENCE_S: Final = 0.001
@@ -188,6 +189,8 @@ class LiveSession:
         Address of the gRPC server to connect to; "" for this process.
     steering : Steering, optional
         Has control of the race, in which nothing is left to threads then.
+    engine : DrivenEngine, optional
+        Runs the closures of all runs, in place of TensorFlow's threads.
 
     Attributes
     ----------
@@ -208,8 +211,10 @@ class LiveSession:
         copies: int,
         target: str = "",
         steering: Steering | None = None,
+        engine: DrivenEngine | None = None,
     ) -> None:
         self._steering = steering
+        self._engine = engine
         self._test, self._built, self._copies = template.test, built, copies
         self._may_block = template.may_block
         self._uneven = template.uneven
@@ -221,7 +226,9 @@ class LiveSession:
         self._began = False
         self._in_background = settings.in_background
         self._front_end = settings.front_end
-        config, options = session_config(settings, template.devices), run_options(settings)
+        executor_type = engine.executor_type if engine else ""
+        config = session_config(settings, template.devices, executor_type)
+        options = run_options(settings)
         self._run_options = options
         target = steering.target() if steering else target
         self.session = tf.compat.v1.Session(target, load(built.graph_def), config)
@@ -273,7 +280,15 @@ class LiveSession:
         tensorflow.errors.OpError
             If an op fails in a test that cannot block, and has no op that may fail; or if an
             optimizer has made a node that no graph may have.
+        BrokenEngine
+            If the engine has broken what it guarantees.
         """
+        batch = self._step(stuck)
+        if self._engine is not None:
+            self._engine.check()
+        return batch
+
+    def _step(self, stuck: Callable[[], bool] | None) -> Batch:
         self._initialize()
         race = _Race(self._test, self._runs, self._threads)
         try:

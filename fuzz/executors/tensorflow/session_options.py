@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
 
 
-def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
+def session_config(
+    settings: Settings, cpus: int = 1, executor_type: str = ""
+) -> config_pb2.ConfigProto:
     """Options of a session (`ConfigProto`).
 
     Parameters
@@ -20,6 +22,9 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
     settings : Settings
     cpus : int
         Virtual CPU devices.
+    executor_type : str
+        That of the engine which runs the session's closures (`engines.DrivenEngine`), if there is
+        one.
 
     Notes
     -----
@@ -28,7 +33,9 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
     with the session. On the CPU, clusters also need ``--tf_xla_cpu_global_jit`` in
     ``TF_XLA_FLAGS``.
     """
-    config = config_pb2.ConfigProto(intra_op_parallelism_threads=settings.intra_op_threads)
+    # An engine has its own threads inside an op.
+    inside = 1 if settings.engine else settings.intra_op_threads
+    config = config_pb2.ConfigProto(intra_op_parallelism_threads=inside)
     config.device_count["CPU"] = 1 if settings.workers else cpus
     # Otherwise a gRPC worker keeps a session's variables, and the next session sees them.
     config.isolate_session_state = bool(settings.workers)
@@ -36,11 +43,15 @@ def session_config(settings: Settings, cpus: int = 1) -> config_pb2.ConfigProto:
     config.experimental.executor_type = settings.executor_type
     if settings.control:
         config.experimental.executor_type = EXECUTOR_TYPE
+    if executor_type:
+        config.experimental.executor_type = executor_type
     config.experimental.disable_thread_spinning = not settings.spinning
     if settings.pool in ("own", "second"):
         if settings.pool == "second":
             config.session_inter_op_thread_pool.add(num_threads=1)
-        config.session_inter_op_thread_pool.add(num_threads=settings.inter_op_threads)
+        # TensorFlow makes a pool in any case; where an engine runs the ops, it stays idle.
+        threads = 1 if settings.engine else settings.inter_op_threads
+        config.session_inter_op_thread_pool.add(num_threads=threads)
     else:
         config.inter_op_parallelism_threads = settings.inter_op_threads
         config.use_per_session_threads = settings.pool == "per_session"

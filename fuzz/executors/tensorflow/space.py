@@ -10,11 +10,17 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
+from litmusfuzz.fuzz.engines.settings import EngineSettings, Sort, UnknownEngine
+from litmusfuzz.fuzz.executors.configuration_space import (
+    ConfigurationSpace,
+    Exclusion,
+    NotAConfiguration,
+)
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     AGGRESSIVE,
     CONFIGURATIONS,
     CONTROLS,
+    ENGINES,
     FRONT_ENDS,
     OPTIMIZERS,
     Settings,
@@ -54,6 +60,8 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "workers": (0, 2),
         "devices": (1, 2),
         "control": CONTROLS,
+        "engine": ("", *ENGINES),
+        "threads": (4, 1, 2, 8, 16),
     }
 )
 
@@ -69,6 +77,7 @@ def _exclusions() -> Iterator[Exclusion]:
     yield from _of_threads()
     yield from _of_devices()
     yield from _of_control()
+    yield from _of_engines()
     for setting in _VALUES:
         if setting == "front_end":
             continue
@@ -214,6 +223,25 @@ def _of_control() -> Iterator[Exclusion]:
     yield Exclusion(control, ("workers", (2,)), "other processes are not under control")
 
 
+def _of_engines() -> Iterator[Exclusion]:
+    yield Exclusion(("engine", ("",)), _other("threads", 4), "only an engine has it")
+    one = "engine", ("inline",)
+    for setting in ("threads", "intra_op_threads"):
+        yield Exclusion(one, _other(setting, _VALUES[setting][0]), "it has one thread")
+    yield Exclusion(
+        ("engine", ("openmp",)),
+        _other("intra_op_threads", 1),
+        "its teams keep their threads while an op waits for its parts",
+    )
+    engine = _other("engine", "")
+    for setting in ("inter_op_threads", "pool", "spinning"):
+        why = "no threads of TensorFlow's run the ops"
+        yield Exclusion(engine, _other(setting, _VALUES[setting][0]), why)
+    yield Exclusion(engine, ("executor_type", (_SINGLE,)), "it has no closures to give away")
+    yield Exclusion(engine, ("workers", (2,)), "the pools of the servers run the ops")
+    yield Exclusion(engine, _other("control", ""), "one or the other says when an op begins")
+
+
 def _words() -> Iterator[tuple[Value, str]]:
     yield ("rewrites", "all"), "with all optimizers"
     yield ("rewrites", "aggressive"), "with all optimizers at their most aggressive"
@@ -257,6 +285,10 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("control", "ops"), "under control, op by op"
     yield ("control", "locks"), "under control, lock by lock"
     yield ("control", "pages"), "under control, page by page"
+    for engine in ENGINES:
+        yield ("engine", engine), f"on the engine {engine}"
+    for threads in (1, 2, 8, 16):
+        yield ("threads", threads), f"with at most {threads} threads"
 
 
 def _weaker() -> Iterator[tuple[Value, tuple[Mapping[str, Setting], ...]]]:
@@ -277,7 +309,39 @@ SPACE: Final = ConfigurationSpace(
     weaker=MappingProxyType(dict(_weaker())),
     # A schedule, which shows it every time, is worth more than a simpler configuration.
     kept=("control",),
+    # They say more about the engine than about TensorFlow.
+    seldom=("engine", "threads"),
 )
+
+
+def parsed(name: str) -> Point:
+    """The point with that name, or one beside the space: its engine is somebody's.
+
+    A library's path becomes absolute, so that records identify it.
+
+    Raises
+    ------
+    NotAConfiguration
+    """
+    parts = name.split(";")
+    for place, part in enumerate(parts):
+        setting, _, engine = (each.strip() for each in part.partition("="))
+        try:
+            ours = setting != "engine" or not engine
+            if ours or EngineSettings.sort_of(engine) is Sort.BUILT_IN:
+                continue
+            parts[place] = f"engine={ENGINES[0]}"  # what excludes one of ours, excludes this
+            point = SPACE.parsed(";".join(parts))
+            point["engine"] = EngineSettings.chosen(
+                engine, int(point["threads"]), split=False
+            ).engine
+        except UnknownEngine as error:
+            raise NotAConfiguration(str(error)) from None
+        if point["intra_op_threads"] != 1:
+            why = "it is not known whether a thread is free for a part of an op"
+            raise NotAConfiguration(f"engine={engine} excludes intra_op_threads: {why}")
+        return point
+    return SPACE.parsed(name)
 
 
 def configuration_at(point: Mapping[str, Setting]) -> Config:

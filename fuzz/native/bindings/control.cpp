@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "control/controller.h"
+#include "control/engine_driver.h"
 #include "control/loop.h"
 #include "controlled.h"
 #include "exhaustive.h"
@@ -19,6 +20,7 @@ namespace {
 
 using litmusfuzz::control::Chosen;
 using litmusfuzz::control::Controller;
+using litmusfuzz::control::EngineDriver;
 using litmusfuzz::control::Loop;
 using litmusfuzz::control::Seen;
 using litmusfuzz::control::Standing;
@@ -120,6 +122,22 @@ NB_MODULE(_control, m) {
       .def("first",
            [](const Loop& self, size_t outcome) { return numbers(self.seen().at(outcome).first); })
       .def("forget", &Loop::forget);
+  nb::class_<EngineDriver>(m, "EngineDriver")
+      .def(
+          "__init__",
+          [](EngineDriver* self, uintptr_t engine, uint32_t threads, uint32_t intra_op_threads) {
+            new (self) EngineDriver(*reinterpret_cast<litmusfuzz::Engine*>(engine), threads,
+                                    intra_op_threads);
+          },
+          nb::arg("engine"), nb::arg("threads"), nb::arg("intra_op_threads") = 1)
+      .def_prop_ro(
+          "hooks",
+          [](const EngineDriver& self) { return reinterpret_cast<uintptr_t>(self.hooks()); })
+      .def_prop_ro("fault", &EngineDriver::fault)
+      .def_prop_ro("most", &EngineDriver::most)
+      .def_prop_ro("closures", &EngineDriver::closures)
+      .def_prop_ro("by_caller", &EngineDriver::by_caller)
+      .def_prop_ro("shared", &EngineDriver::shared);
   m.def("scheduler", [](const std::string& name, uint32_t depth, Controller& controller,
                         uint64_t seed) { return make_scheduler(name, depth, controller, seed); });
 }

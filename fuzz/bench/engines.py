@@ -1,0 +1,162 @@
+"""Benchmark of engines that run TensorFlow's ops, against TensorFlow's own pool.
+
+All contenders run the same graphs of small ops, in one session or in sixteen at once, each in a
+thread of its own. They alternate, so that other load on the machine affects all of them alike.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from threading import Barrier
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.engines.settings import ONE_THREAD, EngineSettings
+from litmusfuzz.fuzz.executors.protocol import Unavailable
+from litmusfuzz.reports.bench import BenchReport, Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from litmusfuzz.fuzz.executors.tensorflow.baselines import SmallOps
+    from litmusfuzz.fuzz.executors.tensorflow.engines import DrivenEngine
+
+THREADS: Final = 2
+SIZES: Final = (10, 100, 1000)
+SESSIONS: Final = (1, 16)
+LAPS: Final = 5
+OPS: Final = 20_000
+"""Ops of a lap, at least."""
+POOLS: Final = (
+    ("TensorFlow's pool", "global"),
+    ("TensorFlow, a pool of each session", "own"),
+    ("TensorFlow, calling thread", "caller"),
+)
+"""The first, which all sessions of the process share, is what the engines are compared with."""
+ENGINES: Final = (
+    *("pool", "fifo", "stealing", "gang", "inline", "tbb", "openmp"),
+    "concurrent.futures:ThreadPoolExecutor",
+)
+
+
+def report(progress: Callable[[str], None], *, laps: int = LAPS, ops: int = OPS) -> BenchReport:
+    """Measure everything; takes about two minutes.
+
+    Parameters
+    ----------
+    progress : callable
+        Receives the name of each part before it begins.
+    laps : int
+        Of each contender, of which the median counts.
+    ops : int
+        Ops of a lap, at least.
+    """
+    about = (
+        f"Ops a second, medians of {laps} laps, interleaved; graphs of additions of two scalars,"
+        " by layers of ten.",
+        f"TensorFlow's pool and the engines have {THREADS} threads; with an engine that includes"
+        " those that called.",
+    )
+    return BenchReport(tuple(_figures(progress, laps, ops)), about)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contender:
+    """Sessions that execute graphs of one size."""
+
+    name: str
+    threads: int
+    runs: Sequence[SmallOps]
+
+    def ops_per_second(self, size: int, ops: int) -> float:
+        """Throughput of all its sessions in one lap."""
+        each = max(1, ops // size // len(self.runs))
+        if len(self.runs) == 1:
+            start = time.perf_counter()
+            for _ in range(each):
+                self.runs[0]()
+        else:
+            begin = Barrier(len(self.runs) + 1)
+
+            def client(run: SmallOps) -> None:
+                begin.wait()
+                for _ in range(each):
+                    run()
+
+            with ThreadPoolExecutor(len(self.runs)) as clients:
+                done = [clients.submit(client, run) for run in self.runs]
+                begin.wait()
+                start = time.perf_counter()
+                for future in done:
+                    future.result()
+        return each * len(self.runs) * size / (time.perf_counter() - start)
+
+
+def _figures(progress: Callable[[str], None], laps: int, ops: int) -> Iterator[Figure]:
+    progress("starting engines")
+    try:
+        from litmusfuzz.fuzz.executors.tensorflow.engines import DrivenEngine
+    except ModuleNotFoundError as error:
+        yield Figure("TensorFlow", None, note=f"no {error.name}")
+        return
+    with ExitStack() as open_until:
+        engines: dict[str, tuple[int, DrivenEngine]] = {}
+        for name in ENGINES:
+            threads = 1 if name in ONE_THREAD else THREADS
+            try:
+                engine = open_until.enter_context(
+                    closing(DrivenEngine(EngineSettings(name, threads)))
+                )
+            except Unavailable as error:
+                yield Figure(name, None, note=str(error), threads=threads)
+                continue
+            engines[name] = threads, engine
+        for size in SIZES:
+            for sessions in SESSIONS:
+                of = f"{size:,} ops, {sessions} session{'s' * (sessions > 1)}"
+                progress(of)
+                yield from _compared(of, engines, size, sessions, laps, ops)
+        for _, engine in engines.values():
+            engine.check()
+
+
+def _compared(
+    of: str,
+    engines: dict[str, tuple[int, DrivenEngine]],
+    size: int,
+    sessions: int,
+    laps: int,
+    ops: int,
+) -> Iterator[Figure]:
+    from litmusfuzz.fuzz.executors.tensorflow.baselines import SmallOps
+    from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+
+    with ExitStack() as open_until:
+
+        def made(settings: Settings, engine: DrivenEngine | None = None) -> list[SmallOps]:
+            return [
+                open_until.enter_context(closing(SmallOps(size, settings, engine)))
+                for _ in range(sessions)
+            ]
+
+        contenders = [
+            _Contender(name, THREADS, made(Settings(THREADS, pool))) for name, pool in POOLS
+        ]
+        for name, (threads, engine) in engines.items():
+            contenders.append(_Contender(name, threads, made(Settings(engine="pool"), engine)))
+        found: list[list[float]] = [[] for _ in contenders]
+        for lap in range(laps + 1):
+            for contender, speeds in zip(contenders, found, strict=True):
+                speed = contender.ops_per_second(size, ops)
+                if lap:  # the first lap warms up
+                    speeds.append(speed)
+        theirs = statistics.median(found[0])
+        for contender, speeds in zip(contenders, found, strict=True):
+            speed = statistics.median(speeds)
+            note = f"{speed / theirs:.2f} of TensorFlow's pool"
+            yield Figure(
+                f"{of}: {contender.name}", speed, "/s", note=note, threads=contender.threads
+            )
