@@ -314,7 +314,7 @@ class _Replaying:
             tracebacks=tuple(result.tracebacks),
             rules=rules,
             allowed_by=weaker,
-            more=f"a larger --count{' or --threads' if dict(config.settings).get('engine') else ''}",
+            more="a larger --count" + " or --threads" * bool(dict(config.settings).get("engine")),
             seconds=result.seconds,
             schedule=result.schedule,
             drivers=result.drivers,
