@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
+from litmusfuzz.fuzz.campaign.matching import matches
 from litmusfuzz.fuzz.campaign.race_shapes import computes_as, races_of
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
@@ -116,30 +117,21 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
     if not (exact or races_of(small).any or computes_as(small, large)):
         return False
 
-    def label(node: Node) -> str:
-        return node.op if exact else node.definition.kernel_class
+    def alike(part: Node, node: Node) -> bool:
+        if exact:
+            return part.op == node.op
+        return part.definition.kernel_class == node.definition.kernel_class
 
     inside, around = NodeRelations(small), NodeRelations(large)
 
-    def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
+    def related(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
         if set(a.resources) & set(b.resources) and not set(like_a.resources) & set(
             like_b.resources
         ):
             return False
         return inside.relation(a, b) in ("ordered", around.relation(like_a, like_b))
 
-    def place(chosen: list[Node]) -> bool:
-        if len(chosen) == len(parts):
-            return True
-        part = parts[len(chosen)]
-        for node in whole:
-            if label(node) == label(part) and node not in chosen:
-                pairs = zip(parts, chosen, strict=False)
-                if all(fits(a, part, like, node) for a, like in pairs) and place([*chosen, node]):
-                    return True
-        return False
-
-    return place([])
+    return matches(parts, whole, alike, related)
 
 
 def finding_name(test: LitmusTest, outcome: Outcome) -> str:

@@ -21,6 +21,7 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.canonical import key
 from litmusfuzz.fuzz.campaign.causes import name_for
 from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, executed, with_chosen
+from litmusfuzz.fuzz.campaign.driver import drive_now
 from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.relations import races
 from litmusfuzz.fuzz.campaign.renaming import normalized
@@ -315,15 +316,14 @@ class Validator:
         """The smallest test found that the executor clusters unsoundly, with those clusters."""
         end = clock.now() + REDUCTION_S
         smallest = made.clustered(test, config)
-        reduction = reduce(test)
-        try:
-            candidate = next(reduction)
-            while clock.now() < end:
-                clustered = made.clustered(candidate, config)
-                unsound = validate(clustered, self.settings.budget).verdict is Soundness.UNSOUND
-                if unsound:
-                    smallest = clustered
-                candidate = reduction.send(unsound)
-        except StopIteration:
-            pass
+
+        def is_unsound(candidate: LitmusTest) -> bool:
+            nonlocal smallest
+            clustered = made.clustered(candidate, config)
+            unsound = validate(clustered, self.settings.budget).verdict is Soundness.UNSOUND
+            if unsound:
+                smallest = clustered
+            return unsound
+
+        drive_now(reduce(test), is_unsound, lambda: clock.now() < end)
         return smallest

@@ -9,7 +9,7 @@ if it ends one process in that way, or raises the exception that does.
 from __future__ import annotations
 
 import shlex
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from litmusfuzz.fuzz.campaign.crash_reducer import (
     crash_entry,
     smaller_crashes,
 )
+from litmusfuzz.fuzz.campaign.driver import drive_now
 from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
@@ -204,9 +205,9 @@ class _Crash:
     def reduce(self, candidates: Generator[Crash, bool, None]) -> None:
         """Try candidates until there is none, or the time is up."""
         exception = raised(self.pattern)
-        with suppress(StopIteration):
-            candidate = next(candidates)
-            with closing(Worker(self.executor)) as worker:
-                while clock.now() < self.end:
-                    shown = self.fails(worker, *candidate) if exception else self.ends(*candidate)
-                    candidate = candidates.send(shown)
+        with closing(Worker(self.executor)) as worker:
+
+            def shows(crash: Crash) -> bool:
+                return self.fails(worker, *crash) if exception else self.ends(*crash)
+
+            drive_now(candidates, shows, lambda: clock.now() < self.end)

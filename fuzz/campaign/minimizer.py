@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from math import inf
@@ -25,6 +24,7 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
     simpler_configurations,
 )
 from litmusfuzz.fuzz.campaign.crash_reducer import smaller_crashes
+from litmusfuzz.fuzz.campaign.driver import drive
 from litmusfuzz.fuzz.campaign.exploration import PORTION, bounds, coarser, switches_inside
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.normalization import in_whole, normalize
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result, Slot
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
@@ -235,21 +236,18 @@ class Minimizer:
         if best.schedule is not None:
             # A recorded execution, of this configuration alone, is worth more than a simpler one.
             return True
-        configurations = simpler_configurations(
-            slot.executor.name, best.sampled.config, self.put_back
-        )
-        config = next(configurations, None)
-        while config is not None and clock.now() < end:
+
+        async def shows(config: Config) -> bool:
             sampled = unreduced.executor.sample(config)
             shown = await self._probe_in(slot, sampled, best, unreduced, rng, end, lenient=lenient)
             if shown is not None:
                 best.move(sampled, shown)
-            try:
-                config = configurations.send(shown is not None)
-            except StopIteration:
-                break
+            return shown is not None
+
+        simpler = simpler_configurations(slot.executor.name, best.sampled.config, self.put_back)
+        driven = await drive(simpler, shows, lambda: clock.now() < end)
         slot.switch_to(best.sampled)
-        return clock.now() < end
+        return driven.complete
 
     async def _probe_in(
         self,
@@ -281,24 +279,23 @@ class Minimizer:
                 if shown is not None and shown.rate > 2 * best.rate:
                     best.improve(wider, shown)
                     break
-        reduction = reduce(best.test)
-        answer: bool | None = None
         last = slot.executions + MAX_REDUCTION_EXECUTIONS
-        while clock.now() < end and slot.executions < last:
-            try:
-                candidate = next(reduction) if answer is None else reduction.send(answer)
-            except StopIteration:
-                await self.use_all_noise(slot, unreduced, best, rng, end, reduced=True)
-                return True
+
+        async def shows(candidate: LitmusTest) -> bool:
             if _has_other_kernels(candidate, best):
-                answer = False
-                continue
+                return False
             shown = await self.probe(slot, candidate, best, unreduced, rng, end)
-            answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
                 await self.use_all_noise(slot, unreduced, best, rng, end)
-        return False
+            return shown is not None
+
+        driven = await drive(
+            reduce(best.test), shows, lambda: clock.now() < end and slot.executions < last
+        )
+        if driven.complete:
+            await self.use_all_noise(slot, unreduced, best, rng, end, reduced=True)
+        return driven.complete
 
     async def normalize(
         self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
@@ -309,21 +306,19 @@ class Minimizer:
         time did not suffice: what it needs is not known then.
         """
         end = clock.now() + self.settings.max_reduction_s / 2
-        made = normalize(best.test, best.sampled.model)
-        answer: bool | None = None
-        while True:
-            try:
-                candidate = next(made) if answer is None else made.send(answer)
-            except StopIteration as ended:
-                names, order = ended.value.names, ended.value.order
-                break
+
+        async def shows(candidate: LitmusTest) -> bool:
             shown = await self.probe(slot, candidate, best, unreduced, rng, end)
-            if clock.now() >= end:
-                return False
-            answer = shown is not None
             if shown is not None:
                 best.improve(candidate, shown)
-        if names or order:
+            return shown is not None
+
+        _, needs = await drive(
+            normalize(best.test, best.sampled.model), shows, lambda: clock.now() < end
+        )
+        if needs is None:
+            return False
+        if needs.names or needs.order:
             whole = in_whole(best.test, best.sampled.model)
             rarely = copy(best)
             rarely.lenient = True
@@ -331,7 +326,7 @@ class Minimizer:
                 return True
             if clock.now() >= end:
                 return False
-        best.needs_names, best.needs_order = names, order
+        best.needs_names, best.needs_order = needs.names, needs.order
         return True
 
     async def confirm_as_run(
@@ -485,10 +480,7 @@ class Minimizer:
             return None
         end = clock.now() + CRASH_SHARE * self.settings.max_reduction_s
         candidates = smaller_crashes(unreduced.executor.name, smallest, self.put_back)
-        with suppress(StopIteration):
-            candidate = next(candidates)
-            while clock.now() < end:
-                candidate = candidates.send(await fails(candidate))
+        await drive(candidates, fails, lambda: clock.now() < end)
         first = replace(unreduced.job, count=1, seed=0)
         if (died := await ends(smallest.crash, first)) is not None:
             smallest.place = first.seed

@@ -27,6 +27,7 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign.matching import matches
 from litmusfuzz.fuzz.campaign.relations import NodeRelations
 
 if TYPE_CHECKING:
@@ -61,7 +62,11 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
             return True
     whole = [(node, copy) for node in large.effects for copy in range(1 + around.with_itself(node))]
 
-    def fits(a: Node, b: Node, like_a: Node, like_b: Node) -> bool:
+    def alike(part: Node, member: tuple[Node, int]) -> bool:
+        return part.definition.kernel_class == member[0].definition.kernel_class
+
+    def related(a: Node, b: Node, one: tuple[Node, int], other: tuple[Node, int]) -> bool:
+        (like_a, _), (like_b, _) = one, other
         if set(a.resources) & set(b.resources) and not (
             set(like_a.resources) & set(like_b.resources)
         ):
@@ -69,23 +74,7 @@ def contains(small: LitmusTest, large: LitmusTest, *, strict: bool) -> bool:
         wanted = inside.relation(a, b)
         return around.relation(like_a, like_b) == wanted or (not strict and wanted == "ordered")
 
-    def place(chosen: list[tuple[Node, int]]) -> bool:
-        if len(chosen) == len(parts):
-            return True
-        part = parts[len(chosen)]
-        for node, copy in whole:
-            if (
-                node.definition.kernel_class == part.definition.kernel_class
-                and (node, copy) not in chosen
-                and all(
-                    fits(a, part, like, node) for a, (like, _) in zip(parts, chosen, strict=False)
-                )
-                and place([*chosen, (node, copy)])
-            ):
-                return True
-        return False
-
-    return place([])
+    return matches(parts, whole, alike, related)
 
 
 @lru_cache(maxsize=1024)

@@ -22,12 +22,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.causes import explains
+from litmusfuzz.fuzz.campaign.driver import drive
 from litmusfuzz.fuzz.campaign.judge import explorer_or_none
 from litmusfuzz.fuzz.campaign.reducer import reduce
 from litmusfuzz.fuzz.campaign.renaming import normalized
@@ -211,13 +213,9 @@ class UnsoundClusters:
         A framework's clusters may depend on names.
         """
         end = clock.now() + REDUCE_S
-        reduction = reduce(best.test)
-        try:
-            candidate = next(reduction)
-            while clock.now() < end:
-                candidate = reduction.send(await self._improved(slot, best, candidate))
-        except StopIteration:
-            pass
+        await drive(
+            reduce(best.test), partial(self._improved, slot, best), lambda: clock.now() < end
+        )
         await self._improved(slot, best, normalized(best.test, "unsound"))
 
     async def _improved(self, slot: Slot, best: _Best, test: LitmusTest) -> bool:
