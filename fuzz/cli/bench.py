@@ -139,7 +139,7 @@ def bench_control(as_json: bool) -> None:
 def bench_engines(as_json: bool) -> None:
     """Measure TensorFlow's ops a second on each engine, against TensorFlow's own pool.
 
-    Takes about two minutes.
+    Takes about half a minute.
     """
     from litmusfuzz.fuzz.bench.engines import report
 
