@@ -404,7 +404,8 @@ def _on_engine_of_space(
     from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 
     executor = executor_class(name)
-    assert isinstance(executor, HasConfigurationSpace)
+    if not isinstance(executor, HasConfigurationSpace):  # a mutant of one
+        fail(f"--engine, --threads: executor {name} has no engines; native and tf have")
     point = executor.point_of(config)
     # One with somebody's engine is no point, and named by its settings.
     named = config.name if point is None else executor.space.name(point)

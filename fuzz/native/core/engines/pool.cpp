@@ -32,6 +32,17 @@ class Pool final : public Engine {
 
   void work();
   PoolRun* run_with_work();
+  /// Sleeps until a thread stops working, or something else changes.
+  void sleep_for_limit(Lock& lock) {
+    ++limited_;
+    monitor_.sleep(lock);
+    --limited_;
+  }
+  /// A thread that stops working may go on to sleep: then another one may work.
+  void stop_working() {
+    --working_;
+    if (limited_) monitor_.wake_all();
+  }
   /// Runs some closures of `run`, with the lock released.
   void run_some(PoolRun& run, Lock& lock);
 
@@ -39,6 +50,7 @@ class Pool final : public Engine {
   const uint32_t limit_;
   Monitor monitor_;
   uint32_t working_ = 0;
+  uint32_t limited_ = 0;  // threads that sleep because the limit is reached
   bool stopping_ = false;
   size_t turn_ = 0;
   std::vector<PoolRun*> runs_;
@@ -65,16 +77,16 @@ class PoolRun final : public RunState {
     auto lock = pool_.monitor_.enter();
     const bool nested = WorkScope::inside(pool_);
     while (outstanding_) {
-      if (!left() || (!nested && pool_.working_ == pool_.limit_)) {
+      if (!left()) {
         pool_.monitor_.sleep(lock);
+      } else if (!nested && pool_.working_ == pool_.limit_) {
+        pool_.sleep_for_limit(lock);
       } else {
         pool_.working_ += !nested;
         pool_.run_some(*this, lock);
-        pool_.working_ -= !nested;
+        if (!nested) pool_.stop_working();
       }
     }
-    // A thread may wait for the limit.
-    pool_.monitor_.wake_all();
     ending_.rethrow();
   }
 
@@ -138,14 +150,15 @@ std::unique_ptr<RunState> Pool::start_run(uint64_t seed) {
 void Pool::work() {
   auto lock = monitor_.enter();
   while (!stopping_) {
-    PoolRun* const run = working_ < limit_ ? run_with_work() : nullptr;
-    if (!run) {
+    if (working_ == limit_) {
+      sleep_for_limit(lock);
+    } else if (PoolRun* const run = run_with_work()) {
+      ++working_;
+      run_some(*run, lock);
+      stop_working();
+    } else {
       monitor_.sleep(lock);
-      continue;
     }
-    ++working_;
-    run_some(*run, lock);
-    --working_;
   }
 }
 
