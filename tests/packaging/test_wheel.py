@@ -19,6 +19,8 @@ ROOT: Final = Path(__file__).parents[2]
 CONTROL: Final = {
     f"litmusfuzz/fuzz/native/control/{name}"
     for name in (
+        "engine.cc",
+        "engine_hooks.h",
         "hooks.h",
         "locks.cc",
         "locks.h",
