@@ -36,8 +36,8 @@ test: setup
 # thousand graphs of which each permitted clustering must be sound, then every
 # known defect put into them, one after another (an hour and a half: each is a build),
 # fifty thousand mutated files of every kind, each valid or refused in one line, the
-# findings of corpus/findings through the whole pipeline (half an hour), all attacks, and 50
-# campaigns that are killed at a random moment and resumed; and control on other releases of
+# findings of corpus/findings through the whole pipeline (half an hour) and under control (five
+# minutes), all attacks, and 50 campaigns that are killed at a random moment and resumed; and control on other releases of
 # TensorFlow (five gigabytes are downloaded and installed).
 FRONT_ENDS := acd program sequential one_cluster
 MIXED := mixture mixture mixture sections mixture mixed clusterable mixture calls loops
@@ -51,6 +51,7 @@ nightly: setup
 	$(VENV)/bin/python tests/kills/oracle_defects.py
 	$(VENV)/bin/python -m tests.mutated_files --mutations 50000 --seed $${SEED:-1}
 	$(VENV)/bin/python -m tests.corpus.findings_again
+	$(VENV)/bin/python -m tests.corpus.findings_under_control
 	$(VENV)/bin/python -m tests.attacks
 	$(VENV)/bin/python -m tests.campaign.killed --kills 50 --seed $${SEED:-1}
 	$(MAKE) --no-print-directory releases

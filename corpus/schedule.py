@@ -8,15 +8,24 @@ on: a *switch* inside the op. Without switches a schedule is an order of whole o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
 
 BEGIN: Final = "begin"
 """The first point of each op instance."""
+KERNELS: Final[Mapping[str, str]] = MappingProxyType(
+    {".compile": "_XlaCompile", ".run": "_XlaRun", ".compiled": "the compiler", ".ops": ""}
+)
+"""Kernels of a cluster in TensorFlow, by what the node of such an event begins with.
+
+`_XlaCompile` takes a snapshot of the cluster's variables, `_XlaRun` computes with that and writes
+them. Where XLA compiles in the background, it is an event that it is done; until then the ops of
+the cluster run one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,7 @@ class Decision:
         Name of the run; "" in a test of one run.
     node : str
         Name of the node. Inside a function or section, what is around it comes first: ``f/r0``.
+        A cluster is named by a member: ``.compile/r0`` and ``.run/r0`` are two of its `KERNELS`.
     instance : str
         Frame and iteration of a loop that the instance is in; "" outside of loops.
     point : str
@@ -79,6 +89,11 @@ def node_of(test: LitmusTest, event: Decision) -> str:
     return next((part for part in reversed(parts) if part in names), "")
 
 
+def kernel_of(event: Decision) -> str:
+    """The kernel of a cluster that an event belongs to; "" if it belongs to an op's."""
+    return KERNELS.get(event.node.partition("/")[0], "")
+
+
 def need(test: LitmusTest, events: Sequence[Decision]) -> str:
     """What an outcome with this schedule needs, in a line; the schedule has the fewest switches."""
     if not (found := switches(events)):
@@ -87,6 +102,7 @@ def need(test: LitmusTest, events: Sequence[Decision]) -> str:
     event = events[position]
     back = next(each for each in events[position + 1 :] if each.op == event.op)
     op = next((n.op for n in test.nodes if n.name == node_of(test, event)), event.node)
+    op = kernel_of(event) or op
     return f"needs {_number(len(found))} inside {op}, {_between(event.point, back.point)}"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.model import bodies
-from litmusfuzz.corpus.schedule import BEGIN, need, node_of, switches
+from litmusfuzz.corpus.schedule import BEGIN, kernel_of, need, node_of, switches
 from litmusfuzz.reports.structure import Structure
 from litmusfuzz.reports.tables import table
 
@@ -113,10 +113,14 @@ def schedule_table(test: LitmusTest, events: Sequence[Decision]) -> ScheduleTabl
     rows = []
     for position, (event, place) in enumerate(zip(events, places, strict=True)):
         node = structure.nodes[node_of(test, event)]
-        text = structure.statement(node) if event.point == BEGIN else f"{node.name}: {event.point}"
+        kernel = kernel_of(event)
+        called = f"{kernel} of the cluster of {node.name}" if kernel else node.name
+        text = structure.statement(node) if event.point == BEGIN and not kernel else called
+        if event.point != BEGIN:
+            text += f": {event.point}"
         if event.instance:
             text += f"   [{event.instance.rpartition('.')[2]}]"
-        switch = node.op if position in inside else ""
+        switch = (kernel or node.op) if position in inside else ""
         rows.append(ScheduleRow(event, used.index(place), text, switch))
     return ScheduleTable(need(test, events), tuple(titles), tuple(rows))
 

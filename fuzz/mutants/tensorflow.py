@@ -786,8 +786,8 @@ class _RewiredMutant(TensorFlowMutant):
         rewire = self.rewire
 
         class Rewired(PreparedTest):
-            def _build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
-                built = super()._build(noise, rng, sequential=sequential)
+            def build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
+                built = super().build(noise, rng, sequential=sequential)
                 functions = built.graph_def.library.function
                 bodies = (node for each in functions for node in each.node_def)
                 for node in (*built.graph_def.node, *bodies):

@@ -7,11 +7,16 @@ is allowed; a test in which TensorFlow may do less (`reason_for_less`) must show
 prints how many tests were equal, less, sampled, undecided by the oracle and refused, each of them
 by name but the equal and the refused ones, and exits with 1 if some test shows something else.
 Interrupted, it prints how far it came.
+
+With ``--configuration "compiled=clusters;control=ops"``, or another one under control that
+guarantees another model, all that is shown must be allowed by that; or by the clusters that
+TensorFlow has chosen, which are unsound then, as without control. It may be less.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from contextlib import closing
@@ -19,19 +24,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz import corpus
+from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.executors.protocol import Noise, Refused
+from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
+from litmusfuzz.fuzz.executors.protocol import Clustered, Explorable, Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.errors import NoAllowedSet
-from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import EXECUTOR, unsplit
+from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
+from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, unsplit
+from litmusfuzz.oracles.translation import Soundness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.executors.protocol import Config
 
 UNSPLIT = unsplit(EXECUTOR)
 """Under control op by op, an update happens at once."""
@@ -50,6 +59,36 @@ def reason_for_less(test: LitmusTest) -> str:
     if "While" in ops and any(node.device for node in test.nodes):
         return "a loop's window, which each device keeps by itself"
     return ""
+
+
+def within(test: LitmusTest, config: Config, limit: int, samples: int) -> tuple[str, str]:
+    """How the outcomes shown compare with what a configuration guarantees, and its clusters."""
+    model = GUARANTEES[config.guarantees]
+    with closing(TensorFlowExecutor().prepare(test, config)) as prepared:
+        assert isinstance(prepared, Explorable)
+        found = prepared.explore(limit)
+        seen = set(found.histogram)
+        if not found.complete:
+            seen |= set(prepared.run(samples, _STILL, 1))
+        chosen = prepared.clusters_run() if isinstance(prepared, Clustered) else ()
+    explorers = [Explorer(test, model)]
+    verdicts = {each: explorers[0].judge(each) for each in seen}
+    more = {each for each, verdict in verdicts.items() if verdict is Verdict.FORBIDDEN}
+    if not more:
+        unknown = Verdict.UNKNOWN in verdicts.values()
+        return ("undecided", "over the oracle's budget") if unknown else ("within", "")
+    said = "; ".join(map(str, sorted(more, key=str)))
+    for each in chosen:
+        judged = judge_clusters(test, each, DEFAULT_BUDGET)
+        if judged.verdict == Soundness.UNSOUND:
+            clustered = Explorer(judged.test, model)
+            more -= {one for one in more if clustered.judge(one) is Verdict.ALLOWED}
+            said += f" (unsound: {'; '.join(judged.reason)})"
+            if judged.lost:
+                more.clear()
+        elif judged.problem:
+            said += f" ({judged.problem})"
+    return ("forbidden" if more else "unsound"), said
 
 
 def compared(test: LitmusTest, limit: int, samples: int) -> tuple[str, str]:
@@ -99,22 +138,29 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=100_000)
     parser.add_argument("--samples", type=int, default=2_000)
+    parser.add_argument("--configuration", default=CONTROLLED.name)
     parser.add_argument("--part", default="0/1", help="0/2 and 1/2 are the halves")
     args = parser.parse_args()
     part, parts = map(int, args.part.split("/"))
+    config = configuration("tf", args.configuration)
+    for name, value in config.environment:  # before TensorFlow has made a graph
+        os.environ[name] = value
     kinds: Counter[str] = Counter()
     try:
         for number, (name, test) in enumerate(tests(args.tests, args.seed)):
             if number % parts != part:
                 continue
             try:
-                kind, said = compared(test, args.limit, args.samples)
+                if config == CONTROLLED:
+                    kind, said = compared(test, args.limit, args.samples)
+                else:
+                    kind, said = within(test, config, args.limit, args.samples)
             except Refused as reason:
                 kind, said = "refused", str(reason)
             except NoAllowedSet as reason:
                 kind, said = "refused", f"no allowed set: {reason}"
             kinds[kind] += 1
-            if kind not in ("equal", "refused"):
+            if kind not in ("equal", "within", "refused"):
                 print(f"{kind}: {name}: {said}", flush=True)
             if sum(kinds.values()) % _LINE == 0:
                 print(f"... {dict(kinds.most_common())}", flush=True)

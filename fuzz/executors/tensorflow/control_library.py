@@ -42,6 +42,8 @@ FILES: Final = (*_SOURCES, "hooks.h", "engine_hooks.h", "locks.h", "pages.h")
 """What the library is made of."""
 OF_OTHER: Final = " of other"
 """In the name of a lock that belongs to no variable."""
+COMPILER: Final = "compiler"
+"""The resource of the events that a cluster is compiled, and that it is asked whether it is."""
 _MOST_DIMENSIONS: Final = 254
 """Of a tensor of TensorFlow."""
 _COMPILERS: Final = ("c++", "g++", "clang++")
@@ -75,6 +77,8 @@ def load() -> ctypes.CDLL:
     library.litmusfuzz_decide_locks.restype = ctypes.c_char_p
     library.litmusfuzz_decide_pages.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_pages.restype = None
+    library.litmusfuzz_decide_compilation.argtypes = [ctypes.c_int]
+    library.litmusfuzz_decide_compilation.restype = None
     library.litmusfuzz_executors_made.restype = ctypes.c_uint32
     library.litmusfuzz_drive.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
     library.litmusfuzz_drive.restype = ctypes.c_int
@@ -82,6 +86,8 @@ def load() -> ctypes.CDLL:
     library.litmusfuzz_program.restype = ctypes.c_void_p
     library.litmusfuzz_program_delete.argtypes = [ctypes.c_void_p]
     library.litmusfuzz_program_add.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.litmusfuzz_program_warm_up.argtypes = [ctypes.c_void_p]
+    library.litmusfuzz_program_warm_up.restype = ctypes.c_int
     library.litmusfuzz_program_calls.argtypes = [ctypes.c_void_p]
     library.litmusfuzz_program_calls.restype = ctypes.c_void_p
     library.litmusfuzz_program_failure.argtypes = [
@@ -183,6 +189,8 @@ class Steering:
         True if locks inside ops are events too.
     pages : bool
         True if, moreover, the first touches of a variable's pages are.
+    compilation : bool
+        True if XLA compiles in the background: that a cluster is compiled is an event, too.
 
     Raises
     ------
@@ -197,6 +205,7 @@ class Steering:
         *,
         locks: bool = False,
         pages: bool = False,
+        compilation: bool = False,
     ) -> None:
         # Not at the top: it may be compiled for another Python than a worker's.
         from litmusfuzz.fuzz.executors.tensorflow._control import Controller
@@ -204,11 +213,11 @@ class Steering:
         self.library = load()
         self.controller = Controller()
         self._execute = execute
-        self._locks, self._pages = locks or pages, pages
+        self._locks, self._pages, self._compilation = locks or pages, pages, compilation
         if self._locks:
             self._decide_locks(decide=True)
             self._decide_locks(decide=False)
-        self.controller.watch(list(resources))
+        self.controller.watch([*resources, *([COMPILER] if compilation and resources else ())])
 
     def __enter__(self) -> Steering:
         if not self.library.litmusfuzz_attach(self.controller.hooks):
@@ -216,6 +225,8 @@ class Steering:
         self._decide_locks(decide=self._locks)
         if self._pages:
             self.library.litmusfuzz_decide_pages(1)
+        if self._compilation:
+            self.library.litmusfuzz_decide_compilation(1)
         self.controller.set_inside(self._locks)
         self.controller.set_execution(self._execute)
         return self
@@ -225,6 +236,8 @@ class Steering:
         self._decide_locks(decide=False)
         if self._pages:
             self.library.litmusfuzz_decide_pages(0)
+        if self._compilation:
+            self.library.litmusfuzz_decide_compilation(0)
         self.controller.clear_execution()
 
     def _decide_locks(self, *, decide: bool) -> None:
@@ -297,6 +310,16 @@ class Program:
                 self.close()
                 raise failure
             self.executors.append(library.litmusfuzz_executors_made() - before)
+
+    def warm_up(self) -> None:
+        """Execute once without control, so that nothing is done for the first time under control.
+
+        Raises
+        ------
+        tensorflow.errors.OpError
+        """
+        if not self._library.litmusfuzz_program_warm_up(self._program):
+            raise self.failure()
 
     @property
     def calls(self) -> int:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.schedule import BEGIN, Decision
+from litmusfuzz.corpus.schedule import BEGIN, KERNELS, Decision
 from litmusfuzz.fuzz.executors.protocol import Diverged, Explored, Noise, Refused
-from litmusfuzz.fuzz.executors.tensorflow import lowering
+from litmusfuzz.fuzz.executors.tensorflow import clusters, lowering
 from litmusfuzz.fuzz.executors.tensorflow._control import (
     Exhaustive,
     Forced,
@@ -35,20 +35,20 @@ from litmusfuzz.fuzz.executors.tensorflow.control_library import (
     must_have_followed,
 )
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
-from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.executors.protocol import Histogram
+    from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Histogram
     from litmusfuzz.fuzz.executors.tensorflow._control import Controller
     from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
     from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
     from litmusfuzz.fuzz.executors.tensorflow.control_library import Program
     from litmusfuzz.fuzz.executors.tensorflow.histogram import Batch
-    from litmusfuzz.fuzz.executors.tensorflow.lowering import Template
+    from litmusfuzz.fuzz.executors.tensorflow.lowering import Built, Template
+    from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
 STILL: Final = Noise(copies=1, shuffle=False, padding=0)
 PORTFOLIO: Final = (("pos", 0), ("pct", 3), ("random", 0), ("urw", 0), ("surw", 0))
@@ -60,6 +60,22 @@ _STRETCH: Final = 64
 _EXPLORED: Final = 512
 """Executions of a search between two looks at what they have shown, and at Ctrl-C."""
 _COPY: Final = "c0/"
+
+
+class Uncontrolled(Protocol):
+    """The same test without control (`executor.PreparedTest`)."""
+
+    def build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
+        """A graph of copies."""
+
+    def live(self, built: Built, copies: int, steering: Steering | None = None) -> LiveSession:
+        """A session over it."""
+
+    def clusters(self) -> Sequence[ChosenClusters]:
+        """Clusters that TensorFlow makes of it."""
+
+    def clusters_run(self) -> Sequence[ChosenClusters]:
+        """Clusters in the sessions over it."""
 
 
 class _Search:
@@ -135,24 +151,38 @@ class PreparedControlled:
 
     Parameters
     ----------
+    made : Uncontrolled
+        Builds the graph, and its session.
     template : Template
     settings : Settings
     clock : Clock
     """
 
-    def __init__(self, template: Template, settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, made: Uncontrolled, template: Template, settings: Settings, clock: Clock
+    ) -> None:
         self._test = template.test
         self._clock = clock
-        self._template, self._settings = template, settings
+        self._made, self._template, self._settings = made, template, settings
+        # What stands before the names of the nodes of a run.
         self._prefixes = {
-            run: prefix for _, _, runs, prefix in lowering.units(template) for run in runs
+            run: f"{prefix}{_function(unit, settings)}"
+            for unit, _, runs, prefix in lowering.units(template)
+            for run in runs
         }
         nodes = self._test.nodes
         self._sections = {each.name for each in nodes if isinstance(each.attrs, SectionAttrs)}
         names = [f"{_COPY}{each.name}" for each in self._test.resources]
         level = settings.control
         self._inside = level in ("locks", "pages")
-        self._steering = Steering(names, self._execute, locks=self._inside, pages=level == "pages")
+        self._warm = self._inside or settings.in_background
+        self._steering = Steering(
+            names,
+            self._execute,
+            locks=self._inside,
+            pages=level == "pages",
+            compilation=settings.in_background,
+        )
         self._live: LiveSession | None = None
         self._loop: _Looped | None = None
         self._batch: Batch | None = None
@@ -271,6 +301,14 @@ class PreparedControlled:
             raise Refused(ALL_DROPPED)
         return followed, outcomes[0]
 
+    def clusters(self) -> Sequence[ChosenClusters]:
+        """Clusters that TensorFlow makes of one copy without noise, which is not executed."""
+        return self._made.clusters()
+
+    def clusters_run(self) -> Sequence[ChosenClusters]:
+        """Those of the sessions; an execution changes none."""
+        return self._made.clusters_run()
+
     def schedule(self) -> tuple[Decision, ...]:
         """The events of the last execution, in their order."""
         return self._schedule(self._steering.controller.chosen)
@@ -294,11 +332,9 @@ class PreparedControlled:
         if self._live is None or not self._live.usable:
             self.close()
             with self._clock.part("building_s"):
-                built = lowering.build(self._template, STILL, np.random.default_rng(0))
-                self._live = LiveSession(
-                    self._template, built, self._settings, 1, steering=self._steering
-                )
-                if self._inside:
+                built = self._made.build(STILL, np.random.default_rng(0), sequential=True)
+                self._live = self._made.live(built, 1, self._steering)
+                if self._warm:
                     self._live.warm_up()
         return self._live
 
@@ -310,7 +346,7 @@ class PreparedControlled:
     def _looped(self) -> _Looped | None:
         """The loop over executions in C++, if the test can do with it."""
         live = self._session()
-        if self._loop is None and (program := live.program()):
+        if self._loop is None and (program := live.program(warm=self._warm)):
             self._loop = _Looped(self._test, live, program, self._steering.controller)
         return self._loop
 
@@ -327,11 +363,12 @@ class PreparedControlled:
         run, node, instance, point = name.split("|", 3)
         begun = self._test.runs[int(run)].name
         point, _, again = point.partition("|")
-        path = node.removeprefix(f"{_COPY}{self._prefixes[begun]}")
+        kernel, path = _parts(node)
+        path = path.removeprefix(f"{_COPY}{self._prefixes[begun]}")
         plain = path.replace(f"/{_COPY}", "/")
         return Decision(
             begun if len(self._test.runs) > 1 else "",
-            plain if self._path(plain) == path else path,
+            kernel + (plain if self._path(plain) == path else path),
             instance,
             point.replace(f" of {_COPY}", " of ").removesuffix(OF_OTHER),
             int(again or 0),
@@ -340,7 +377,8 @@ class PreparedControlled:
     def _name(self, decision: Decision) -> str:
         names = [each.name for each in self._test.runs]
         run = names.index(decision.run) if decision.run else 0
-        node = f"{_COPY}{self._prefixes[names[run]]}{self._path(decision.node)}"
+        kernel, path = _parts(decision.node)
+        node = f"{kernel}{_COPY}{self._prefixes[names[run]]}{self._path(path)}"
         kind, of, resource = decision.point.rpartition(" of ")
         point = BEGIN if resource == BEGIN else f"{resource}{OF_OTHER}"
         if of:
@@ -349,9 +387,27 @@ class PreparedControlled:
         return f"{run}|{node}|{decision.instance}|{point}{again}"
 
     def _path(self, plain: str) -> str:
-        """The path of a node: what a function has inside is of a copy, a section's lock is not."""
+        """The path of a node: what a function has inside is of a copy, a section's lock is not.
+
+        Functions that Python code writes know of no copies.
+        """
+        if clusters.is_built(self._settings):
+            return plain
         first, *inner = plain.split("/")
         around = [first, *inner]
         return "/".join(
             [first, *(e if a in self._sections else _COPY + e for a, e in pairwise(around))]
         )
+
+
+def _function(unit: str, settings: Settings) -> str:
+    """What Python code, or a `tf.function`, puts before the names of a unit's nodes."""
+    if settings.traced:
+        return f".{unit}.call/"
+    return f".{unit}.built/" if clusters.is_built(settings) else ""
+
+
+def _parts(node: str) -> tuple[str, str]:
+    """A kernel of a cluster, such as ``.run/``, and the member by which that is named."""
+    kernel, slash, member = node.partition("/")
+    return (kernel + slash, member) if kernel in KERNELS else ("", node)

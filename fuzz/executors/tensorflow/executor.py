@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Point
     from litmusfuzz.fuzz.executors.protocol import Config, EventKey, Histogram
     from litmusfuzz.fuzz.executors.setting_types import SettingType
+    from litmusfuzz.fuzz.executors.tensorflow.control_library import Steering
     from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
     from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
     from litmusfuzz.fuzz.executors.tensorflow.engines import DrivenEngine
@@ -311,8 +312,8 @@ class PreparedTest:
         self._clusters = {}
         while builder.count < count and slow < _MOST_SLOW:
             with self._clock.part("building_s"):
-                built = self._build(noise, rng, sequential=sequential)
-                live = self._live(built, noise.copies)
+                built = self.build(noise, rng, sequential=sequential)
+                live = self.live(built, noise.copies)
             with closing(live):
                 for _ in range(noise.steps):
                     before = builder.count
@@ -333,7 +334,7 @@ class PreparedTest:
         with self._clock.part("counting_s"):
             return builder.histogram()
 
-    def _build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
+    def build(self, noise: Noise, rng: np.random.Generator, *, sequential: bool) -> Built:
         """A graph of copies, built by the configuration's front end."""
         from litmusfuzz.fuzz.executors.tensorflow import (
             functions,
@@ -367,7 +368,7 @@ class PreparedTest:
             return functions.as_compiled(built, clustered)
         return built
 
-    def _live(self, built: Built, copies: int) -> LiveSession:
+    def live(self, built: Built, copies: int, steering: Steering | None = None) -> LiveSession:
         """A session over a built graph; the clusters that TensorFlow made of it are read."""
         from litmusfuzz.fuzz.executors.tensorflow import clusters, session
 
@@ -376,7 +377,13 @@ class PreparedTest:
 
         def made() -> LiveSession:
             return session.LiveSession(
-                self._template, built, self._settings, copies, self._target, engine=self._engine
+                self._template,
+                built,
+                self._settings,
+                copies,
+                self._target,
+                steering,
+                engine=self._engine,
             )
 
         if self._settings.compiled != "clusters":
@@ -403,7 +410,7 @@ class PreparedTest:
         _import_control()
         from litmusfuzz.fuzz.executors.tensorflow.controlled import PreparedControlled
 
-        return PreparedControlled(self._template, self._settings, self._clock)
+        return PreparedControlled(self, self._template, self._settings, self._clock)
 
     def clusters(self) -> Sequence[ChosenClusters]:
         """Clusters that TensorFlow makes of one copy without noise, which is not executed."""
@@ -420,7 +427,7 @@ class PreparedTest:
             front_end=self._settings.front_end,
         )
         self._clusters = {}
-        self._live(built, still.copies).close()
+        self.live(built, still.copies).close()
         return tuple(self._clusters)
 
     def clusters_run(self) -> Sequence[ChosenClusters]:

@@ -251,10 +251,20 @@ class LiveSession:
             self._threads = ThreadPoolExecutor(len(self._runs))
 
     def warm_up(self) -> None:
-        """Execute once without control: some ops take other locks when they first run."""
+        """Execute without control, so that nothing is done for the first time under control.
+
+        Some ops take other locks when they first run. If XLA compiles in the background, it is done
+        when this returns.
+        """
         steering, self._steering = self._steering, None
-        self.step()
+        self._warm_up(self.step)
         self._steering = steering
+
+    def _warm_up(self, execute: Callable[[], object]) -> None:
+        execute()
+        if self._in_background:
+            self._wait_for_compiler()
+            execute()
 
     def step(self, stuck: Callable[[], bool] | None = None) -> Batch:
         """Execute each copy once.
@@ -356,8 +366,12 @@ class LiveSession:
                 self._cancel(race)
             raise
 
-    def program(self) -> Program | None:
-        """The three runs of a step under control, for C++; None if a step needs more than these."""
+    def program(self, *, warm: bool) -> Program | None:
+        """The three runs of a step under control, for C++; None if a step needs more than these.
+
+        If it is to be `warm`, it has been executed once, as by `warm_up`: clusters are compiled for
+        each callable.
+        """
         unit, *others = self._built.units
         runs = len(self._runs) > 1 or self._may_block or bool(self._test.failing)
         if others or runs or unit.fed or self._steering is None:
@@ -372,7 +386,10 @@ class LiveSession:
             ),
             config_pb2.CallableOptions(fetch=self._final, run_options=alone),
         )
-        return Program(self._steering.library, callables)
+        program = Program(self._steering.library, callables)
+        if warm:
+            self._warm_up(program.warm_up)
+        return program
 
     def batch(self, fetched: Sequence[npt.NDArray[Any]]) -> Batch:
         """The batch of one execution of `program`, from all that it has fetched."""

@@ -212,13 +212,7 @@ def _of_control() -> Iterator[Exclusion]:
         yield Exclusion(
             control, _other(setting, _VALUES[setting][0]), "no threads of TensorFlow's take part"
         )
-    yield Exclusion(
-        control, ("compiled", ("clusters", "region", "whole")), "what XLA compiles is one op"
-    )
-    nested = ("function", "function_kernels", "functional_kernels", "critical_section")
-    yield Exclusion(
-        control, ("front_end", nested), "the ops inside functions are not under control yet"
-    )
+    yield Exclusion(control, ("compiled", ("region", "whole")), "what XLA compiles is one op")
     yield Exclusion(control, ("model_code", (True,)), "its ops are not those of the test")
     yield Exclusion(control, ("workers", (2,)), "other processes are not under control")
 

@@ -35,6 +35,9 @@ Controller::Controller()
                return of(self).decide(*event, {call, data});
              },
              [](void* self, const LitmusFuzzEvent* event) -> int { return of(self).stop(*event); },
+             [](void* self, int64_t step_id, uint64_t mutex, int shared) -> int {
+               return of(self).acquire(step_id, mutex, shared != 0);
+             },
              [](void* self, uint64_t mutex) { of(self).release(mutex); },
              [](void* self, int change) { of(self).outside(change); },
              [](void* self, int64_t step_id) { of(self).fail(step_id); }} {}
@@ -212,6 +215,15 @@ bool Controller::stop(const LitmusFuzzEvent& event) {
     fresh_.push_back(*waiting);
   }
   fiber->stop();
+  return true;
+}
+
+bool Controller::acquire(int64_t step_id, uint64_t mutex, bool shared) {
+  const std::lock_guard guard(lock_);
+  if (current == nullptr || run_of(step_id) == nullptr) return false;
+  const auto found = held_.find(mutex);
+  if (found != held_.end() && !(shared && found->second > 0)) return false;
+  held_[mutex] = shared ? held_[mutex] + 1 : -1;
   return true;
 }
 

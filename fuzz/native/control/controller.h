@@ -134,6 +134,7 @@ class Controller final : public Runtime {
   bool post(int64_t step_id, Called called);
   bool decide(const LitmusFuzzEvent& event, Called called);
   bool stop(const LitmusFuzzEvent& event);
+  bool acquire(int64_t step_id, uint64_t mutex, bool shared);
   void release(uint64_t mutex);
   /// The event as it will be announced; nothing if it decides nothing.
   std::optional<Waiting> read(uint32_t run, const LitmusFuzzEvent& event);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define LITMUSFUZZ_CONTROL_VERSION 4
+#define LITMUSFUZZ_CONTROL_VERSION 5
 
 /// What an event does to its mutex; one that acquires none is never disabled.
 enum LitmusFuzzEffect {
@@ -54,6 +54,9 @@ struct LitmusFuzzHooks {
   /// An event inside a kernel: the thread waits here until the controller chooses it. False if it
   /// need not wait: the thread is not the controller's, or the controller has let the run go.
   int (*stop)(void* controller, const LitmusFuzzEvent* event);
+  /// A mutex inside a kernel that decides nothing. True if it is free, and held from now on; if it
+  /// is not, the thread has to stop at it.
+  int (*acquire)(void* controller, int64_t step_id, uint64_t mutex, int shared);
   /// A mutex of such an event has been released.
   void (*released)(void* controller, uint64_t mutex);
   /// An event that is being performed goes on outside of all controlled threads, and (with -1)

@@ -154,6 +154,14 @@ LITMUSFUZZ_EXPORT int litmusfuzz_program_add(void* program, const void* options,
   return of(program).Add(options, bytes);
 }
 
+/// Executes once, without control: some ops take other locks when they first run, and XLA compiles.
+/// False if TensorFlow has an error.
+LITMUSFUZZ_EXPORT int litmusfuzz_program_warm_up(void* program) {
+  Program& warmed = of(program);
+  const LitmusFuzzProgram* const calls = warmed.calls();
+  return calls->initialize(program) && calls->race(program) && calls->read(program) >= 0;
+}
+
 LITMUSFUZZ_EXPORT const LitmusFuzzProgram* litmusfuzz_program_calls(void* program) {
   return of(program).calls();
 }

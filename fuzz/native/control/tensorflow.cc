@@ -10,6 +10,9 @@
 // large enough get pages of their own (pages.h). The first touch of a page of a variable's tensor
 // is an event, and the handler of the fault waits for it.
 //
+// Functions that kernels call have such executors too: the executor's library of functions is one
+// of ours around TensorFlow's, and asks for them.
+//
 // A run that begins while the controller is not at work is TensorFlow's own in all respects.
 //
 // Compiled by `fuzz.executors.tensorflow.control` against the headers of the TensorFlow that is
@@ -22,6 +25,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +38,8 @@
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
 #include "tensorflow/core/framework/allocator.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/resource_handle.h"
 #include "tensorflow/core/framework/resource_mgr.h"
@@ -58,11 +64,16 @@ void call_and_delete(void* data) {
   (*function)();
 }
 
-/// Ops that look at a resource, and do not change it.
+constexpr char kCompile[] = "_XlaCompile";
+constexpr char kRun[] = "_XlaRun";
+
+/// Ops that look at a resource, and do not change it. `_XlaCompile` takes a snapshot of the
+/// cluster's variables; `_XlaRun` computes with that, and writes them.
 bool reads_only(const std::string& type) {
   static const char* const types[] = {
       "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp",
-      "VariableShape",  "QueueSizeV2",    "QueueIsClosedV2",  "ResourceAccumulatorNumAccumulated"};
+      "VariableShape",  "QueueSizeV2",    "QueueIsClosedV2",  "ResourceAccumulatorNumAccumulated",
+      kCompile};
   for (const char* each : types) {
     if (type == each) return true;
   }
@@ -80,14 +91,104 @@ bool may_wait(const std::string& type) {
 /// Ops that are handed a resource, and neither look at it nor change it.
 bool hands_on(const std::string& type) {
   static const char* const types[] = {
-      "Identity",  "IdentityN",     "Switch",        "RefSwitch",    "Merge",     "Enter",
-      "Exit",      "NextIteration", "LoopCond",      "_Send",        "_Recv",     "_HostSend",
-      "_HostRecv", "_Retval",       "_Arg",          "StopGradient", "_SwitchN",  "Pack",
-      "Select",    "SelectV2",      "_DeviceRetval", "NoOp",         "_DeviceArg"};
+      "Identity",  "IdentityN", "Switch",        "RefSwitch",     "Merge",        "_XlaMerge",
+      "Enter",     "Exit",      "NextIteration", "LoopCond",      "_Send",        "_Recv",
+      "_HostSend", "_HostRecv", "_Retval",       "_Arg",          "StopGradient", "_SwitchN",
+      "Pack",      "Select",    "SelectV2",      "_DeviceRetval", "NoOp",         "_DeviceArg"};
   for (const char* each : types) {
     if (type == each) return true;
   }
   return false;
+}
+
+/// Ops whose kernels call functions. The ops in these decide, not the call.
+bool calls(const std::string& type) {
+  static const char* const types[] = {
+      "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While", "StatelessWhile"};
+  for (const char* each : types) {
+    if (type == each) return true;
+  }
+  return false;
+}
+
+/// Where kernels are computed, and functions called.
+struct Place {
+  int64_t step_id;     // of the run; that of a function is another one
+  std::string around;  // the names of all calls around it, each with a slash behind it
+};
+
+/// The functions that are called, by call frame.
+class Functions {
+ public:
+  void begin(const void* frame, const Place& called_from) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    places_[frame] = called_from;
+  }
+  void end(const void* frame) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    places_.erase(frame);
+  }
+  Place place(OpKernelContext* context) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    const auto found = places_.find(context->call_frame());
+    return found == places_.end() ? Place{context->step_id(), ""} : found->second;
+  }
+
+ private:
+  std::mutex lock_;
+  std::map<const void*, Place> places_;
+};
+
+Functions& functions() {
+  static Functions* const made = new Functions;
+  return *made;
+}
+
+/// Where this thread calls functions from.
+thread_local const Place* calling = nullptr;
+
+/// As long as it lives, this thread calls functions from there.
+class Calling {
+ public:
+  explicit Calling(const Place* from) : before_(std::exchange(calling, from)) {}
+  ~Calling() { calling = before_; }
+  Calling(const Calling&) = delete;
+  void operator=(const Calling&) = delete;
+
+ private:
+  const Place* const before_;
+};
+
+/// Whether it is decided when a cluster is compiled that the compiler works on in the background.
+/// It has been all the time: what its kernel says is what decides.
+bool compilation_decides = false;
+constexpr char kCompiler[] = "compiler";
+
+/// The clusters that are compiled by now in the runs of an execution, by their kernels.
+class Compiled {
+ public:
+  void begin(uint64_t execution) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (std::exchange(execution_, execution) != execution) compiled_.clear();
+  }
+  void add(int64_t step_id, const std::string& kernel) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    compiled_.emplace(step_id, kernel);
+  }
+  bool has(int64_t step_id, const std::string& kernel) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return compiled_.count({step_id, kernel}) > 0;
+  }
+
+ private:
+  std::mutex lock_;
+  uint64_t execution_ = 0;
+  std::set<std::pair<int64_t, std::string>> compiled_;
+};
+
+Compiled& compiled() {
+  static Compiled* const made = new Compiled;
+  return *made;
 }
 
 /// The locks that are held, by the tensor that stands for each: MutexLock makes it,
@@ -124,10 +225,13 @@ const void* address(const tensorflow::Tensor& tensor) {
 
 /// What a thread computes, while the locks that it takes decide.
 struct Inside {
-  const OpKernel* kernel;
+  int64_t step_id;
+  const char* node;
   OpKernelContext* context;
   const std::vector<std::string>* resources;
   bool reads_only;
+  /// XLA's kernels take a dozen locks of its own: of theirs, only those of variables decide.
+  bool is_cluster;
   /// The mutexes of the resources that were there when the op began, by name.
   std::vector<std::pair<const void*, std::string>> mutexes;
   /// Where pages decide.
@@ -200,8 +304,8 @@ class Deciding {
 /// What all events inside a kernel have.
 LitmusFuzzEvent event_in(const Inside& kernel) {
   LitmusFuzzEvent event{};
-  event.step_id = kernel.context->step_id();
-  event.node = kernel.kernel->name().c_str();
+  event.step_id = kernel.step_id;
+  event.node = kernel.node;
   event.frame = kernel.context->frame_iter().frame_id;
   event.iteration = kernel.context->frame_iter().iter_id;
   return event;
@@ -251,12 +355,14 @@ void decide_page(const litmusfuzz::pages::Touch& touch) {
   stop_at(event, here);
 }
 
-/// The resource whose mutex this is; "other" for all the others, such as the manager's.
+constexpr char kOther[] = "other";
+
+/// The resource whose mutex this is; `kOther` for all the others, such as the manager's.
 std::string name_of(const Inside& here, const void* mutex) {
   for (const auto& [each, name] : here.mutexes) {
     if (each == mutex) return name;
   }
-  return "other";
+  return kOther;
 }
 
 /// Before a lock inside a kernel, which is free once this returns, if the controller decides.
@@ -264,7 +370,13 @@ void decide_lock(void* mutex, bool shared) {
   Inside* const here = inside;
   if (here == nullptr) return;
   const Deciding nothing(nullptr);
-  const std::string point = (shared ? "shared lock of " : "lock of ") + name_of(*here, mutex);
+  const std::string name = name_of(*here, mutex);
+  const auto id = reinterpret_cast<uint64_t>(mutex);
+  if (here->is_cluster && name == kOther && hooks != nullptr &&
+      hooks->acquire(hooks->controller, here->step_id, id, shared)) {
+    return;
+  }
+  const std::string point = (shared ? "shared lock of " : "lock of ") + name;
   const char* const lock = point.c_str() + (shared ? std::strlen("shared ") : 0);
   std::vector<const char*> resources{lock};
   // Until its next event the kernel may look at, or change, what its op does.
@@ -275,7 +387,7 @@ void decide_lock(void* mutex, bool shared) {
   event.resource_count = static_cast<uint32_t>(resources.size());
   event.reads_only = here->reads_only && shared;
   event.effect = LITMUSFUZZ_ACQUIRES;
-  event.mutex = reinterpret_cast<uint64_t>(mutex);
+  event.mutex = id;
   event.shared = shared;
   stop_at(event, here);
 }
@@ -289,10 +401,15 @@ void after_unlock(void* mutex, bool) {
 /// A kernel that is computed when the controller chooses it.
 class Decided : public AsyncOpKernel {
  public:
-  Decided(tensorflow::OpKernelConstruction* made, OpKernel* inner, tensorflow::Device* device)
+  Decided(tensorflow::OpKernelConstruction* made, OpKernel* inner, tensorflow::Device* device,
+          std::string called, const tensorflow::NodeDef& node)
       : AsyncOpKernel(made),
         inner_(inner),
         device_(device),
+        called_(std::move(called)),
+        is_cluster_(type_string() == kCompile || type_string() == kRun),
+        calls_(calls(type_string()) && inner->AsAsync() != nullptr),
+        compiled_late_(type_string() == kCompile && !node.attr().at("must_compile").b()),
         reads_only_(reads_only(type_string())),
         acquires_(type_string() == "MutexLock"),
         releases_(type_string() == "ConsumeMutexLock") {}
@@ -303,6 +420,10 @@ class Decided : public AsyncOpKernel {
   bool IsExpensive() override { return true; }
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
+    const Place place = functions().place(context);
+    const int64_t step_id = place.step_id;
+    const std::string name = place.around + called_;
+    if (calls_) return Call(context, step_id, name, done);
     std::vector<std::string> names;
     for (int i = 0; i < context->num_inputs(); ++i) {
       if (context->input_dtype(i) != tensorflow::DT_RESOURCE) continue;
@@ -311,35 +432,56 @@ class Decided : public AsyncOpKernel {
         names.push_back(handles.flat<tensorflow::ResourceHandle>()(k).name());
       }
     }
+    if (compilation_decides && compiled_late_) names.push_back(kCompiler);
     if (releases_) names.push_back(locks().give(address(context->input(0))));
     std::vector<const char*> resources;
     for (const std::string& each : names) resources.push_back(each.c_str());
     LitmusFuzzEvent event{};
-    event.step_id = context->step_id();
-    event.node = name().c_str();
+    event.step_id = step_id;
+    event.node = name.c_str();
     event.frame = context->frame_iter().frame_id;
     event.iteration = context->frame_iter().iter_id;
     event.point = "begin";
     event.resources = resources.data();
     event.resource_count = static_cast<uint32_t>(resources.size());
-    event.reads_only = reads_only_;
+    event.reads_only = ReadsOnly(context);
     event.effect = acquires_   ? LITMUSFUZZ_ACQUIRES
                    : releases_ ? LITMUSFUZZ_RELEASES
                                : LITMUSFUZZ_NONE;
     if (event.effect != LITMUSFUZZ_NONE) event.mutex = std::hash<std::string>()(names.front());
-    auto* perform = new Function([=] { Perform(context, names, true, done); });
+    auto* perform = new Function([=] { Perform(context, step_id, name, names, true, done); });
     const LitmusFuzzHooks* const asked = hooks;
     if (asked == nullptr || !asked->decide(asked->controller, &event, call_and_delete, perform)) {
       delete perform;
-      Perform(context, names, false, done);
+      Perform(context, step_id, name, names, false, done);
     }
   }
 
  private:
-  void Perform(OpKernelContext* context, const std::vector<std::string>& names, bool controlled,
-               const DoneCallback& done) {
-    const int64_t step_id = context->step_id();
-    Inside here{inner_, context, &names, reads_only_, {}, {}};
+  /// An op that calls functions: nothing waits for it but what needs its results.
+  void Call(OpKernelContext* context, int64_t step_id, const std::string& name,
+            const DoneCallback& done) {
+    Place inside{step_id, name};
+    const auto& at = context->frame_iter();
+    if (at.frame_id != 0 || at.iter_id != 0) {
+      inside.around += "@" + std::to_string(at.frame_id) + "." + std::to_string(at.iter_id);
+    }
+    inside.around += "/";
+    const Calling from(&inside);
+    device_->ComputeAsync(inner_->AsAsync(), context, [=] {
+      Fail(context, step_id);
+      done();
+    });
+  }
+
+  void Perform(OpKernelContext* context, int64_t step_id, const std::string& name,
+               const std::vector<std::string>& names, bool controlled, const DoneCallback& done) {
+    if (controlled && compilation_decides && compiled_late_ && !compiled().has(step_id, called_)) {
+      NotCompiled(context);
+      done();
+      return;
+    }
+    Inside here{step_id, name.c_str(), context, &names, reads_only_, is_cluster_, {}, {}};
     Inside* const decides = controlled && locks_decide ? &here : nullptr;
     if (decides != nullptr) Find(context, decides);
     AsyncOpKernel* const inner = inner_->AsAsync();
@@ -402,6 +544,26 @@ class Decided : public AsyncOpKernel {
     if (pages_decide) here->window.emplace(tensors);
   }
 
+  /// What the kernel returns while the cluster is compiled in the background.
+  static void NotCompiled(OpKernelContext* context) {
+    context->set_output(0, tensorflow::Tensor(tensorflow::DT_STRING, tensorflow::TensorShape({})));
+    tensorflow::Tensor is_compiled(tensorflow::DT_BOOL, tensorflow::TensorShape({}));
+    is_compiled.scalar<bool>()() = false;
+    context->set_output(1, is_compiled);
+  }
+
+  /// A snapshot makes the variables that are not there yet.
+  bool ReadsOnly(OpKernelContext* context) const {
+    if (type_string() != kCompile) return reads_only_;
+    for (int i = 0; i < context->num_inputs(); ++i) {
+      if (context->input_dtype(i) != tensorflow::DT_RESOURCE) continue;
+      const auto& handle = context->input(i).flat<tensorflow::ResourceHandle>()(0);
+      tensorflow::core::RefCountPtr<tensorflow::Var> variable;
+      if (!tensorflow::LookupResource(context, handle, &variable).ok()) return false;
+    }
+    return true;
+  }
+
   static void Fail(OpKernelContext* context, int64_t step_id) {
     const LitmusFuzzHooks* const asked = hooks;
     if (asked != nullptr && !context->status().ok()) asked->failed(asked->controller, step_id);
@@ -409,18 +571,71 @@ class Decided : public AsyncOpKernel {
 
   OpKernel* const inner_;  // its owner is the session
   tensorflow::Device* const device_;
+  const std::string called_;
+  const bool is_cluster_, calls_, compiled_late_;
   const bool reads_only_, acquires_, releases_;
 };
 
 bool decides(const OpKernel& kernel) {
   const std::string& type = kernel.type_string();
-  if (type == "ConsumeMutexLock") return true;
+  if (type == "ConsumeMutexLock" || calls(type)) return true;
   if (hands_on(type)) return false;
   for (int i = 0; i < kernel.num_inputs(); ++i) {
     if (kernel.input_type(i) == tensorflow::DT_RESOURCE) return true;
   }
   return false;
 }
+
+/// What the kernels of the graph's clusters are called: ``.compile/MEMBER`` and ``.run/MEMBER``, or
+/// ``.ops/`` and the op, one by one, if the cluster is not compiled yet.
+///
+/// TensorFlow numbers clusters, and no number comes twice in a process. So a cluster is named by
+/// the first of its members, by name, that takes a resource.
+class Clusters {
+ public:
+  Clusters(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryRuntime* library) {
+    if (library == nullptr) return;
+    for (const tensorflow::Node* node : graph.op_nodes()) {
+      const tensorflow::AttrValue* const function = node->attrs().Find("function");
+      if (node->type_string() != kCompile || function == nullptr) continue;
+      const tensorflow::FunctionDef* const body =
+          library->GetFunctionLibraryDefinition()->Find(function->func().name());
+      if (body != nullptr) members_[cluster_of(node->name())] = first_of(*body);
+    }
+  }
+
+  std::string name_of(const OpKernel& kernel) const {
+    const auto found = members_.find(cluster_of(kernel.name()));
+    if (found == members_.end()) return kernel.name();
+    if (kernel.type_string() == kCompile) return ".compile/" + found->second;
+    if (kernel.type_string() == kRun) return ".run/" + found->second;
+    if (calls(kernel.type_string())) return ".ops";  // of a cluster that is not compiled
+    return kernel.name();
+  }
+  std::vector<std::string> members() const {
+    std::vector<std::string> found;
+    for (const auto& [cluster, member] : members_) found.push_back(member);
+    return found;
+  }
+
+ private:
+  static std::string cluster_of(const std::string& node) { return node.substr(0, node.rfind('/')); }
+
+  static std::string first_of(const tensorflow::FunctionDef& body) {
+    std::string first;
+    for (const tensorflow::NodeDef& node : body.node_def()) {
+      const tensorflow::OpDef* op = nullptr;
+      if (!tensorflow::OpRegistry::Global()->LookUpOpDef(node.op(), &op).ok()) continue;
+      const bool takes =
+          std::any_of(op->input_arg().begin(), op->input_arg().end(),
+                      [](auto& each) { return each.type() == tensorflow::DT_RESOURCE; });
+      if (takes && (first.empty() || node.name() < first)) first = node.name();
+    }
+    return first;
+  }
+
+  std::map<std::string, std::string> members_;
+};
 
 /// Hands out memory of which touches can be seen, for tensors that are large enough.
 class PagedAllocator : public tensorflow::Allocator {
@@ -506,13 +721,82 @@ class PagedDevice : public tensorflow::Device {
   tensorflow::Device* const device_;
 };
 
+constexpr char kExecutor[] = "LITMUSFUZZ_CONTROLLED";
+constexpr char kExecutorInside[] = "LITMUSFUZZ_CONTROLLED_INSIDE";
+
+/// TensorFlow's library of functions; executors of functions are ours.
+class ControlledLibrary : public tensorflow::FunctionLibraryRuntime {
+ public:
+  explicit ControlledLibrary(FunctionLibraryRuntime* library) : library_(library) {}
+
+  Status Instantiate(const std::string& name, tensorflow::AttrSlice attrs,
+                     const InstantiateOptions& options, Handle* handle) override {
+    InstantiateOptions ours = options;
+    if (ExecutorType(options, attrs).empty()) ours.executor_type = kExecutorInside;
+    return library_->Instantiate(name, attrs, ours, handle);
+  }
+
+  Status ReleaseHandle(Handle handle) override { return library_->ReleaseHandle(handle); }
+  const tensorflow::FunctionBody* GetFunctionBody(Handle handle) override {
+    return library_->GetFunctionBody(handle);
+  }
+  Status GetRetTypes(Handle handle, tensorflow::DataTypeVector* types) override {
+    return library_->GetRetTypes(handle, types);
+  }
+  void Run(const Options& options, Handle handle, absl::Span<const tensorflow::Tensor> given,
+           std::vector<tensorflow::Tensor>* returned, DoneCallback done) override {
+    library_->Run(options, handle, given, returned, std::move(done));
+  }
+  void Run(const Options& options, Handle handle, tensorflow::CallFrameInterface* frame,
+           DoneCallback done) override {
+    library_->Run(options, handle, frame, std::move(done));
+  }
+  Status RunSync(Options options, Handle handle, absl::Span<const tensorflow::Tensor> given,
+                 std::vector<tensorflow::Tensor>* returned) override {
+    return library_->RunSync(std::move(options), handle, given, returned);
+  }
+  Status RunSync(Options options, Handle handle, tensorflow::CallFrameInterface* frame) override {
+    return library_->RunSync(std::move(options), handle, frame);
+  }
+  Status CreateKernel(const std::shared_ptr<const tensorflow::NodeProperties>& properties,
+                      OpKernel** kernel) override {
+    return library_->CreateKernel(properties, kernel);
+  }
+  bool IsStateful(const std::string& name) const override { return library_->IsStateful(name); }
+  tensorflow::Device* device() override { return library_->device(); }
+  const tensorflow::Device* device() const override {
+    return static_cast<const FunctionLibraryRuntime*>(library_)->device();
+  }
+  std::function<void(std::function<void()>)>* runner() override { return library_->runner(); }
+  const tensorflow::DeviceMgr* device_mgr() const override { return library_->device_mgr(); }
+  const tensorflow::FunctionLibraryDefinition* GetFunctionLibraryDefinition() const override {
+    return library_->GetFunctionLibraryDefinition();
+  }
+  tensorflow::Env* env() override { return library_->env(); }
+  const tensorflow::ConfigProto* const config_proto() override { return library_->config_proto(); }
+  std::string DebugString(Handle handle) override { return library_->DebugString(handle); }
+  int graph_def_version() const override { return library_->graph_def_version(); }
+  Status Clone(std::unique_ptr<tensorflow::FunctionLibraryDefinition>* definition,
+               std::unique_ptr<tensorflow::ProcessFunctionLibraryRuntime>* process,
+               FunctionLibraryRuntime** library, bool skip_flib_def) override {
+    return library_->Clone(definition, process, library, skip_flib_def);
+  }
+
+ private:
+  FunctionLibraryRuntime* const library_;
+};
+
 /// Wraps the kernels that decide. They stay the session's, which keeps the stateful ones for all
 /// its executors.
-tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params, int version) {
+tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params,
+                                         const tensorflow::Graph& graph,
+                                         tensorflow::FunctionLibraryRuntime* library,
+                                         const Clusters& clusters) {
+  const int version = graph.versions().producer();
   const auto create = params.create_kernel;
   const auto destroy = params.delete_kernel;
   tensorflow::Device* const device = params.device;
-  params.create_kernel = [create, device, version, library = params.function_library](
+  params.create_kernel = [create, device, version, clusters, library](
                              const std::shared_ptr<const tensorflow::NodeProperties>& properties,
                              OpKernel** kernel) -> Status {
     OpKernel* inner = nullptr;
@@ -527,7 +811,8 @@ tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params,
         tensorflow::DeviceType(device->device_type()), device, nullptr, library,
         device->resource_manager(), properties, inner->input_memory_types(),
         inner->output_memory_types(), version, &status);
-    *kernel = new Decided(&construction, inner, device);
+    *kernel =
+        new Decided(&construction, inner, device, clusters.name_of(*inner), properties->node_def);
     return status;
   };
   params.delete_kernel = [destroy](OpKernel* kernel) {
@@ -543,28 +828,45 @@ tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params,
 
 class ControlledExecutor : public tensorflow::Executor {
  public:
+  /// That of a function if it is `inside` of another one.
   static Status Make(const tensorflow::LocalExecutorParams& params, const tensorflow::Graph& graph,
-                     std::unique_ptr<tensorflow::Executor>* made) {
+                     bool inside, std::unique_ptr<tensorflow::Executor>* made) {
     std::unique_ptr<PagedDevice> device;
     if (pages_decide) device = std::make_unique<PagedDevice>(params.device);
+    tensorflow::core::RefCountPtr<ControlledLibrary> library;
     tensorflow::LocalExecutorParams ours = params;
     if (device) ours.device = device.get();
+    if (params.function_library != nullptr) {
+      library.reset(new ControlledLibrary(params.function_library));
+      ours.function_library = library.get();
+    }
+    const Clusters clusters(graph, params.function_library);
     tensorflow::Executor* inner = nullptr;
     Status status = tensorflow::NewLocalExecutor(
-        wrapping(std::move(ours), graph.versions().producer()), graph, &inner);
-    if (status.ok()) made->reset(new ControlledExecutor(std::move(device), inner));
-    ++executors_made;
+        wrapping(std::move(ours), graph, params.function_library, clusters), graph, &inner);
+    if (status.ok()) {
+      made->reset(new ControlledExecutor(std::move(device), std::move(library), inner, inside,
+                                         clusters.members()));
+    }
+    if (!inside) ++executors_made;
     return status;
   }
 
  private:
-  ControlledExecutor(std::unique_ptr<PagedDevice> device, tensorflow::Executor* inner)
-      : device_(std::move(device)), inner_(inner) {}
+  ControlledExecutor(std::unique_ptr<PagedDevice> device,
+                     tensorflow::core::RefCountPtr<ControlledLibrary> library,
+                     tensorflow::Executor* inner, bool inside, std::vector<std::string> clusters)
+      : device_(std::move(device)),
+        library_(std::move(library)),
+        inside_(inside),
+        clusters_(std::move(clusters)),
+        inner_(inner) {}
 
   void RunAsyncInternal(const Args& args, DoneCallback done) override {
     const int64_t step_id = args.step_id;
     // What belongs to this run asks the controller that it began with, also once it is detached.
     const LitmusFuzzHooks* const asked = hooks;
+    if (inside_) return RunFunction(asked, args, std::move(done));
     const uint64_t execution = asked == nullptr ? 0 : asked->arrive(asked->controller, step_id);
     if (execution == 0) {
       inner_->RunAsync(args, std::move(done));
@@ -572,7 +874,55 @@ class ControlledExecutor : public tensorflow::Executor {
     }
     if (pages_decide) variables().begin(execution);
     Args ours = args;
-    ours.runner = [asked, step_id, theirs = args.runner](Args::Closure closure) {
+    ours.runner = posting(asked, step_id, args);
+    if (compilation_decides) Compile(asked, execution, step_id);
+    inner_->RunAsync(ours, [asked, step_id, done = std::move(done)](const Status& status) {
+      if (!status.ok()) asked->failed(asked->controller, step_id);
+      asked->ended(asked->controller, step_id);
+      done(status);
+    });
+    asked->begun(asked->controller, step_id);
+  }
+
+  /// Each cluster is compiled at any time, or when all else is over.
+  void Compile(const LitmusFuzzHooks* asked, uint64_t execution, int64_t step_id) {
+    compiled().begin(execution);
+    for (const std::string& member : clusters_) {
+      const std::string node = ".compiled/" + member;
+      const char* const resources[] = {kCompiler};
+      LitmusFuzzEvent event{};
+      event.step_id = step_id;
+      event.node = node.c_str();
+      event.point = "begin";
+      event.resources = resources;
+      event.resource_count = 1;
+      auto* const compile = new Function([=] { compiled().add(step_id, ".compile/" + member); });
+      if (!asked->decide(asked->controller, &event, call_and_delete, compile)) {
+        call_and_delete(compile);
+      }
+    }
+  }
+
+  /// The run that calls it has arrived, and ends after it.
+  void RunFunction(const LitmusFuzzHooks* asked, const Args& args, DoneCallback done) {
+    if (asked == nullptr || calling == nullptr) {
+      inner_->RunAsync(args, std::move(done));
+      return;
+    }
+    Args ours = args;
+    ours.runner = posting(asked, calling->step_id, args);
+    const void* const frame = args.call_frame;
+    functions().begin(frame, *calling);
+    inner_->RunAsync(ours, [from = *calling, frame, done = std::move(done)](const Status& status) {
+      functions().end(frame);
+      const Calling again(&from);  // a loop calls the next function
+      done(status);
+    });
+  }
+
+  /// A runner whose closures come to the controller.
+  static Args::Runner posting(const LitmusFuzzHooks* asked, int64_t step_id, const Args& args) {
+    return [asked, step_id, theirs = args.runner](Args::Closure closure) {
       // A kernel may wait at a page, in this thread even.
       auto* const function = new Function([closure = std::move(closure)] {
         open_pages();
@@ -582,27 +932,33 @@ class ControlledExecutor : public tensorflow::Executor {
       const std::unique_ptr<Function> back(function);
       theirs(std::move(*back));
     };
-    inner_->RunAsync(ours, [asked, step_id, done = std::move(done)](const Status& status) {
-      if (!status.ok()) asked->failed(asked->controller, step_id);
-      asked->ended(asked->controller, step_id);
-      done(status);
-    });
-    asked->begun(asked->controller, step_id);
   }
 
   const std::unique_ptr<PagedDevice> device_;  // null where pages do not decide
+  const tensorflow::core::RefCountPtr<ControlledLibrary> library_;
+  const bool inside_;
+  const std::vector<std::string> clusters_;  // the first member of each
   const std::unique_ptr<tensorflow::Executor> inner_;
 };
 
 class Factory : public tensorflow::ExecutorFactory {
+ public:
+  explicit Factory(bool inside) : inside_(inside) {}
+
+ private:
   Status NewExecutor(const tensorflow::LocalExecutorParams& params, const tensorflow::Graph& graph,
                      std::unique_ptr<tensorflow::Executor>* made) override {
-    return ControlledExecutor::Make(params, graph, made);
+    return ControlledExecutor::Make(params, graph, inside_, made);
   }
+
+  const bool inside_;
 };
 
 const struct Registered {
-  Registered() { tensorflow::ExecutorFactory::Register("LITMUSFUZZ_CONTROLLED", new Factory); }
+  Registered() {
+    tensorflow::ExecutorFactory::Register(kExecutor, new Factory(false));
+    tensorflow::ExecutorFactory::Register(kExecutorInside, new Factory(true));
+  }
 } registered;
 
 }  // namespace
@@ -634,6 +990,11 @@ __attribute__((visibility("default"))) void litmusfuzz_decide_pages(int decide) 
     variables().begin(0);
     litmusfuzz::pages::stop();
   }
+}
+
+/// Whether it decides when a cluster is compiled, in the background.
+__attribute__((visibility("default"))) void litmusfuzz_decide_compilation(int decide) {
+  compilation_decides = decide;
 }
 
 /// Number of executors that sessions have made: one for each device that a callable runs on.
