@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tensorflow as tf
-from helpers import LITMUS, PATIENCE_S, corpus_entry
+from helpers import LITMUS, PATIENCE_S, compiled, corpus_entry
 from tensorflow.core.protobuf import config_pb2
 
 from litmusfuzz.corpus.builder import litmus
@@ -258,6 +258,20 @@ def test_loops_and_functions_that_kernels_execute(name: str, threads: int) -> No
         before = engine.driver.closures
         kernel()
         assert engine.driver.closures > before + 20
+
+
+def test_a_library_of_a_user_does_the_same(tmp_path: Path) -> None:
+    source = Path(__file__).parents[1] / "native" / "example_engine.cpp"
+    library = str(compiled(tmp_path / "mine.so", "-shared", "-fPIC", source))
+    for check in (
+        test_sixteen_runs_at_once_keep_the_limit_and_lose_no_op,
+        test_an_op_that_fails_ends_its_run_and_no_other,
+        test_a_run_that_waits_holds_no_thread_and_goes_on,
+        test_a_run_that_is_cancelled_ends,
+        test_a_run_on_two_devices_is_one_run,
+        test_loops_and_functions_that_kernels_execute,
+    ):
+        check(library, 1)
 
 
 def large() -> list[tf.Tensor]:
