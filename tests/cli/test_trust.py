@@ -65,7 +65,9 @@ def one_line(done: Any, *parts: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["replay", "minimize"])
-@pytest.mark.parametrize("executor", ["native", "jax", "mutant/torn-write", "control/torn-write"])
+@pytest.mark.parametrize(
+    "executor", ["native", "jax", "tf", "mutant/torn-write", "control/torn-write"]
+)
 def test_the_engine_of_a_finding_is_loaded_only_if_the_user_names_it(
     command: str, executor: str, tmp_path: Path, litmusfuzz_here: Command
 ) -> None:
