@@ -60,6 +60,28 @@ graphs:
 observe: [r0]
 """
 """Three names of one handle."""
+LOCKED_OUT = """\
+litmusfuzz: 2
+name: locked-out
+variables:
+  X: {dtype: int32, shape: [], init: 0}
+mutexes:
+  M: {}
+  N: {}
+graphs:
+  main:
+    c3: {op: Const, dtype: int32, shape: [], value: 1}
+    w4: {op: AssignVariableOp, resources: [X], inputs: [c3]}
+    s5: {op: CriticalSection, resources: [N], members: [w4]}
+    r6: {op: ReadVariableOp, resources: [X]}
+    r7: {op: ReadVariableOp, resources: [X]}
+    s8: {op: CriticalSection, resources: [N], members: [r7]}
+    s9: {op: CriticalSection, resources: [M], members: [w4, r7]}
+    w11: {op: AssignVariableOp, resources: [X], inputs: [r7]}
+    s12: {op: CriticalSection, resources: [N], members: [w11]}
+observe: [r6]
+"""
+"""Once s12 has the lock before s8, its w11 waits for the r7 of that for ever."""
 
 
 WHOLE = "LITMUSFUZZ_WHOLE"

@@ -5,7 +5,8 @@ corpus's tests and of random ones of every family, as far as `tf:controlled` run
 at most ``--limit`` schedules; of the others it samples ``--samples``. What is shown must be what
 is allowed; a test in which TensorFlow may do less (`reason_for_less`) must show nothing else. It
 prints how many tests were equal, less, sampled, undecided by the oracle and refused, each of them
-by name but the equal and the refused ones, and exits with 1 if some test shows something else.
+by name but the equal and the refused ones, and exits with 1 if some test shows something else, or
+does not repeat.
 Interrupted, it prints how far it came.
 
 With ``--configuration "compiled=clusters;control=ops"``, or another one under control that
@@ -27,7 +28,7 @@ from litmusfuzz import corpus
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
-from litmusfuzz.fuzz.executors.protocol import Clustered, Explorable, Noise, Refused
+from litmusfuzz.fuzz.executors.protocol import Clustered, Diverged, Explorable, Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
@@ -159,6 +160,8 @@ def main() -> int:
                 kind, said = "refused", str(reason)
             except NoAllowedSet as reason:
                 kind, said = "refused", f"no allowed set: {reason}"
+            except Diverged as reason:
+                kind, said = "diverged", str(reason)
             kinds[kind] += 1
             if kind not in ("equal", "within", "refused"):
                 print(f"{kind}: {name}: {said}", flush=True)
@@ -167,7 +170,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("interrupted")
     print(f"{sum(kinds.values())} tests: {dict(kinds.most_common())}")
-    return 1 if kinds["forbidden"] or kinds["different"] else 0
+    return 1 if kinds["forbidden"] or kinds["different"] or kinds["diverged"] else 0
 
 
 if __name__ == "__main__":

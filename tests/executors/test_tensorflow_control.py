@@ -9,13 +9,13 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from helpers import LITMUS, corpus_entry, share_of
+from helpers import LITMUS, LOCKED_OUT, corpus_entry, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.schedule import node_of, switches
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import plain_of
+from litmusfuzz.corpus.textfile import loads, plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Diverged, Explorable, Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
@@ -75,6 +75,15 @@ def test_the_schedules_show_exactly_the_outcomes_that_need_no_split(part: int) -
             assert set(found.histogram) <= allowed(test), path.stem
     assert equal > 30
     assert executions <= 1.5 * traces
+
+
+def test_an_op_that_is_locked_out_for_ever_races_all_the_same() -> None:
+    """Where the search abandons an execution, too: two outcomes came in none that it tried."""
+    test = loads(LOCKED_OUT).test
+    with prepared(test) as executor:
+        found = executor.explore(LIMIT)
+    assert found.complete
+    assert set(found.histogram) == allowed(test)
 
 
 def test_a_schedule_is_followed_by_another_session() -> None:

@@ -7,11 +7,12 @@ directions under both models.
 from __future__ import annotations
 
 import pytest
-from helpers import LITMUS, corpus_entry, for_each
+from helpers import LITMUS, LOCKED_OUT, corpus_entry, for_each
 from native.generated import generate_test
 from native.helpers_native import all_outcomes, is_supported, prepared
 
 from litmusfuzz.corpus.builder import litmus
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.oracles import explorer
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Model
 
@@ -52,6 +53,15 @@ def test_one_execution_for_each_trace(program: str, model: Model, traces: int) -
     found = prepared(litmus(program), model).exhaust(1000)
     assert found.complete
     assert found.traces == traces
+
+
+def test_an_op_that_is_locked_out_for_ever_races_all_the_same() -> None:
+    """Where the search abandons an execution, too: two outcomes came in none that it tried."""
+    test = loads(LOCKED_OUT).test
+    for model in (EXECUTOR, RFC):
+        found = all_outcomes(test, model, LIMIT)
+        assert found is not None
+        assert found[0] == set(explorer.allowed_outcomes(test, model).witnesses)
 
 
 def test_an_unfinished_exploration_is_reported_as_incomplete() -> None:

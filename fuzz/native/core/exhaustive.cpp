@@ -76,7 +76,14 @@ std::optional<size_t> Exhaustive::choose(const Choices& choices) {
   const bool is_new = depth_ == levels_.size();
   if (is_new) {
     Level level = reach(choices);
-    if (level.chosen == level.enabled.size()) return std::nullopt;  // all were tried before
+    if (level.chosen == level.enabled.size()) {
+      // All were tried before. But what is disabled would have found its races when performed: the
+      // execution in which it comes first may not be one of those that were tried.
+      for (const Waiting& each : waiting_) {
+        if (each.pending && !contains(level.enabled, each.step)) find_races(each, depth_);
+      }
+      return std::nullopt;
+    }
     level.to_try[level.chosen] = true;
     levels_.push_back(std::move(level));
   }

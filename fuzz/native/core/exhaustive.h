@@ -12,6 +12,9 @@
 // `Scheduler::ready` tells: the last of them. An event that waited for several may then seem to
 // race with another one of them. That costs an execution that is abandoned, and no trace.
 //
+// An event that waits for a lock is never performed if its execution is blocked or abandoned. Its
+// races are found then.
+//
 // Each alternative starts a new execution, which repeats the choices before it. Where other
 // events are enabled than before, the system is no function of its choices: `choose` throws
 // std::runtime_error.
