@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz import corpus
+from litmusfuzz.corpus.model import LoopAttrs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
@@ -48,6 +49,8 @@ UNSPLIT = unsplit(EXECUTOR)
 LITMUS: Final = Path(corpus.__file__).parent / "litmus"
 CONTROLLED: Final = configuration("tf", "controlled")
 _STILL: Final = Noise(copies=1, steps=1, shuffle=False, padding=0)
+_WINDOW: Final = 10
+"""Iterations of a loop that may be at work at once, if it does not say otherwise."""
 _LINE: Final = 100
 """Tests between two lines of progress."""
 
@@ -59,6 +62,10 @@ def reason_for_less(test: LitmusTest) -> str:
         return "elements that TensorFlow moves at once"
     if "While" in ops and any(node.device for node in test.nodes):
         return "a loop's window, which each device keeps by itself"
+    loops = [node for node in test.nodes if isinstance(node.attrs, LoopAttrs)]
+    if any(len(loop.inputs) > 1 and loop.attrs.parallel_iterations < _WINDOW for loop in loops):
+        # Its first iteration ends when that is there, and frees the window for a later one.
+        return "a small window, in which a loop waits for all values that it starts with"
     return ""
 
 
