@@ -62,8 +62,8 @@ def reason_for_less(test: LitmusTest) -> str:
         return "elements that TensorFlow moves at once"
     if "While" in ops and any(node.device for node in test.nodes):
         return "a loop's window, which each device keeps by itself"
-    loops = [node for node in test.nodes if isinstance(node.attrs, LoopAttrs)]
-    if any(len(loop.inputs) > 1 and loop.attrs.parallel_iterations < _WINDOW for loop in loops):
+    loops = [node.attrs for node in test.nodes if isinstance(node.attrs, LoopAttrs)]
+    if any(len(loop.carried) > 1 and loop.parallel_iterations < _WINDOW for loop in loops):
         # Its first iteration ends when that is there, and frees the window for a later one.
         return "a small window, in which a loop waits for all values that it starts with"
     return ""
