@@ -163,7 +163,7 @@ def _print_findings(
 def _forbidden_by(file: Path) -> str:
     """What forbids a finding: the RFC, or only another model; "" if it has no outcome."""
     from litmusfuzz.corpus.outcome import Verdict
-    from litmusfuzz.corpus.textfile import load
+    from litmusfuzz.fuzz.executors.entries import load
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import RFC
 

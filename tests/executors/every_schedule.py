@@ -110,12 +110,17 @@ def compared(test: LitmusTest, limit: int, samples: int) -> tuple[str, str]:
         seen, schedules = set(found.histogram), sum(found.histogram.values())
         if not found.complete:
             seen |= set(prepared.run(samples, _STILL, 1))
-    if more := seen - allowed:
+    # An execution may block because TensorFlow waits for more than the model asks of it.
+    judge = Explorer(test, UNSPLIT).judge
+    more = {each for each in seen - allowed if judge(each) is not Verdict.ALLOWED}
+    if more:
         return "forbidden", "; ".join(map(str, sorted(more, key=str)))
     if not found.complete:
         return "sampled", f"{len(seen)} of {len(allowed)} outcomes, over {schedules} schedules"
     if less := allowed - seen:
         lacking = f"{len(less)} of {len(allowed)} not shown, such as {min(map(str, less))}"
+        if seen - allowed:
+            return "less", f"{lacking}: TensorFlow blocks there, and waits for more than it has to"
         if reason := reason_for_less(test):
             return "less", f"{lacking}: {reason}"
         return "different", lacking
