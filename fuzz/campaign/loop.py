@@ -112,6 +112,9 @@ POLL_S: Final = 0.25
 """Seconds after which a waiting task looks again: what it waits for may be a matter of time."""
 EXPERIMENT_S: Final = 6.0
 """Seconds that an experiment on what is known takes at most, with the start of a process."""
+ASKED_AT_END_S: Final = 5.0
+"""Seconds for which a campaign of so many tests asks at its end whether known causes still show.
+There are 50 of TensorFlow, for which it asks for twenty seconds."""
 TRYING_AGAIN_SHARE: Final = 0.1
 """Share of the time for what a fresh process has not shown, while nothing waits to be minimized."""
 LEAST_ATTEMPTS: Final = 2
@@ -1152,7 +1155,7 @@ class Campaign:
         """A task about what is known, if its share of the time suffices; None if there is none.
 
         At the end of a campaign of so many tests all that waits is checked. Whether causes still
-        show is asked within the share of time alone: it says nothing about these tests.
+        show says nothing about these tests: that is asked for `ASKED_AT_END_S`.
         """
         executor = slot.executor
         left_s = self._left_for_known_s(slot)
@@ -1189,7 +1192,9 @@ class Campaign:
 
     def _unchecked_causes(self, slot: Slot) -> list[MinimizedFinding]:
         """Known causes of which nobody has asked whether they still show, if there is time."""
-        if self._share_for_known_s(slot) < EXPERIMENT_S:
+        ended = self.dispatcher.all_generated and not slot.executor.waiting
+        in_time = ended and slot.executor.known_s < ASKED_AT_END_S
+        if not in_time and self._share_for_known_s(slot) < EXPERIMENT_S:
             return []
         return [each for each in self.findings.of(slot.executor.name) if each.unchecked]
 
