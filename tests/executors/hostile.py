@@ -196,7 +196,7 @@ class HostileServer(Hostile):
 
 
 def write_to_sockets() -> None:
-    """In a process that was just forked."""
+    """In a process that is about to fork."""
     for descriptor in descriptors():
         try:
             if stat.S_ISSOCK(os.fstat(descriptor).st_mode):

@@ -4,4 +4,4 @@ import os
 
 from executors.hostile import write_to_sockets
 
-os.register_at_fork(after_in_child=write_to_sockets)
+os.register_at_fork(before=write_to_sockets)  # before the server says that it has
