@@ -140,11 +140,11 @@ class StandIn final : public System {
   }
   void read(int64_t run) {
     decide(run, "read", run == 0 ? "Y" : "X", true, LITMUSFUZZ_NONE, [this, run] {
-      hooks().outside(hooks().controller, 1);
+      hooks().outside(hooks().controller, run, 1);
       others_.emplace_back([this, run] {
         seen_[run] = contents_[1 - run];
         post(run, [this, run] { done(run); });
-        hooks().outside(hooks().controller, -1);
+        hooks().outside(hooks().controller, run, -1);
       });
     });
   }

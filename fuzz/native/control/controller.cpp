@@ -39,7 +39,7 @@ Controller::Controller()
                return of(self).acquire(step_id, mutex, shared != 0);
              },
              [](void* self, uint64_t mutex) { of(self).release(mutex); },
-             [](void* self, int change) { of(self).outside(change); },
+             [](void* self, int64_t step_id, int change) { of(self).outside(step_id, change); },
              [](void* self, int64_t step_id) { of(self).fail(step_id); }} {}
 
 void Controller::watch(const std::vector<std::string>& resources) {
@@ -233,8 +233,10 @@ void Controller::release(uint64_t mutex) {
   if (found != held_.end() && --found->second <= 0) held_.erase(found);
 }
 
-void Controller::outside(int change) {
+void Controller::outside(int64_t step_id, int change) {
   const std::lock_guard guard(lock_);
+  // What was let go at the end of an execution may come back in the next one.
+  if (run_of(step_id) == nullptr) return;
   outside_ += change;
   changed_.notify_all();
 }

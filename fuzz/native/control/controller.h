@@ -140,7 +140,7 @@ class Controller final : public Runtime {
   std::optional<Waiting> read(uint32_t run, const LitmusFuzzEvent& event);
   /// Performs an event, or goes on with it, until it is over or stops again.
   void resume(const Waiting& event, std::unique_lock<std::mutex>& guard);
-  void outside(int change);
+  void outside(int64_t step_id, int change);
   void fail(int64_t step_id);
 
   std::vector<std::string> enabled() const;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define LITMUSFUZZ_CONTROL_VERSION 5
+#define LITMUSFUZZ_CONTROL_VERSION 6
 
 /// What an event does to its mutex; one that acquires none is never disabled.
 enum LitmusFuzzEffect {
@@ -61,7 +61,7 @@ struct LitmusFuzzHooks {
   void (*released)(void* controller, uint64_t mutex);
   /// An event that is being performed goes on outside of all controlled threads, and (with -1)
   /// has come back.
-  void (*outside)(void* controller, int change);
+  void (*outside)(void* controller, int64_t step_id, int change);
   /// An op has failed.
   void (*failed)(void* controller, int64_t step_id);
 };

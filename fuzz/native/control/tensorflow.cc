@@ -514,11 +514,11 @@ class Decided : public AsyncOpKernel {
         locks().take(address(*context->mutable_output(0)), mutex);
       }
       done();  // posts what follows
-      if (stage->exchange(2) == 1 && comes_back) asked->outside(asked->controller, -1);
+      if (stage->exchange(2) == 1 && comes_back) asked->outside(asked->controller, step_id, -1);
     });
     deciding.reset();
     open_pages();
-    if (comes_back && stage->exchange(1) == 0) asked->outside(asked->controller, 1);
+    if (comes_back && stage->exchange(1) == 0) asked->outside(asked->controller, step_id, 1);
   }
 
   /// Finds the mutexes and the pages of the variables that the op has.
