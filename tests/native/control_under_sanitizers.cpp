@@ -21,6 +21,7 @@ using executor::Forced;
 using executor::make_scheduler;
 
 constexpr uint64_t kMutex = 1, kLock = 2;
+constexpr int64_t kEarlier = 2;  // the number of no run of an execution
 
 /// A system whose runs post closures and events.
 class System {
@@ -55,6 +56,9 @@ class System {
       runs.emplace_back([&begin, run] { begin(run); });
       controller_.wait_for(run + 1);
     }
+    // What an earlier execution has let go comes back: nothing waits for it, and nothing less for
+    // what is outside now.
+    hooks().outside(hooks().controller, kEarlier, -1);
     const Standing standing = controller_.proceed(false);
     controller_.end();
     for (auto& each : runs) each.join();
