@@ -81,7 +81,7 @@ graphs:
     s12: {op: CriticalSection, resources: [N], members: [w11]}
 observe: [r6]
 """
-"""Once s12 has the lock before s8, its w11 waits for the r7 of that for ever."""
+"""If s12 takes the lock before s8, w11 waits for ever for r7, which is in s8."""
 
 
 WHOLE = "LITMUSFUZZ_WHOLE"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from campaign.campaigns import Run
-from helpers import BY_FEATURE, share_of
+from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
@@ -81,11 +81,11 @@ def test_a_refused_last_test_does_not_end_the_campaign(tmp_path: Path) -> None:
 
     The native executor supports more than the mutant, which so refuses some tests. The last
     test is generated while all others are done in about one of three runs; ten runs miss that
-    once in sixty times. `make test` has four, which miss it once in five times.
+    once in sixty times.
     """
     refused = 0
     executors = ((STALE, configuration(STALE)), ("native", configuration("native", "controlled")))
-    for number in share_of(range(10), 3):
+    for number in range(10):
         every = {"families": (), "tests": 40, "out": tmp_path / str(number)}
         report = campaign(tmp_path, executors=executors, **every).run().report
         assert not report.pending
