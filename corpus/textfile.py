@@ -13,6 +13,7 @@ is so.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import deque
@@ -1024,15 +1025,46 @@ def save(entry: Entry, path: str | os.PathLike[str]) -> None:
 def write_text(text: str, path: str | os.PathLike[str]) -> None:
     """Write any file in one step: a reader sees the old file or the new one, never a part."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    write_into(target.parent, target.name, text)
+
+
+def write_into(folder: Path | int, name: str, text: str) -> None:
+    """Write a file of a folder, as `write_text` does.
+
+    Parameters
+    ----------
+    folder : Path or int
+        A path, which is made if it is missing; or a descriptor of a folder, which gets the file
+        wherever it has been moved to.
+    name : str
+    text : str
+
+    Raises
+    ------
+    OSError
+    """
+    directory = None
+    if isinstance(folder, int):
+        directory, folder = folder, Path()
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+    target = folder / name
+    temporary = folder / f".{name}.{os.getpid()}.tmp"
+
+    def opener(path: str, flags: int) -> int:
+        return os.open(path, flags, 0o666, dir_fd=directory)
+
+    def remove() -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
+
     try:
-        temporary.unlink(missing_ok=True)  # of a killed process with our id, or somebody's link
-        with temporary.open("x", encoding="utf-8") as file:
+        remove()  # of a killed process with our id, or somebody's link
+        with open(temporary, "x", encoding="utf-8", opener=opener) as file:
             file.write(text)
-        temporary.replace(target)
+        os.replace(temporary, target, src_dir_fd=directory, dst_dir_fd=directory)
     except OSError:  # a full disk
-        temporary.unlink(missing_ok=True)
+        remove()
         raise
 
 

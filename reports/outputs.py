@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Entry, dumps, write_text
+from litmusfuzz.corpus.textfile import Entry, dumps, write_into
 from litmusfuzz.reports import drawing, stats
 from litmusfuzz.reports.denials import no_findings
 from litmusfuzz.reports.events import FindingKind
@@ -37,10 +37,16 @@ FILES: Final = (STATS, JSON, "findings.sarif", "junit.xml", "summary.md", PAGE)
 """All files that `write_all` writes."""
 
 
-def write_all(report: Report, folder: Path) -> None:
+def write_all(report: Report, folder: Path | int) -> None:
     """Write all output files to the campaign's folder.
 
     A reader of a file sees its previous version or this one, never a part.
+
+    Parameters
+    ----------
+    report : Report
+    folder : Path or int
+        Or a descriptor of it: the files are written there, wherever it is now.
 
     Raises
     ------
@@ -58,7 +64,7 @@ def write_all(report: Report, folder: Path) -> None:
     failed = []
     for name, text in zip(FILES, made, strict=True):
         try:
-            write_text(text, folder / name)
+            write_into(folder, name, text)
         except OSError as error:
             failed.append(error)
     if failed:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import psutil
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Script, save, write_text
+from litmusfuzz.corpus.textfile import Script, save, write_into, write_text
 from litmusfuzz.fuzz.campaign.announcer import Announcer
 from litmusfuzz.fuzz.campaign.configuration_generator import listed
 from litmusfuzz.fuzz.campaign.live_page import LivePage
@@ -62,7 +62,7 @@ from litmusfuzz.reports.events import (
     ShardStarted,
     now,
 )
-from litmusfuzz.reports.outputs import write_all
+from litmusfuzz.reports.outputs import STATS, write_all
 from litmusfuzz.reports.report import Pruned
 from litmusfuzz.reports.script import NoScript
 from litmusfuzz.reports.seen import SeenTest
@@ -137,7 +137,7 @@ class Coordinator(ABC):
         self.report_builder = ReportBuilder(store, known)
         self.show = show
         self.say = say
-        self.page = LivePage(store.folder)
+        self.page = LivePage(store.directory)
         self.announcer = Announcer(
             store.folder,
             {each.key: each.name for each in known.entries if each.cause},
@@ -258,7 +258,7 @@ class Coordinator(ABC):
                 os.write(2, f"{self._cut_short(report)}\n".encode())
             if not self.store.is_gone:
                 with contextlib.suppress(OSError):
-                    write_all(report, self.store.folder)
+                    write_all(report, self.store.directory)
         except Exception:  # noqa: BLE001 - our own defect, which nobody above a handler reports
             traceback.print_exc()
         finally:
@@ -337,10 +337,9 @@ class Coordinator(ABC):
             self.say(each)
 
     def _write_stats(self, report: Report) -> None:
-        """Write the file `stats`, unless the folder was removed since the report was built."""
-        if not self.store.is_gone:
-            self.stats_at = time.monotonic()
-            write_text(text(report), self.store.folder / "stats")
+        """Write the file `stats`."""
+        self.stats_at = time.monotonic()
+        write_into(self.store.directory, STATS, text(report))
 
     def _report(self) -> None:
         """Show and write the state, each at its interval."""
@@ -359,9 +358,8 @@ class Coordinator(ABC):
         self.show(report)
         if now > self.stats_at + STATS_S:
             self._write_stats(report)
-        if not self.store.is_gone:
-            with contextlib.suppress(OSError):  # the last one is written, or that says why not
-                self.page(report)
+        with contextlib.suppress(OSError):  # the last one is written, or that says why not
+            self.page(report)
         self.shown_at = time.monotonic()
 
     def _record_progress(self) -> None:
@@ -388,15 +386,15 @@ class Coordinator(ABC):
         if replaced:
             return report
         try:
-            write_all(report, self.store.folder)
+            write_all(report, self.store.directory)
             if (pruned := self._prune()).lines:
                 report = replace(report, pruned=pruned)
-                write_all(report, self.store.folder)
+                write_all(report, self.store.directory)
         except OSError as error:
             self._fail(error)
             report = replace(report, problem=report.problem or self.problem)
             with contextlib.suppress(OSError):  # those that can be written say so
-                write_all(report, self.store.folder)
+                write_all(report, self.store.directory)
         return report
 
     def _last_report(self) -> Report:

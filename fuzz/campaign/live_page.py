@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.textfile import write_text
+from litmusfuzz.corpus.textfile import write_into
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.outputs import PAGE
 
@@ -26,13 +26,13 @@ class LivePage:
 
     Parameters
     ----------
-    folder : Path
-        Of the campaign.
+    folder : Path or int
+        Of the campaign, or a descriptor of it (`corpus.textfile.write_into`).
     clock : callable
         Seconds since some moment.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path | int, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
         self.clock = clock
         self.next = clock()
@@ -42,5 +42,5 @@ class LivePage:
         start = self.clock()
         if start < self.next:
             return
-        write_text(page(report), self.folder / PAGE)
+        write_into(self.folder, PAGE, page(report))
         self.next = start + max(EVERY_S, (self.clock() - start) / SHARE)

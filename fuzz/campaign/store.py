@@ -109,6 +109,7 @@ class Store:
         self.folder = folder
         self.path = folder / DATABASE
         self._lock: IO[bytes] | None = None
+        self._directory: int | None = None
         self.on_stored: Callable[[Sequence[Event]], None] = lambda _: None
         """Called with events that this process has stored, once they are."""
         self._changing = 0
@@ -128,6 +129,7 @@ class Store:
             except BlockingIOError:
                 self._lock.close()
                 raise StoreError(f"{folder}: another process writes this campaign") from None
+            self._open_directory()
         self._forget()
         mode = "rwc" if write else "ro"
         uri = f"{self.path.resolve().as_uri()}?mode={mode}"
@@ -187,8 +189,27 @@ class Store:
         OSError, sqlite3.Error
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._open_directory()
         with closing(sqlite3.connect(self.path)) as copy:
             self.db.backup(copy)
+
+    @property
+    def directory(self) -> int:
+        """Descriptor of the folder, wherever it is now.
+
+        What is written through it is never written into another folder that has taken its path.
+        """
+        assert self._directory is not None, "the store is open to write"
+        return self._directory
+
+    def _open_directory(self) -> None:
+        self._close_directory()
+        self._directory = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+
+    def _close_directory(self) -> None:
+        if self._directory is not None:
+            os.close(self._directory)
+            self._directory = None
 
     def _schema(self) -> list[str]:
         """Statements that have made what is in the database.
@@ -215,6 +236,7 @@ class Store:
         self._release()
 
     def _release(self) -> None:
+        self._close_directory()
         if self._lock is not None:
             self._lock.close()
 

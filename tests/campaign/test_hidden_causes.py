@@ -11,7 +11,7 @@ from campaign.campaigns import Run
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, loads
-from litmusfuzz.fuzz.campaign import clock, explainer
+from litmusfuzz.fuzz.campaign import clock, explainer, loop
 from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.dispatcher import (
     DEADLY_EVERY,
@@ -197,6 +197,19 @@ def test_a_cause_that_no_longer_shows_is_news(
     assert all(each.executions > 0 == each.seen for each in checked)
     gone = [sound.fold.known_cause(Known(e.key, "w", seen=False)) for e in sound.known]
     assert all(each.gone for each in gone)
+
+
+def test_a_campaign_of_so_many_tests_asks_for_some_seconds_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With none, of no known cause that its tests do not show."""
+    monkeypatch.setattr(loop, "ASKED_AT_END_S", 0.0)
+    executor = "control/torn-scatter"
+    known = [tear(executor, op) for op in TEARS]
+    run = Run(settings(tmp_path, executor, tests=3, seed=1), known=known).run()
+    assert not run.of(CauseChecked)
+    causes = [run.fold.known_cause(Known(e.key, "w", seen=False)) for e in run.known]
+    assert {each.state for each in causes} == {"not run by itself"}
 
 
 def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:

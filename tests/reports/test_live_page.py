@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from example_reports import short_run
@@ -16,8 +17,6 @@ from litmusfuzz.reports.html import page
 from litmusfuzz.reports.outputs import write_all
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
     from litmusfuzz.reports.report import Report
@@ -38,6 +37,7 @@ class Clock:
 
 def written(live: LivePage, report: Report) -> bool:
     """True if it writes the page now, in place of the one that is there."""
+    assert isinstance(live.folder, Path)
     path = live.folder / "report.html"
     before = path.stat().st_ino if path.exists() else None
     live(report)

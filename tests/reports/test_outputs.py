@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import io
 import json
+import os
 import re
+import shutil
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -40,7 +42,7 @@ from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram
 from litmusfuzz.reports.junit import junit
 from litmusfuzz.reports.markdown import markdown
-from litmusfuzz.reports.outputs import as_json, write_all
+from litmusfuzz.reports.outputs import FILES, as_json, write_all
 from litmusfuzz.reports.report import FamilyTotals, Report, ReportedFinding
 from litmusfuzz.reports.sarif import sarif
 from litmusfuzz.reports.sections import sections
@@ -324,6 +326,15 @@ def test_a_run_that_has_just_begun_has_a_page() -> None:
         assert each.exit_code() == 3  # nothing has run yet
 
 
+def test_markdown_names_the_configuration_that_most_graphs_showed_a_finding_in() -> None:
+    made = short_run(1)
+    for one_thread, most in ((3, "plain"), (10, "one_thread")):
+        configs = {"plain": 9, "one_thread": one_thread}
+        (found,) = (replace(each, configs=configs) for each in made.findings)
+        output = html.unescape(markdown(replace(made, findings=(found,))))
+        assert f"on <code>tf/{most}</code>" in output
+
+
 def test_the_histogram_marks_what_differs() -> None:
     """MP: r0=1 r1=0 is forbidden; r0=0 r1=0 is one value away."""
     entry, outcome = next(each for each in entries() if each[0].test.name == "MP")
@@ -482,6 +493,25 @@ def test_everything_is_written_and_whole(tmp_path: Path) -> None:
         assert len(plain_finding["histogram"]) == len(each.histogram)
     assert sum(each["graphs"] for each in data["by_config"]) == data["graphs"] == made.graphs
     assert sum(data["verdicts"].values()) == data["outcomes"] == made.outcomes
+
+
+def test_the_files_of_an_open_folder_go_where_it_goes(tmp_path: Path) -> None:
+    """Another campaign may have taken its path since."""
+    folder, away = tmp_path / "campaign", tmp_path / "away"
+    folder.mkdir()
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        folder.rename(away)
+        folder.mkdir()
+        write_all(short_run(1), directory)
+        assert not list(folder.iterdir())
+        assert sorted(path.name for path in away.iterdir()) == sorted(FILES)
+        shutil.rmtree(away)
+        with pytest.raises(FileNotFoundError):
+            write_all(short_run(1), directory)
+    finally:
+        os.close(directory)
+    assert not list(folder.iterdir())
 
 
 def test_a_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:

@@ -124,7 +124,8 @@ class Settings:
         Virtual CPU devices of this process over which nodes without a device are spread.
     control : str
         What LitmusFuzz decides in place of TensorFlow's threads: "" for nothing, ``ops`` for when
-        each op on a resource begins, ``locks`` also for when it takes a lock (`controlled`).
+        each op on a resource begins, ``locks`` also for when it takes a lock, ``pages`` also for
+        when it first touches a page of a variable's tensor (`controlled`).
     engine : str
         The engine that runs the ops, in place of TensorFlow's pools; "" for these (`engines`).
     threads : int
