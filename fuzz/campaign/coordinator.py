@@ -290,7 +290,9 @@ class Coordinator(ABC):
         What is stored is still reported.
         """
         if isinstance(error, OSError):
-            file = error.filename2 or error.filename or self.store.folder
+            name = error.filename2 or error.filename or ""
+            # A file that is written by its folder's descriptor is named without the folder.
+            file = name if os.path.dirname(name) else self.store.folder / name
             why = f"{file}: {error.strerror or error}"
         elif isinstance(error, StoreError):
             why = str(error)

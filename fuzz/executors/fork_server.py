@@ -257,6 +257,12 @@ class ForkedProcess:
         ended = self._read_status(0.0) == b""
         return ended or bool(self._problem) or self._number(b"exit") is not None
 
+    @property
+    def is_doubtful(self) -> bool:
+        """True if its server has said what it never says."""
+        self._read_status(0.0)
+        return bool(self._problem)
+
     def kill(self) -> None:
         """Kill the process, without waiting until it has ended."""
         assert self._status is not None

@@ -337,6 +337,9 @@ class Worker:
                 reply_check.check(self._request, self._test, reply)
         except messages.BadReply as error:
             return self._bad(str(error))
+        # The server may have said something since it was looked whether the process has ended.
+        if reply is not None and self._process.is_doubtful:
+            reply, ended = None, True
         if reply is not None:
             self._answered = True
             if reply.last:

@@ -44,7 +44,7 @@ from litmusfuzz.corpus.ops import (
 )
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.protocol import Explorable, Refused
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings, configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest, TensorFlowExecutor
 from litmusfuzz.fuzz.mutants import asking
@@ -126,8 +126,30 @@ class PreparedMutant:
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
         """Execute the changed test."""
+        return self._named(self._prepared.run(count, noise, seed))
+
+    @property
+    def explorable(self) -> bool:
+        """True if it is prepared for a configuration under control."""
+        return isinstance(self._prepared, Explorable)
+
+    def explore(self, limit: int, preemptions: int | None = None) -> tuple[Histogram, bool]:
+        """Execute each schedule of the changed test, as `Explorable.search` does.
+
+        Returns
+        -------
+        Histogram
+            Number of schedules with each outcome.
+        bool
+            True if these are all schedules, beyond the bound too.
+        """
+        assert isinstance(self._prepared, Explorable)
+        explored = self._prepared.search(preemptions).go_on(limit)
+        return self._named(explored.histogram), explored.whole
+
+    def _named(self, histogram: Histogram) -> Histogram:
         seen: Counter[Outcome] = Counter()
-        for outcome, times in self._prepared.run(count, noise, seed).items():
+        for outcome, times in histogram.items():
             values = dict(outcome.values)
             seen[Outcome.of(self._test, values, outcome.status)] += times
         return dict(seen)
@@ -794,7 +816,9 @@ class _RewiredMutant(TensorFlowMutant):
                     rewire(node)
                 return built
 
-        return PreparedMutant(test, Rewired(test, config, self._clock))
+        rewired = Rewired(test, config, self._clock)
+        controlled = Settings.of(config).control
+        return PreparedMutant(test, rewired.controlled() if controlled else rewired)
 
 
 class MeanOfGradients(_RewiredMutant):
@@ -1388,8 +1412,8 @@ class FunctionWithoutOrder(_FunctionMutant):
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Prepare the test without a function."""
-        del config
-        return super().prepare(test, configuration("plain"))
+        plain = configuration("plain", control=Settings.of(config).control)
+        return super().prepare(test, plain)
 
 
 class ClusterInParts(FunctionWithoutOrder):

@@ -24,7 +24,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load, plain_of
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors import fork_server, messages, reply_check
-from litmusfuzz.fuzz.executors.fork_server import close_all
+from litmusfuzz.fuzz.executors.fork_server import ForkedProcess, close_all
 from litmusfuzz.fuzz.executors.memory import of_worker
 from litmusfuzz.fuzz.executors.process_log import HEAD_BYTES, KEPT_BYTES
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -304,6 +304,16 @@ def test_a_server_that_says_nonsense_is_replaced() -> None:
         reply = made.ask(ask(), 60)
         assert isinstance(reply, messages.Reply)
         assert made.start_method.startswith("spawned: the fork server was killed")
+
+
+def test_no_reply_is_believed_after_nonsense(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it was looked whether the process has ended before the server said any."""
+    monkeypatch.setattr(ForkedProcess, "has_ended", lambda _: False)
+    monkeypatch.setenv("PYTHONHASHSEED", "1")  # a server of its own
+    with closing(Worker(HostileServer.name)) as made:
+        died = made.ask(ask(), 60)
+    assert isinstance(died, Died)
+    assert died.message == "the fork server says what it never says: 'pid none'"
 
 
 def test_counters_have_few_names_in_all(tmp_path: Path) -> None:

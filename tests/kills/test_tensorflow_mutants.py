@@ -17,6 +17,9 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.configurations import (
+    configuration as tensorflow_configuration,
+)
 from litmusfuzz.fuzz.mutants import tensorflow as mutants
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, RFC
@@ -37,7 +40,8 @@ SECTIONS = "lock M; r0=X; X=r0+1; unlock M || lock M; r1=X; X=r1+1; unlock M"
 NOISE = Noise(copies=32, steps=8)
 COUNT = 256
 ROUNDS = 60
-"""Sessions until one shows the forbidden outcome."""
+"""Sessions, at most, until one shows the forbidden outcome, where control does not reach."""
+SCHEDULES = 2000
 
 
 @dataclass(frozen=True)
@@ -65,20 +69,22 @@ class CorpusTest:
 
 @dataclass(frozen=True)
 class Kill:
-    """What kills a mutant, and what does not."""
+    """What kills a mutant, and what does not.
+
+    The schedules at the level `control` are executed, with so many preemptions; "" where control
+    does not reach.
+    """
 
     mutant: type[TensorFlowExecutor]
     killed_by: Shape | CorpusTest
     survived_by: Shape | CorpusTest
+    control: str = "ops"
+    preemptions: int | None = None
 
     def __str__(self) -> str:
         return self.mutant.name.removeprefix("mutant/")
 
 
-# With two busy processes beside, on two cores, of 20 sessions of 256 executions at least
-# half showed it, for each mutant (all in 256 of 256 where no luck is needed: stale-cache,
-# copied-variables, out-of-order, old-frame, early-branch). With one in four, 60 sessions
-# miss with probability 3e-8.
 KILLS = [
     Kill(mutants.DroppedControlEdge, Shape("X=1; r0=X"), Shape("r0=X; Y=r0+1 || X=1")),
     Kill(mutants.StoreBuffers, Shape(SB), Shape(MP)),
@@ -96,7 +102,7 @@ KILLS = [
     Kill(mutants.EarlyTransfer, Shape(MP), Shape("X=1; r0=X")),
     Kill(mutants.CopiedVariables, Shape("X=1; r0=X"), Shape("X=1; Y=2; X=3")),
     Kill(mutants.SplitUpdates, Shape("X+=1 || X+=2"), Shape("X+=1; X+=2")),
-    Kill(mutants.TornWrite, Shape("X=1 || X=2 || r0=X", WIDE), Shape(SB)),
+    Kill(mutants.TornWrite, Shape("X=1 || X=2 || r0=X", WIDE), Shape(SB), "pages", 1),
     Kill(mutants.TwoHolders, Shape(SECTIONS), Shape("lock M; r0=X; X=r0+1; unlock M || X=5")),
     Kill(mutants.EarlyRelease, Shape(SECTIONS), Shape("lock M; X=1; unlock M || r0=X")),
     Kill(
@@ -170,13 +176,15 @@ KILLS = [
         mutants.OwnVariables,
         Shape("X=1 ||| r0=X", {"client": "a:g0; b:g1 after a"}),
         Shape("X=1; r0=X"),
+        control="",
     ),
     Kill(
         mutants.SharedFrame,
         Shape("r0=X; X=r0+1", {"client": "a:main; b:main after a"}),
         Shape("r0=X; X=r0+1"),
+        control="",
     ),
-    Kill(mutants.LastOpFirst, Shape(SB), Shape("X=1; r0=X")),
+    Kill(mutants.LastOpFirst, Shape(SB), Shape("X=1; r0=X"), control=""),
     Kill(
         mutants.LostFunctionEdge,
         Shape("call { X=1 }; Y=1 ||| r0=Y; r1=X"),
@@ -188,6 +196,7 @@ KILLS = [
         mutants.StaleTrace,
         Shape("r0=X; Y=r0+1; Z=r0+2 ||| X=1"),
         Shape("r0=X; Y=r0+1; Z=r0+2"),
+        control="",
     ),
     Kill(
         mutants.AlwaysInitialized,
@@ -207,6 +216,21 @@ KILLS = [
         mutants.SwappedFeeds, CorpusTest("placeholders-predicate"), CorpusTest("placeholders-rows")
     ),
 ]
+
+
+def under_control(kill: Kill, test: LitmusTest) -> set[Outcome]:
+    """Outcomes of all schedules."""
+    (plain, *_) = kill.mutant.configurations()
+    point = {**dict(plain.settings), "control": kill.control}
+    config = tensorflow_configuration("controlled", **point)
+    prepared = kill.mutant().prepare(test, config)
+    assert isinstance(prepared, mutants.PreparedMutant)
+    try:
+        histogram, whole = prepared.explore(SCHEDULES, kill.preemptions)
+        assert whole or kill.preemptions is not None
+        return set(histogram)
+    finally:
+        prepared.close()
 
 
 def execute(executor: type[TensorFlowExecutor], test: LitmusTest, seed: int) -> set[Outcome]:
@@ -234,8 +258,12 @@ def model_of(mutant: type[TensorFlowExecutor]) -> Model:
 @pytest.mark.parametrize("kill", KILLS, ids=str)
 def test_its_shape_kills_it_and_it_survives_another(kill: Kill) -> None:
     killed, survived = kill.killed_by.test(), kill.survived_by.test()
-    sessions = (execute(kill.mutant, killed, seed) for seed in range(ROUNDS))
     model = model_of(kill.mutant)
+    if kill.control:
+        assert forbidden(killed, model, under_control(kill, killed))
+        assert not forbidden(survived, model, under_control(kill, survived))
+        return
+    sessions = (execute(kill.mutant, killed, seed) for seed in range(ROUNDS))
     assert any(forbidden(killed, model, seen) for seen in sessions)
     assert not forbidden(survived, model, execute(kill.mutant, survived, 0))
 
