@@ -32,19 +32,19 @@ from litmusfuzz.fuzz.campaign.experiments import (
     on_worker,
 )
 from litmusfuzz.fuzz.campaign.experiments import Verdict as Explanation
-from litmusfuzz.fuzz.campaign.explanation import explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.judging_model import UnknownGuarantee, guaranteed, judging_model
 from litmusfuzz.fuzz.campaign.race_shapes import contains
-from litmusfuzz.fuzz.campaign.replay import (
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.cli.campaigns import known_named
+from litmusfuzz.fuzz.cli.common import MODEL, NOTATION, Duration, harmless
+from litmusfuzz.fuzz.commands.explanation import explain_violation
+from litmusfuzz.fuzz.commands.replay import (
     DEFAULT_COUNT,
     ReplayOptions,
     ReplayResult,
     replay_entry,
 )
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
-from litmusfuzz.fuzz.cli.campaigns import known_named
-from litmusfuzz.fuzz.cli.common import MODEL, NOTATION, Duration, harmless
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.protocol import Noise

@@ -17,9 +17,9 @@ from hypothesis import currently_in_test_context, event, reject
 
 from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.explanation import Explanation, explain_violation
 from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.judging_model import judging_model
+from litmusfuzz.fuzz.commands.explanation import Explanation, explain_violation
 from litmusfuzz.fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET

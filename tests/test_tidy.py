@@ -41,7 +41,14 @@ LAYERS: Final = {
     },
 }
 """What each package may import. The packages of `fuzz` above these may import all below."""
-ABOVE: Final = ("fuzz.campaign", "fuzz.bench", "fuzz.testing", "fuzz.cli", "fuzz.pytest")
+ABOVE: Final = (
+    "fuzz.campaign",
+    "fuzz.commands",
+    "fuzz.bench",
+    "fuzz.testing",
+    "fuzz.cli",
+    "fuzz.pytest",
+)
 for number, name in enumerate(ABOVE):
     LAYERS[name] = {*LAYERS, *ABOVE[: number + 1]}
 MAX_BLOB_BYTES: Final = 256 << 10

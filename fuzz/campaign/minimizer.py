@@ -25,9 +25,14 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
 )
 from litmusfuzz.fuzz.campaign.crash_reducer import smaller_crashes
 from litmusfuzz.fuzz.campaign.driver import drive
-from litmusfuzz.fuzz.campaign.exploration import PORTION, bounds, coarser, switches_inside
 from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.normalization import in_whole, normalize
+from litmusfuzz.fuzz.campaign.preemption_bounds import (
+    PORTION,
+    bounds,
+    coarser,
+    switches_inside,
+)
 from litmusfuzz.fuzz.campaign.reducer import reduce, widened
 from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.slots import Job, SearchStep, is_slow

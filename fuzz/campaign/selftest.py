@@ -1,7 +1,7 @@
 """The self-test, which runs every mutant until LitmusFuzz reports its defect.
 
 Mutants with the same support share one prioritized list of tests, the portfolio
-(`litmusfuzz.fuzz.campaign.portfolio`); no test is there for a particular mutant. A mutant runs
+(`litmusfuzz.fuzz.campaign.suite`); no test is there for a particular mutant. A mutant runs
 each test in every run setup (configuration, noise and number of executions) of the executor that
 it was made from, until an outcome is forbidden. The mutant counts as killed if a later run shows a
 forbidden outcome again and no run of its control does. The mutant that has run for the shortest
@@ -32,9 +32,9 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.configuration_generator import points
 from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none, judge
 from litmusfuzz.fuzz.campaign.judging_model import guaranteed
-from litmusfuzz.fuzz.campaign.portfolio import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.campaign.suite import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Checkable, KnowsReach, Mutant

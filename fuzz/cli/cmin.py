@@ -35,8 +35,8 @@ def cmin(folders: tuple[str, ...], out: str, kills: bool, as_json: bool) -> None
     allowed outcomes distinguish, killed mutants, and likely causes of findings. Prints
     what each kept test adds, and whether no smaller set is possible.
     """
-    from litmusfuzz.fuzz.campaign.corpus_minimization import kills as killed
-    from litmusfuzz.fuzz.campaign.corpus_minimization import minimum, shown
+    from litmusfuzz.fuzz.commands.corpus_minimization import kills as killed
+    from litmusfuzz.fuzz.commands.corpus_minimization import minimum, shown
 
     target = Path(out)
     files: dict[str, Path] = {}

@@ -27,7 +27,7 @@ def doctor(python: str | None, as_json: bool) -> None:
     and tools. A check that may crash runs in a process of its own. With --python, checks
     which executors work in that environment. Exits 0 if the basics work, else 2.
     """
-    from litmusfuzz.fuzz.campaign.doctor import examine, examine_there
+    from litmusfuzz.fuzz.commands.doctor import examine, examine_there
     from litmusfuzz.reports.doctor import DoctorReport
 
     python = python_or_fail(python)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.coverage import Limits
     from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
+    from litmusfuzz.fuzz.commands.force_all import Limits
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import Witness
@@ -160,9 +160,9 @@ def force(
     forbidden outcome is shown with its schedule. Exits 1 if there is one, 3 if the search
     was cut off.
     """
-    from litmusfuzz.fuzz.campaign.coverage import Limits
-    from litmusfuzz.fuzz.campaign.exploration import switches_inside
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
+    from litmusfuzz.fuzz.campaign.preemption_bounds import switches_inside
+    from litmusfuzz.fuzz.commands.force_all import Limits
     from litmusfuzz.fuzz.executors.worker import Worker
 
     entries = [
@@ -234,12 +234,12 @@ def _force_one(
     as_json: bool,
 ) -> NoReturn:
     """Force one order, print the outcome, and exit."""
-    from litmusfuzz.fuzz.campaign import replay as campaign
+    from litmusfuzz.fuzz.commands import replay
     from litmusfuzz.reports.allowed import Witnessed
     from litmusfuzz.reports.forced import ForcedReport
 
     (worker, config), (judging, order, outcome) = on, wanted
-    forced = campaign.force(test, worker, config, order, time_s)
+    forced = replay.force(test, worker, config, order, time_s)
     if forced.problem:
         fail(f"{file}: {forced.problem}")
     witness = Witnessed(judging.model.name, outcome, tuple(map(str, order)))
@@ -389,8 +389,8 @@ def _forced(
     progress: Callable[[str], None],
 ) -> CoverReport:
     """All outcomes of one test on one executor, with the clusters that it runs the test with."""
-    from litmusfuzz.fuzz.campaign.coverage import cover as force_all
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
+    from litmusfuzz.fuzz.commands.force_all import cover as force_all
     from litmusfuzz.reports.cover import CoverReport
 
     test = _clustered(worker.executor, config, test)
@@ -456,8 +456,8 @@ def _explored(
     progress: Callable[[str], None],
 ) -> ExploredReport:
     """All schedules of one test on one executor, judged."""
-    from litmusfuzz.fuzz.campaign.exploration import explore, finding_entry, why_unreached
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
+    from litmusfuzz.fuzz.commands.exploration import explore, finding_entry, why_unreached
     from litmusfuzz.reports.explored import ExploredReport, Reached
 
     judging = judging_model(worker.executor, config, asked=searching.asked)

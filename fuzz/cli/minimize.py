@@ -36,8 +36,8 @@ from litmusfuzz.reports.tables import one_line
 from litmusfuzz.reports.times import seconds
 
 if TYPE_CHECKING:
-    from litmusfuzz.fuzz.campaign.minimize_crash import MinimizedCrash
     from litmusfuzz.fuzz.cli.campaigns import KnownOption
+    from litmusfuzz.fuzz.commands.minimize_crash import MinimizedCrash
 
 
 @click.command(epilog="Example: litmusfuzz minimize findings/run-1/unreduced/NAME.yaml --time 5m")
@@ -99,9 +99,9 @@ def minimize(
             " campaign left"
         )
     from litmusfuzz.fuzz.campaign.judging_model import judging_model
-    from litmusfuzz.fuzz.campaign.known_cause import KnownCause, known_cause, known_crash
-    from litmusfuzz.fuzz.campaign.minimize_crash import minimize_crash
-    from litmusfuzz.fuzz.campaign.minimize_file import minimize
+    from litmusfuzz.fuzz.commands.known_cause import KnownCause, known_cause, known_crash
+    from litmusfuzz.fuzz.commands.minimize_crash import minimize_crash
+    from litmusfuzz.fuzz.commands.minimize_file import minimize
     from litmusfuzz.reports.fold import reported
     from litmusfuzz.reports.outputs import plain
     from litmusfuzz.reports.text import finding

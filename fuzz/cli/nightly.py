@@ -296,8 +296,8 @@ def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -
     test differs.
     """
     from litmusfuzz.fuzz.campaign import pools
-    from litmusfuzz.fuzz.campaign.reproduce import reproduced
     from litmusfuzz.fuzz.campaign.store import StoreError
+    from litmusfuzz.fuzz.commands.reproduce import reproduced
 
     try:
         with open_store(Path(folder), write=False) as store, pools.open(workers) as pool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.replay import ReplayOptions
+    from litmusfuzz.fuzz.commands.replay import ReplayOptions
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.allowed import AllowedSet
@@ -131,7 +131,7 @@ def replay(
     writes. Exits 1 if a forbidden outcome was seen, else 3 if that is undecided, as where one
     of the executors did not run.
     """
-    from litmusfuzz.fuzz.campaign.replay import DEFAULT_COUNT, ReplayOptions
+    from litmusfuzz.fuzz.commands.replay import DEFAULT_COUNT, ReplayOptions
 
     python = python_or_fail(python)
     entries = load_tests(files)  # all mistakes before any work
@@ -257,9 +257,9 @@ class _Replaying:
 
         It is judged by the model that is `asked`, if there is one.
         """
-        from litmusfuzz.fuzz.campaign.explanation import broken_rules
         from litmusfuzz.fuzz.campaign.judging_model import judging_model
-        from litmusfuzz.fuzz.campaign.replay import replay_entry
+        from litmusfuzz.fuzz.commands.explanation import broken_rules
+        from litmusfuzz.fuzz.commands.replay import replay_entry
         from litmusfuzz.fuzz.executors.worker import Worker
         from litmusfuzz.oracles.errors import NoAllowedSet
         from litmusfuzz.reports.replays import ReplayReport, worst

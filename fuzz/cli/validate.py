@@ -13,7 +13,7 @@ from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters
+    from litmusfuzz.fuzz.commands.cluster_sources import ExecutorClusters
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.translation import Translation
     from litmusfuzz.reports.translation import TranslationReport
@@ -53,7 +53,7 @@ def validate(files: tuple[str, ...], source: str | None, budget: int | None, as_
     the graph that it would run, and compared with ours; an order that this graph has lost
     is unsound as well. Exits 1 if some clusters are unsound, 3 if some are undecided.
     """
-    from litmusfuzz.fuzz.campaign.cluster_sources import (
+    from litmusfuzz.fuzz.commands.cluster_sources import (
         CLUSTERINGS,
         EXECUTOR_SOURCES,
         ExecutorClusters,
@@ -91,8 +91,8 @@ def _loaded(files: tuple[str, ...]) -> list[tuple[str, LitmusTest]]:
 def _by_executor(
     file: str, test: LitmusTest, source: str, ask: ExecutorClusters, budget: int | None
 ) -> TranslationReport:
-    from litmusfuzz.fuzz.campaign.cluster_sources import NoClusters, pairs_kept_apart
     from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
+    from litmusfuzz.fuzz.commands.cluster_sources import NoClusters, pairs_kept_apart
     from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.reports.translation import TranslationReport
 
@@ -119,7 +119,7 @@ def _by_executor(
 def _by_function(
     file: str, test: LitmusTest, source: str | None, budget: int | None
 ) -> TranslationReport:
-    from litmusfuzz.fuzz.campaign.cluster_sources import CLUSTERINGS
+    from litmusfuzz.fuzz.commands.cluster_sources import CLUSTERINGS
     from litmusfuzz.fuzz.passes.clustering import RegionRefused
     from litmusfuzz.oracles.errors import NoAllowedSet
     from litmusfuzz.oracles.translation import validate as soundness

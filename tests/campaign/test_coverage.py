@@ -8,7 +8,7 @@ import pytest
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.coverage import (
+from litmusfuzz.fuzz.commands.force_all import (
     ELEMENTS,
     FAILS,
     ITERATIONS,

@@ -16,8 +16,8 @@ from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
 from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker

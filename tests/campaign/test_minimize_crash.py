@@ -9,7 +9,7 @@ import pytest
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, load, save
-from litmusfuzz.fuzz.campaign.minimize_crash import MinimizedCrash, minimize_crash
+from litmusfuzz.fuzz.commands.minimize_crash import MinimizedCrash, minimize_crash
 from litmusfuzz.fuzz.executors.table import configuration
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import islice
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES
-from litmusfuzz.fuzz.campaign.portfolio import (
+from litmusfuzz.fuzz.campaign.suite import (
     CORPUS,
     RUN_SETUPS,
     Portfolio,

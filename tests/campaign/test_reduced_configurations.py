@@ -29,8 +29,8 @@ from litmusfuzz.fuzz.campaign.configuration_reducer import (
     simpler_configurations,
 )
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
-from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.space import SPACE, configuration_at, point_of

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from litmusfuzz.corpus.library import paths
-from litmusfuzz.fuzz.campaign import replay
 from litmusfuzz.fuzz.cli import replay as command
 from litmusfuzz.fuzz.cli.main import main
+from litmusfuzz.fuzz.commands import replay
 from litmusfuzz.fuzz.executors.worker import Worker
 
 if TYPE_CHECKING:

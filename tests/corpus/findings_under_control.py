@@ -34,7 +34,8 @@ from findings_again import FOLDER, WITHOUT_OUTCOME
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load, plain_of
 from litmusfuzz.fuzz.campaign.causes import same_cause, symptoms_of
-from litmusfuzz.fuzz.campaign.exploration import FEW, explore, switches_inside
+from litmusfuzz.fuzz.campaign.preemption_bounds import FEW, switches_inside
+from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker

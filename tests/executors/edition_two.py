@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.ops import DEFINED_OPS
-from litmusfuzz.fuzz.campaign.coverage import Limits, cover
-from litmusfuzz.fuzz.campaign.replay import ReplayOptions, replay_entry
+from litmusfuzz.fuzz.commands.force_all import Limits, cover
+from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.configurations import CONFIGURATIONS, Settings
 from litmusfuzz.fuzz.executors.worker import Worker

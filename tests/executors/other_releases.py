@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.library import FOLDERS
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.exploration import explore
+from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import interpreter, messages
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.exploration import Exploration
+    from litmusfuzz.fuzz.commands.exploration import Exploration
 
 NAME: Final = "TensorFlow "
 LITMUS, FINDINGS = FOLDERS

@@ -19,8 +19,8 @@ from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
 from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
-from litmusfuzz.fuzz.campaign.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
+from litmusfuzz.fuzz.commands.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Noise
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.schedule import kernel_of, need, node_of
 from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
-from litmusfuzz.fuzz.campaign.exploration import explore
+from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
@@ -28,7 +28,7 @@ from litmusfuzz.reports.schedule import schedule_table
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.exploration import Exploration
+    from litmusfuzz.fuzz.commands.exploration import Exploration
     from litmusfuzz.fuzz.executors.protocol import Config
 
 FINDINGS = LITMUS[0].parents[1] / "findings"

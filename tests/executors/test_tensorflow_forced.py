@@ -12,7 +12,7 @@ from native.helpers_native import keys
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.coverage import Limits, cover
+from litmusfuzz.fuzz.commands.force_all import Limits, cover
 from litmusfuzz.fuzz.executors.protocol import Diverged, EventKey, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import forced

@@ -13,7 +13,7 @@ from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.campaign.replay import event_keys
+from litmusfuzz.fuzz.commands.replay import event_keys
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor

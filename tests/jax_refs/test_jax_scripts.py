@@ -18,8 +18,8 @@ from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load
 from litmusfuzz.fuzz.campaign import known_findings
-from litmusfuzz.fuzz.campaign.portfolio import Portfolio
 from litmusfuzz.fuzz.campaign.scripts import crash_script, jax_script, script_of
+from litmusfuzz.fuzz.campaign.suite import Portfolio
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.script import END, script

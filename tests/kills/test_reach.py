@@ -18,8 +18,8 @@ from kills import (
 )
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.fuzz.campaign.portfolio import Portfolio
 from litmusfuzz.fuzz.campaign.selftest import mutants
+from litmusfuzz.fuzz.campaign.suite import Portfolio
 from litmusfuzz.fuzz.executors.protocol import KnowsReach, Noise, Refused
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed

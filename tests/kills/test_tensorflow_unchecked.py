@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.textfile import plain_of
-from litmusfuzz.fuzz.campaign.cluster_sources import EXECUTOR_SOURCES
 from litmusfuzz.fuzz.cli.main import main
+from litmusfuzz.fuzz.commands.cluster_sources import EXECUTOR_SOURCES
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker

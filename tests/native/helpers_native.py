@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from helpers import corpus_entry
 
-from litmusfuzz.fuzz.campaign.replay import event_keys
+from litmusfuzz.fuzz.commands.replay import event_keys
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.native.lowering import Strictness
 from litmusfuzz.oracles import events

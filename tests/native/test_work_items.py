@@ -10,7 +10,7 @@ from helpers import LITMUS, compiled, corpus_entry, share_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.fuzz.campaign import doctor
+from litmusfuzz.fuzz.commands import doctor
 from litmusfuzz.fuzz.executors.native.accelerators import Accelerators, library
 from litmusfuzz.fuzz.executors.native.driver_process import devices_apart
 from litmusfuzz.fuzz.executors.native.work_items import ORDERS, WorkItems, race, work_items

@@ -1,7 +1,7 @@
 """Executes every schedule of a test on an executor under control.
 
-A *preemption* is a switch away from an op that could go on. Where ops stop inside, schedules with
-few of them come first. So the schedule of an outcome is one with the fewest.
+Schedules with few preemptions come first (`litmusfuzz.fuzz.campaign.preemption_bounds`). So the
+schedule of an outcome is one with the fewest.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, Schedule, plain_of
 from litmusfuzz.fuzz.campaign.causes import finding_name
-from litmusfuzz.fuzz.campaign.coverage import SPLIT
 from litmusfuzz.fuzz.campaign.judge import listed
+from litmusfuzz.fuzz.campaign.preemption_bounds import PORTION, bounds
+from litmusfuzz.fuzz.commands.force_all import SPLIT
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Explores, Noise
-from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 from litmusfuzz.oracles.model import unsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.model import Model
 
-FEW: Final = (0, 1, 2)
-"""Bounds on preemptions, before none: most defects that a switch shows need one or two."""
-PORTION: Final = 256
-"""Executions that a worker begins before it says how far it is."""
 PATIENCE_S: Final = 600.0
 """Seconds for a portion; a test that is blocked has a session of its own for each execution."""
 
@@ -75,27 +71,6 @@ class Exploration:
     stopped: str = ""
     interrupted: bool = False
     seconds: float = 0.0
-
-
-def switches_inside(executor: str, config: Config) -> bool | None:
-    """True if ops stop inside; None if the tests of this configuration are not explorable."""
-    made = executor_class(executor)
-    return made.switches_inside(config) if isinstance(made, Explores) else None
-
-
-def coarser(executor: str, config: Config) -> tuple[Config, ...]:
-    """The configuration at coarser levels of control, the coarsest first."""
-    made = executor_class(executor)
-    return made.coarser(config) if isinstance(made, Explores) else ()
-
-
-def bounds(executor: str, config: Config, preemptions: int | None = None) -> Sequence[int | None]:
-    """The bounds of the searches, one after another; up to `preemptions` if that is given."""
-    if not switches_inside(executor, config):
-        return (None,)  # no op is interrupted: each schedule has none
-    if preemptions is None:
-        return (*FEW, None)
-    return tuple(range(preemptions + 1))
 
 
 def explore(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
-    from litmusfuzz.fuzz.campaign.minimize_crash import MinimizedCrash
+    from litmusfuzz.fuzz.commands.minimize_crash import MinimizedCrash
     from litmusfuzz.reports.events import FindingAdded
 
 

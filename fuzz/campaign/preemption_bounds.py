@@ -1,0 +1,43 @@
+"""Bounds on preemptions for the searches of all schedules of a test, and levels of control.
+
+A *preemption* is a switch away from an op that could go on. Where ops stop inside, schedules with
+few of them come first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from litmusfuzz.fuzz.executors.protocol import Explores
+from litmusfuzz.fuzz.executors.table import executor_class
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from litmusfuzz.fuzz.executors.protocol import Config
+
+FEW: Final = (0, 1, 2)
+"""Bounds on preemptions, before none: most defects that a switch shows need one or two."""
+PORTION: Final = 256
+"""Executions that a worker begins before it says how far it is."""
+
+
+def switches_inside(executor: str, config: Config) -> bool | None:
+    """True if ops stop inside; None if the tests of this configuration are not explorable."""
+    made = executor_class(executor)
+    return made.switches_inside(config) if isinstance(made, Explores) else None
+
+
+def coarser(executor: str, config: Config) -> tuple[Config, ...]:
+    """The configuration at coarser levels of control, the coarsest first."""
+    made = executor_class(executor)
+    return made.coarser(config) if isinstance(made, Explores) else ()
+
+
+def bounds(executor: str, config: Config, preemptions: int | None = None) -> Sequence[int | None]:
+    """The bounds of the searches, one after another; up to `preemptions` if that is given."""
+    if not switches_inside(executor, config):
+        return (None,)  # no op is interrupted: each schedule has none
+    if preemptions is None:
+        return (*FEW, None)
+    return tuple(range(preemptions + 1))
