@@ -19,23 +19,8 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.corpus.words import NotationError
-from litmusfuzz.fuzz.campaign.canonical import executor_class, key
-from litmusfuzz.fuzz.campaign.causes import may_show, symptom, symptoms_of
-from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
-from litmusfuzz.fuzz.campaign.experiments import (
-    Case,
-    Experiment,
-    Reason,
-    TrialBudget,
-    carry_out,
-    check_look_alike,
-    on_worker,
-)
-from litmusfuzz.fuzz.campaign.experiments import Verdict as Explanation
-from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
-from litmusfuzz.fuzz.campaign.judging_model import UnknownGuarantee, guaranteed, judging_model
-from litmusfuzz.fuzz.campaign.race_shapes import contains
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, carry_out, on_worker
 from litmusfuzz.fuzz.cli.campaigns import known_named
 from litmusfuzz.fuzz.cli.common import MODEL, NOTATION, Duration, harmless
 from litmusfuzz.fuzz.commands.explanation import explain_violation
@@ -51,6 +36,14 @@ from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.canonical import executor_class, key
+from litmusfuzz.fuzz.finding.causes import may_show, symptom, symptoms_of
+from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
+from litmusfuzz.fuzz.finding.experiments import Case, Experiment, Reason, check_look_alike
+from litmusfuzz.fuzz.finding.experiments import Verdict as Explanation
+from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none
+from litmusfuzz.fuzz.finding.judging_model import UnknownGuarantee, guaranteed, judging_model
+from litmusfuzz.fuzz.finding.race_shapes import contains
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
@@ -63,9 +56,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Finding
-    from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
+    from litmusfuzz.fuzz.finding.known_findings import KnownFinding, KnownFindings
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
 

@@ -17,18 +17,18 @@ from hypothesis import currently_in_test_context, event, reject
 
 from litmusfuzz.corpus.outcome import Outcome, Verdict
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.judging_model import judging_model
 from litmusfuzz.fuzz.commands.explanation import Explanation, explain_violation
 from litmusfuzz.fuzz.executors.protocol import Config, Executor, Histogram, Noise, Refused
+from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none, judge
+from litmusfuzz.fuzz.finding.judging_model import judging_model
 from litmusfuzz.fuzz.generators.hypothesis_strategies import resource_graphs
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.judge import Judgement
-    from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
+    from litmusfuzz.fuzz.finding.judge import Judgement
+    from litmusfuzz.fuzz.finding.judging_model import JudgingModel
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
 

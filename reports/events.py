@@ -1,6 +1,6 @@
 """Events of a campaign: all that is kept of it.
 
-A campaign is a stream of events, in shards. The store keeps them (`fuzz.campaign.store`), and
+A campaign is a stream of events, in shards. The store keeps them (`fuzz.store.store`), and
 every report is a fold over them (`litmusfuzz.reports.fold`). An event is written when what it says
 has happened, and a file that it names exists before.
 
@@ -110,7 +110,7 @@ class Configured(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown
     """A configuration that a campaign fuzzes, what it guarantees, and the model that judges it.
 
     `executor_class` tells configurations apart whose findings are distinguished
-    (`fuzz.campaign.canonical.executor_class`). A test runs in some of the configurations with the
+    (`fuzz.finding.canonical.executor_class`). A test runs in some of the configurations with the
     same `group`. `point` has its settings in the executor's `Space`; it is empty without one. The
     name ``product`` stands for all configurations that are generated in the space.
     """
@@ -442,7 +442,7 @@ class FindingAdded(EventOfRun, frozen=True, kw_only=True):
     Parameters
     ----------
     key : str
-        `fuzz.campaign.canonical.key`.
+        `fuzz.finding.canonical.key`.
     file : str
         Relative to the campaign's folder.
     entry : str
@@ -486,10 +486,10 @@ class CauseCompared(EventOfRun, frozen=True, kw_only=True):
     cause : str
         Key of the known cause, or of a finding of this campaign.
     verdict, why : str
-        Of `fuzz.campaign.experiments.Comparison`.
+        Of `fuzz.finding.experiments.Comparison`.
     experiments : tuple
         Of each the reason, the test, the configuration, the symptoms, the executions and how many
-        of them showed it (`fuzz.campaign.experiments.Experiment.as_json`).
+        of them showed it (`fuzz.finding.experiments.Experiment.as_json`).
     seconds : float
         Of the experiments on a test that is not minimized; others are part of a reduction.
     """
@@ -578,7 +578,7 @@ class CrashReduced(Event, frozen=True, kw_only=True):
     died_on : str
         File of the test as it was run (`WorkerDied.file`).
     raised : str
-        Type and place of the exception (`fuzz.campaign.worker_deaths.raised`).
+        Type and place of the exception (`fuzz.finding.worker_deaths.raised`).
     file, entry : str
         The file of the reduced test, and its text.
     executor, configuration : str

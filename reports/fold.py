@@ -61,7 +61,7 @@ EXPLAINED: Final = "explained"
 NEW: Final = "new"
 UNDECIDED: Final = "undecided"
 VERDICTS: Final = (EXPLAINED, NEW, UNDECIDED)
-"""Of `fuzz.campaign.experiments.Verdict`."""
+"""Of `fuzz.finding.experiments.Verdict`."""
 _MOST_REMEMBERED: Final = 1 << 16
 OVER_BUDGET: Final = "over the oracle's budget"
 _SAME: Final = (

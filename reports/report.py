@@ -34,7 +34,7 @@ class ReportedFinding:
     Parameters
     ----------
     key : str
-        `fuzz.campaign.canonical.key`: the same in every run for the same finding.
+        `fuzz.finding.canonical.key`: the same in every run for the same finding.
     kind : FindingKind
     entry : Entry
         The minimized test, its allowed sets, and the finding itself. For a worker that
@@ -43,7 +43,7 @@ class ReportedFinding:
         Relative to the run's folder.
     executor, config_class, model : str
     cause : str
-        Findings with the same cause are likely one defect (`fuzz.campaign.causes`).
+        Findings with the same cause are likely one defect (`fuzz.finding.causes`).
     reason : tuple of str
         Sentences that say why the most frequent outcome is forbidden, or how the worker
         ended. Empty if the reason was not found in time.

@@ -9,11 +9,11 @@ from helpers_events import PLAIN, STARTED, added, died, executed, finding_text, 
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.campaign.experiments import Case
-from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.store import Store
-from litmusfuzz.fuzz.campaign.worker_deaths import key_of_death
+from litmusfuzz.fuzz.finding.experiments import Case
+from litmusfuzz.fuzz.finding.known_findings import Cause, KnownFinding, KnownFindings
+from litmusfuzz.fuzz.finding.worker_deaths import key_of_death
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CanaryRun,

@@ -38,10 +38,10 @@ from litmusfuzz.corpus.herd import dumps as herd_text
 from litmusfuzz.corpus.herd import log, parse, read_log
 from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.corpus.textfile import Digest, Entry, dumps, load, loads, plain_of
-from litmusfuzz.fuzz.campaign import known_findings
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS
-from litmusfuzz.fuzz.campaign.store import DATABASE, Store, StoreError
 from litmusfuzz.fuzz.executors import messages, reply_check
+from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.store.shard_log import EVENTS
+from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError
 from litmusfuzz.reports import events
 from litmusfuzz.reports.stats import plain, read
 

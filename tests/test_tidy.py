@@ -42,7 +42,10 @@ LAYERS: Final = {
 }
 """What each package may import. The packages of `fuzz` above these may import all below."""
 ABOVE: Final = (
+    "fuzz.finding",
+    "fuzz.store",
     "fuzz.campaign",
+    "fuzz.nightly",
     "fuzz.commands",
     "fuzz.bench",
     "fuzz.testing",

@@ -32,14 +32,14 @@ import psutil
 from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, idle_part, warm_loop_s
 from litmusfuzz.fuzz.bench.naive import Lap, NaiveGraph, Task
 from litmusfuzz.fuzz.bench.own_time import PARTS, Sampler
-from litmusfuzz.fuzz.campaign.canonical import executor_class as executor_class_of
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
-from litmusfuzz.fuzz.campaign.store import Store
 from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_text
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.finding.canonical import executor_class as executor_class_of
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, families_for, generate
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.bench import BenchReport, Figure
 from litmusfuzz.reports.events import (
     CampaignStarted,

@@ -26,7 +26,6 @@ from litmusfuzz.fuzz.campaign.depth import (
 )
 from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
-from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, shallow
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
@@ -35,6 +34,7 @@ from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, families_for, generate
 from litmusfuzz.oracles.model import MODELS, RFC
 from litmusfuzz.reports.bench import BenchReport, Figure
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.judge import Oracle
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.judge import Oracle
 
 GRAPHS: Final = 500
 SEEDS: Final = 5

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from litmusfuzz.fuzz.campaign.dispatcher import support_of
-from litmusfuzz.fuzz.campaign.judging_model import guaranteed
 from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.finding.judging_model import guaranteed
 from litmusfuzz.fuzz.generators import generate
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ _EVERY_S: Final = 0.005
 """Processor time between two samples: a thousand in the five seconds of a short campaign."""
 _WITHIN: Final = (
     ("/fuzz/generators/", "generating"),
-    ("/fuzz/campaign/judge.py", "judging"),
+    ("/fuzz/finding/judge.py", "judging"),
     ("/fuzz/campaign/depth.py", "judging"),
     ("/fuzz/campaign/cluster_validation.py", "judging"),
-    ("/fuzz/campaign/store.py", "storing"),
+    ("/fuzz/store/store.py", "storing"),
     ("/fuzz/campaign/event_log.py", "storing"),
     ("/fuzz/campaign/findings.py", "storing"),
     ("/fuzz/campaign/variation.py", "generating"),
-    ("/fuzz/campaign/canonical.py", "generating"),
+    ("/fuzz/finding/canonical.py", "generating"),
 )
 """The part to which code in such a file belongs, with all that it calls."""
 

@@ -6,11 +6,11 @@ import time
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.generators import families_for, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import SEQUENTIAL

@@ -21,11 +21,11 @@ import numpy as np
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.bench.native import IRIW, IRIW_OUTCOMES
-from litmusfuzz.fuzz.campaign.judge import CachingOracle, judge, number_allowed
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding.judge import CachingOracle, judge, number_allowed
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.canonical import key
-from litmusfuzz.fuzz.campaign.causes import name_for
-from litmusfuzz.fuzz.campaign.chosen_clusters import NotDescribed, executed, with_chosen
-from litmusfuzz.fuzz.campaign.driver import drive_now
-from litmusfuzz.fuzz.campaign.reducer import reduce
-from litmusfuzz.fuzz.campaign.relations import races
-from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.finding.canonical import key
+from litmusfuzz.fuzz.finding.causes import name_for
+from litmusfuzz.fuzz.finding.chosen_clusters import NotDescribed, executed, with_chosen
+from litmusfuzz.fuzz.finding.driver import drive_now
+from litmusfuzz.fuzz.finding.reducer import reduce
+from litmusfuzz.fuzz.finding.relations import races
+from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.ordered import is_ordered
 from litmusfuzz.oracles.translation import Soundness, Translation

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
-from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
-from litmusfuzz.fuzz.campaign.judging_model import judging_model
+from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.finding.canonical import executor_class as class_of
+from litmusfuzz.fuzz.finding.judging_model import judging_model
 from litmusfuzz.reports.events import Configured, Space
 
 if TYPE_CHECKING:

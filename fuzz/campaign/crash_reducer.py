@@ -2,7 +2,7 @@
 
 Like the reducer of tests, `smaller_crashes` yields candidates, and receives whether each ends its
 process in that way. `litmusfuzz minimize` runs each in a fresh process. Those of an exception
-(`fuzz.campaign.worker_deaths.raised`) run one after another in a process that survives it, there
+(`fuzz.finding.worker_deaths.raised`) run one after another in a process that survives it, there
 and in a campaign; a fresh process then has to end on the smallest.
 """
 
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from litmusfuzz.corpus.textfile import Entry
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.causes import name_for
-from litmusfuzz.fuzz.campaign.configuration_reducer import simpler_configurations
-from litmusfuzz.fuzz.campaign.reducer import reduce
-from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.finding.causes import name_for
+from litmusfuzz.fuzz.finding.configuration_reducer import simpler_configurations
+from litmusfuzz.fuzz.finding.reducer import reduce
+from litmusfuzz.fuzz.finding.renaming import normalized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.configuration_reducer import PutBack
     from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.slots import Job
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.configuration_reducer import PutBack
     from litmusfuzz.reports.events import WorkerDied
 
 T = TypeVar("T")

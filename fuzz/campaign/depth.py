@@ -29,17 +29,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.judge import judge
+from litmusfuzz.fuzz.finding.judge import judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.dispatcher import GeneratedTest
-    from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.variation import VariedTest
     from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
 
 FIRST_COPIES: Final = 2
 MAX_COPIES: Final = 16

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
-from litmusfuzz.fuzz.campaign.judge import CachingOracle, explorer_or_none, number_allowed
+from litmusfuzz.fuzz.finding.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.model import FRONT_ENDS
 from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.cluster_validation import Validator
-    from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle
-    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Clusters, Config, Noise, Packing
+    from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
+    from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.support import Support
     from litmusfuzz.reports.events import Event
 

@@ -1,6 +1,6 @@
 """Experiments of a campaign: which known cause explains a finding, and which causes still show.
 
-`fuzz.campaign.experiments` has the rule. Here its trials run on a worker slot of the campaign, in
+`fuzz.finding.experiments` has the rule. Here its trials run on a worker slot of the campaign, in
 whichever configuration a cause needs, and what they showed is logged.
 """
 
@@ -12,32 +12,28 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.causes import symptom
-from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
-from litmusfuzz.fuzz.campaign.experiments import (
+from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.trial_runner import DIED, TIME_IS_UP, TrialBudget, carry_out, tally_of
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.table import UnknownExecutor
+from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.finding.causes import symptom
+from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
+from litmusfuzz.fuzz.finding.experiments import (
     BEHIND,
-    DIED,
-    TIME_IS_UP,
     Case,
     Comparison,
     Experiment,
     Reason,
-    TrialBudget,
     Verdict,
-    carry_out,
     check_look_alike,
     compare,
     control_trial,
     executions_needed,
     result_of,
-    tally_of,
 )
-from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.race_shapes import contains
-from litmusfuzz.fuzz.campaign.slots import Job
-from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.table import UnknownExecutor
-from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.finding.judge import explorer_or_none, judge
+from litmusfuzz.fuzz.finding.race_shapes import contains
 from litmusfuzz.reports.events import CauseChecked, CauseCompared
 
 if TYPE_CHECKING:
@@ -48,13 +44,13 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
     from litmusfuzz.fuzz.campaign.findings import Findings
-    from litmusfuzz.fuzz.campaign.judge import Judgement
-    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.minimizer import Best
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.fuzz.finding.judge import Judgement
+    from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
     from litmusfuzz.reports.events import Event
 
 
@@ -96,7 +92,7 @@ class _OnSlot:
     async def __call__(
         self, case: Case, test: LitmusTest, count: int
     ) -> Mapping[Outcome, int] | str:
-        """Run a test; see `experiments.RunTest`."""
+        """Run a test; see `trial_runner.RunTest`."""
         slot = self.slot
         slot.switch_to(slot.executor.sample(case.config))
         if why := await slot.why_unavailable():

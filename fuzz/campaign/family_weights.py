@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.relations import NodeRelations
+from litmusfuzz.fuzz.finding.relations import NodeRelations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save, write_text
-from litmusfuzz.fuzz.campaign.canonical import form, key
-from litmusfuzz.fuzz.campaign.causes import finding_name, likely_cause, may_show, symptom
-from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings, needs_in_words
 from litmusfuzz.fuzz.campaign.crash_reducer import crash_entry
-from litmusfuzz.fuzz.campaign.judge import judge, listed
-from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.minimizer import Best
-from litmusfuzz.fuzz.campaign.race_shapes import contains
-from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.executors.process_log import legible
+from litmusfuzz.fuzz.finding.canonical import form, key
+from litmusfuzz.fuzz.finding.causes import finding_name, likely_cause, may_show, symptom
+from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings, needs_in_words
+from litmusfuzz.fuzz.finding.judge import judge, listed
+from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+from litmusfuzz.fuzz.finding.race_shapes import contains
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS

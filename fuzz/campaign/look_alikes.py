@@ -17,14 +17,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain
 from litmusfuzz.fuzz.campaign.minimizer import RUN_S, expected_cost_s
+from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
-    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
+    from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
 
 KNOWN_SHARE: Final = 0.05
 """Share of the time for what is known: checks, reductions that end with a known cause, and whether

@@ -28,12 +28,7 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Script, dumps, save, write_text
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.canonical import digest
-from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
-from litmusfuzz.fuzz.campaign.causes import may_share_cause, symptom
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
-from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, ConfigurationGenerator
-from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
 from litmusfuzz.fuzz.campaign.configured import configured
 from litmusfuzz.fuzz.campaign.crash_reducer import Crash, SmallestCrash, UnreducedCrash
 from litmusfuzz.fuzz.campaign.depth import (
@@ -51,9 +46,6 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
 from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.explainer import Explainer
 from litmusfuzz.fuzz.campaign.findings import Findings
-from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.judging_model import guaranteed, judging_model
-from litmusfuzz.fuzz.campaign.known_findings import NOTHING, KnownFindings
 from litmusfuzz.fuzz.campaign.look_alikes import BEGUN_SHARE, LookAlikes, in_full_s
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, Best, Minimizer, expected_cost_s
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
@@ -63,13 +55,21 @@ from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import Job, Slot
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
-from litmusfuzz.fuzz.campaign.worker_deaths import raised
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, ConfigurationGenerator
 from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY, MemoryCap, available_bytes, watch
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, Packing, noise_text
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.canonical import digest
+from litmusfuzz.fuzz.finding.canonical import executor_class as class_of
+from litmusfuzz.fuzz.finding.causes import may_share_cause, symptom
+from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
+from litmusfuzz.fuzz.finding.judge import Judgement, explorer_or_none, judge
+from litmusfuzz.fuzz.finding.judging_model import guaranteed, judging_model
+from litmusfuzz.fuzz.finding.known_findings import NOTHING, KnownFindings
+from litmusfuzz.fuzz.finding.worker_deaths import raised
 from litmusfuzz.reports.events import (
     CanaryRun,
     ConfigurationGenerated,
@@ -101,10 +101,10 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict
-    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Result
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config
+    from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
@@ -180,7 +180,7 @@ class Campaign:
     known_deaths : KnownFindings
         Patterns of the known-findings file: a crash that one of them explains is not reduced.
     reduced : collection of (str, str)
-        Executors, and exceptions (`fuzz.campaign.worker_deaths.raised`), of crashes that earlier
+        Executors, and exceptions (`fuzz.finding.worker_deaths.raised`), of crashes that earlier
         shards have reduced.
 
     Attributes

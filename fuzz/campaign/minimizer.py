@@ -1,6 +1,6 @@
 """Minimizes an unreduced finding: runs each smaller test often enough, in new sessions.
 
-`fuzz.campaign.reducer` yields the smaller tests. Here each is run and judged. An executor is not
+`fuzz.finding.reducer` yields the smaller tests. Here each is run and judged. An executor is not
 deterministic, so one run of a test says little.
 """
 
@@ -17,29 +17,29 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.causes import same_cause, symptom
-from litmusfuzz.fuzz.campaign.configuration_reducer import (
-    PutBack,
-    has_space,
-    simpler_configurations,
-)
 from litmusfuzz.fuzz.campaign.crash_reducer import smaller_crashes
-from litmusfuzz.fuzz.campaign.driver import drive
-from litmusfuzz.fuzz.campaign.judge import Judgement, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.normalization import in_whole, normalize
 from litmusfuzz.fuzz.campaign.preemption_bounds import (
     PORTION,
     bounds,
     coarser,
     switches_inside,
 )
-from litmusfuzz.fuzz.campaign.reducer import reduce, widened
-from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
 from litmusfuzz.fuzz.campaign.slots import Job, SearchStep, is_slow
-from litmusfuzz.fuzz.campaign.worker_deaths import raised
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Explored, Noise
 from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.finding.causes import same_cause, symptom
+from litmusfuzz.fuzz.finding.configuration_reducer import (
+    PutBack,
+    has_space,
+    simpler_configurations,
+)
+from litmusfuzz.fuzz.finding.driver import drive
+from litmusfuzz.fuzz.finding.judge import Judgement, explorer_or_none, judge
+from litmusfuzz.fuzz.finding.normalization import in_whole, normalize
+from litmusfuzz.fuzz.finding.reducer import reduce, widened
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+from litmusfuzz.fuzz.finding.worker_deaths import raised
 from litmusfuzz.oracles.model import Axiom
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ had hardly any test. Rounds do not count: which tests earn them is decided elsew
 (`fuzz.campaign.depth`).
 
 Beside the configurations that are listed there may be *generated* ones, in endless number
-(`fuzz.campaign.configuration_generator`). Once each environment of the listed ones has had a turn,
+(`fuzz.executors.configuration_generator`). Once each environment of the listed ones has had a turn,
 the generated ones together get `GENERATED_SHARE` of the time, each for a short slice.
 
 Some configurations refuse most tests of most families: one with Keras's optimizers takes only
@@ -104,7 +104,7 @@ class SampledConfiguration:
     executor : str
         Name of its executor.
     executor_class : str
-        See `fuzz.campaign.canonical.executor_class`.
+        See `fuzz.finding.canonical.executor_class`.
     unavailable : str
         Why it cannot run here; "" as far as known.
     schedulable : bool

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
 from litmusfuzz.fuzz.executors.jax_refs.script import script as references_script
 from litmusfuzz.fuzz.executors.jax_refs.space import COPIES, FORBIDDEN, Settings
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.errors import NoGradient, NoProgramOrder, ValueTooLarge
 from litmusfuzz.reports.events import FindingKind

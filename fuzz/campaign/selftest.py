@@ -29,13 +29,11 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.configuration_generator import points
-from litmusfuzz.fuzz.campaign.judge import CachingOracle, Oracle, explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.judging_model import guaranteed
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
 from litmusfuzz.fuzz.campaign.suite import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.configuration_generator import points
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Checkable, KnowsReach, Mutant
 from litmusfuzz.fuzz.executors.table import (
@@ -47,6 +45,8 @@ from litmusfuzz.fuzz.executors.table import (
     origin,
 )
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.judge import CachingOracle, Oracle, explorer_or_none, judge
+from litmusfuzz.fuzz.finding.judging_model import guaranteed
 from litmusfuzz.reports.events import Kill
 from litmusfuzz.reports.kills import Effort, Selftest
 
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Setting
-    from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
     from litmusfuzz.fuzz.executors.protocol import Config, Executor
+    from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.fuzz.support import Support
 
 DEFAULT_S: Final = 300.0

@@ -2,7 +2,7 @@
 
 A shard is plain data: all that a process on any machine needs. `run` has one shard, in its own
 process. Those of a nightly run are short and on one executor in one environment. On the
-coordinator's machine their processes write a shard log (`fuzz.campaign.shard_log`), which the
+coordinator's machine their processes write a shard log (`fuzz.store.shard_log`), which the
 coordinator reads as it grows; on another machine they return its text, and the files that it names,
 when the shard has ended.
 """
@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.known_findings import NOTHING, KnownFindings
 from litmusfuzz.fuzz.campaign.loop import Campaign
-from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.campaign.selftest import selftest
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS, ShardLog
-from litmusfuzz.fuzz.campaign.versions import EVERYWHERE, Versions
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.table import SELFTEST
+from litmusfuzz.fuzz.finding.known_findings import NOTHING, KnownFindings
+from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+from litmusfuzz.fuzz.finding.versions import EVERYWHERE, Versions
+from litmusfuzz.fuzz.store.shard_log import EVENTS, ShardLog
 from litmusfuzz.reports.events import MutantRun, ShardEnded, ShardStarted
 
 if TYPE_CHECKING:

@@ -212,7 +212,7 @@ class Slot:
         Of the last job: the clusterings of the graphs that the executor ran.
     minimizing : bool
     reducing : str
-        The exception (`fuzz.campaign.worker_deaths.raised`) that its candidates are to end it
+        The exception (`fuzz.finding.worker_deaths.raised`) that its candidates are to end it
         with; "" if it reduces no crash.
     busy : bool
         True while it works on a test or a finding.

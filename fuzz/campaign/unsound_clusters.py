@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.causes import explains
-from litmusfuzz.fuzz.campaign.driver import drive
-from litmusfuzz.fuzz.campaign.judge import explorer_or_none
-from litmusfuzz.fuzz.campaign.reducer import reduce
-from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.finding.causes import explains
+from litmusfuzz.fuzz.finding.driver import drive
+from litmusfuzz.fuzz.finding.judge import explorer_or_none
+from litmusfuzz.fuzz.finding.reducer import reduce
+from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.translation import Soundness
 from litmusfuzz.reports.events import SeenAgain
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict, Validator
-    from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.oracles.model import Model
 
 REDUCE_S: Final = 10.0

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.shapes import contents, elements, refitted
-from litmusfuzz.fuzz.campaign.canonical import reordered
-from litmusfuzz.fuzz.campaign.judge import Judgement
-from litmusfuzz.fuzz.campaign.renaming import permuted
+from litmusfuzz.fuzz.finding.canonical import reordered
+from litmusfuzz.fuzz.finding.judge import Judgement
+from litmusfuzz.fuzz.finding.renaming import permuted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.ops import TensorType
     from litmusfuzz.corpus.outcome import Verdict
-    from litmusfuzz.fuzz.campaign.judge import Oracle
+    from litmusfuzz.fuzz.finding.judge import Oracle
     from litmusfuzz.fuzz.support import Support
     from litmusfuzz.oracles.model import Model
 

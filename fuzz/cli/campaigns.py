@@ -28,9 +28,9 @@ from litmusfuzz.fuzz.cli.common import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-    from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import CampaignStarted, Configured, Event
     from litmusfuzz.reports.report import Report
@@ -62,7 +62,7 @@ class KnownOption(NamedTuple):
         FileError
             For the first mistake in the file.
         """
-        from litmusfuzz.fuzz.campaign.known_findings import NOTHING, load, shipped
+        from litmusfuzz.fuzz.finding.known_findings import NOTHING, load, shipped
 
         of = None if executors is None else frozenset(executors)
         known = shipped(of) if self.shipped else NOTHING
@@ -184,7 +184,7 @@ def deadly_ops(known: KnownFindings, python: str | None) -> tuple[str, ...]:
 
 def open_store(folder: Path, *, write: bool) -> Store:
     """The store in a folder."""
-    from litmusfuzz.fuzz.campaign.store import Store, StoreError
+    from litmusfuzz.fuzz.store.store import Store, StoreError
 
     try:
         return Store(folder, write=write)
@@ -288,7 +288,7 @@ def begin(store: Store, event: Event) -> None:
     """Store the event with which a campaign starts or continues."""
     from msgspec.structs import replace
 
-    from litmusfuzz.fuzz.campaign.history import next_number
+    from litmusfuzz.fuzz.store.history import next_number
     from litmusfuzz.reports.events import CampaignStarted
 
     if isinstance(event, CampaignStarted):
@@ -302,7 +302,7 @@ def begin(store: Store, event: Event) -> None:
 
 def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Report]:
     """Settings and state of a campaign to resume."""
-    from litmusfuzz.fuzz.campaign.planner import check_numbers
+    from litmusfuzz.fuzz.nightly.planner import check_numbers
 
     with open_store(Path(resume), write=False) as store:
         started = store.started

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.experiments import Case, Comparison, Experiment, TrialBudget
+    from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget
+    from litmusfuzz.fuzz.finding.experiments import Case, Comparison, Experiment
 
 
 @click.command(epilog="Example: litmusfuzz known compare corpus/findings/cluster-*.yaml")
@@ -53,7 +54,7 @@ def compare(
     in place of a pure op. They are one cause if each explains the other, and set apart if an
     experiment says so. Exits 3 if that stays undecided for two of them.
     """
-    from litmusfuzz.fuzz.campaign.experiments import TrialBudget
+    from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget
 
     if len(files) < 2:
         fail("known compare: name at least two findings")
@@ -99,7 +100,7 @@ class _Pair:
     @property
     def verdict(self) -> str:
         """Whether they are one cause."""
-        from litmusfuzz.fuzz.campaign.experiments import Verdict
+        from litmusfuzz.fuzz.finding.experiments import Verdict
 
         verdicts = {each.verdict for each in self.comparisons}
         if Verdict.NEW in verdicts:
@@ -145,15 +146,9 @@ async def _compare_all(
     report: Callable[[_Pair], None],
 ) -> None:
     """Compare each two findings; how often each shows is measured once."""
-    from litmusfuzz.fuzz.campaign.experiments import (
-        carry_out,
-        compare,
-        control_trial,
-        on_worker,
-        result_of,
-        tally_of,
-    )
+    from litmusfuzz.fuzz.campaign.trial_runner import carry_out, on_worker, tally_of
     from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.fuzz.finding.experiments import compare, control_trial, result_of
 
     executor = next(iter(cases.values())).executor
     controls = {}
@@ -175,8 +170,8 @@ async def _compare_all(
 
 def _case(file: str, *, trust: bool) -> Case:
     """The case of a finding's file."""
-    from litmusfuzz.fuzz.campaign.experiments import Case
     from litmusfuzz.fuzz.executors.table import UnknownExecutor
+    from litmusfuzz.fuzz.finding.experiments import Case
 
     entry = load_or_fail(file)
     found = entry.finding

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
     from litmusfuzz.fuzz.commands.force_all import Limits
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.fuzz.finding.judging_model import JudgingModel
     from litmusfuzz.oracles.allowed import Witness
     from litmusfuzz.oracles.explorer import Explorer
     from litmusfuzz.oracles.model import Model
@@ -160,10 +160,10 @@ def force(
     forbidden outcome is shown with its schedule. Exits 1 if there is one, 3 if the search
     was cut off.
     """
-    from litmusfuzz.fuzz.campaign.judging_model import judging_model
     from litmusfuzz.fuzz.campaign.preemption_bounds import switches_inside
     from litmusfuzz.fuzz.commands.force_all import Limits
     from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.fuzz.finding.judging_model import judging_model
 
     entries = [
         (file, entry.test) for file, entry in load_tests(files)
@@ -389,8 +389,8 @@ def _forced(
     progress: Callable[[str], None],
 ) -> CoverReport:
     """All outcomes of one test on one executor, with the clusters that it runs the test with."""
-    from litmusfuzz.fuzz.campaign.judging_model import judging_model
     from litmusfuzz.fuzz.commands.force_all import cover as force_all
+    from litmusfuzz.fuzz.finding.judging_model import judging_model
     from litmusfuzz.reports.cover import CoverReport
 
     test = _clustered(worker.executor, config, test)
@@ -456,8 +456,8 @@ def _explored(
     progress: Callable[[str], None],
 ) -> ExploredReport:
     """All schedules of one test on one executor, judged."""
-    from litmusfuzz.fuzz.campaign.judging_model import judging_model
     from litmusfuzz.fuzz.commands.exploration import explore, finding_entry, why_unreached
+    from litmusfuzz.fuzz.finding.judging_model import judging_model
     from litmusfuzz.reports.explored import ExploredReport, Reached
 
     judging = judging_model(worker.executor, config, asked=searching.asked)

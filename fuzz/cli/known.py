@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from litmusfuzz.corpus.textfile import Entry, Finding
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding
+    from litmusfuzz.fuzz.finding.known_findings import KnownFinding
 
 T = TypeVar("T")
 
@@ -74,8 +74,8 @@ def list_(files: tuple[str, ...], as_json: bool) -> None:
     to a user, and what helps. `known list none FILE` prints FILE alone. A mistake in it is
     reported in one line.
     """
-    from litmusfuzz.fuzz.campaign.causes import symptoms_of
-    from litmusfuzz.fuzz.campaign.known_findings import shipped
+    from litmusfuzz.fuzz.finding.causes import symptoms_of
+    from litmusfuzz.fuzz.finding.known_findings import shipped
 
     try:
         entries = known_named(files, "FILE").load(None).entries
@@ -127,7 +127,7 @@ def list_(files: tuple[str, ...], as_json: bool) -> None:
 
 def _needs(entry: KnownFinding) -> str:
     """The settings that a cause needs, in words."""
-    from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
+    from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
 
     case = entry.cause.case if entry.cause else None
     return needs_in_words(case.executor, case.config) if case else ""
@@ -160,8 +160,8 @@ def add(
     report.json: every finding that it reported as new, crashes included. What is known
     already is not added: by FILE, or by what LitmusFuzz comes with.
     """
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, added
-    from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
+    from litmusfuzz.fuzz.finding.known_findings import KnownFinding, added
+    from litmusfuzz.fuzz.finding.known_findings import loads as loads_known
 
     folder = Path(file).parent
     try:
@@ -215,7 +215,7 @@ def _shipped_as(key: str, found: Finding) -> str:
 
     It holds for the versions in which the finding was seen.
     """
-    from litmusfuzz.fuzz.campaign.known_findings import shipped
+    from litmusfuzz.fuzz.finding.known_findings import shipped
 
     known = shipped(frozenset((found.executor,))).of(found.versions)
     today = date.today()
@@ -225,8 +225,8 @@ def _shipped_as(key: str, found: Finding) -> str:
 
 def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str, Finding | None]]:
     """File, key and name of each finding, and how it showed its forbidden outcome if it has one."""
-    from litmusfuzz.fuzz.campaign.canonical import key_of
-    from litmusfuzz.fuzz.campaign.store import DATABASE
+    from litmusfuzz.fuzz.finding.canonical import key_of
+    from litmusfuzz.fuzz.store.store import DATABASE
     from litmusfuzz.reports.outputs import JSON
 
     for path in paths:
@@ -265,7 +265,7 @@ class _Report(msgspec.Struct):
 
 def _reported_as_new(path: str) -> Iterator[tuple[str, str, str, Finding | None]]:
     """Findings that a campaign reported as new, from its JSON report."""
-    from litmusfuzz.fuzz.campaign.known_findings import is_key
+    from litmusfuzz.fuzz.finding.known_findings import is_key
     from litmusfuzz.reports.outputs import MAX_JSON_BYTES
 
     try:
@@ -294,9 +294,9 @@ def _name_and_keys(reported: _Reported, entry: Entry) -> tuple[str, ...]:
     All of it is made anew from the test, the message and the ops: an entry hides whatever has its
     key, and its name says what that is.
     """
-    from litmusfuzz.fuzz.campaign.canonical import key, key_of
     from litmusfuzz.fuzz.campaign.cluster_validation import CAUSE
-    from litmusfuzz.fuzz.campaign.worker_deaths import death_cause, death_key, telling_ops
+    from litmusfuzz.fuzz.finding.canonical import key, key_of
+    from litmusfuzz.fuzz.finding.worker_deaths import death_cause, death_key, telling_ops
 
     kind, of, test = reported.kind, reported.config_class, entry.test
     reason, also_on = (

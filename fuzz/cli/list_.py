@@ -101,8 +101,8 @@ def _print_findings(
 
     With `names`, only the findings or frameworks that are named.
     """
-    from litmusfuzz.fuzz.campaign.known_findings import shipped, shipped_file
     from litmusfuzz.fuzz.executors import installed
+    from litmusfuzz.fuzz.finding.known_findings import shipped, shipped_file
 
     versions = installed.installed(python)
     folder = shipped_file().parent
@@ -186,7 +186,7 @@ def _framework(versions: str) -> str:
 
 def _summary(found: list[dict[str, str]]) -> str:
     """How many known findings there are, how many at default settings, and of which effects."""
-    from litmusfuzz.fuzz.campaign.defect import AT_DEFAULTS, EFFECTS
+    from litmusfuzz.fuzz.finding.defect import AT_DEFAULTS, EFFECTS
 
     line = counted(len(found), "known finding")
     if len(found) < 2:

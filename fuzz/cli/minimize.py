@@ -98,10 +98,10 @@ def minimize(
             f"{file}: is no test; `litmusfuzz run --resume FOLDER --tests 0` minimizes what a"
             " campaign left"
         )
-    from litmusfuzz.fuzz.campaign.judging_model import judging_model
     from litmusfuzz.fuzz.commands.known_cause import KnownCause, known_cause, known_crash
     from litmusfuzz.fuzz.commands.minimize_crash import minimize_crash
     from litmusfuzz.fuzz.commands.minimize_file import minimize
+    from litmusfuzz.fuzz.finding.judging_model import judging_model
     from litmusfuzz.reports.fold import reported
     from litmusfuzz.reports.outputs import plain
     from litmusfuzz.reports.text import finding

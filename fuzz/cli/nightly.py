@@ -169,10 +169,10 @@ def nightly(
     """
     from random import SystemRandom
 
-    from litmusfuzz.fuzz.campaign import pools
     from litmusfuzz.fuzz.campaign.configured import spaces
-    from litmusfuzz.fuzz.campaign.coordinator import Nightly
-    from litmusfuzz.fuzz.campaign.store import StoreError
+    from litmusfuzz.fuzz.nightly import pools
+    from litmusfuzz.fuzz.nightly.coordinator import Nightly
+    from litmusfuzz.fuzz.store.store import StoreError
     from litmusfuzz.reports.events import CampaignResumed, CampaignStarted
     from litmusfuzz.reports.terminal import LiveView
 
@@ -247,7 +247,7 @@ def status(folders: tuple[str, ...], as_json: bool) -> None:
     listed.
     """
     from litmusfuzz.corpus.document import FileError, read_text
-    from litmusfuzz.fuzz.campaign.store import has_writer
+    from litmusfuzz.fuzz.store.store import has_writer
     from litmusfuzz.reports.stats import number, read, together
 
     runs = {}
@@ -295,9 +295,9 @@ def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -
     Takes the run or nightly run in FOLDER, and compares its tests byte for byte. Exits 2 if a
     test differs.
     """
-    from litmusfuzz.fuzz.campaign import pools
-    from litmusfuzz.fuzz.campaign.store import StoreError
     from litmusfuzz.fuzz.commands.reproduce import reproduced
+    from litmusfuzz.fuzz.nightly import pools
+    from litmusfuzz.fuzz.store.store import StoreError
 
     try:
         with open_store(Path(folder), write=False) as store, pools.open(workers) as pool:

@@ -257,10 +257,10 @@ class _Replaying:
 
         It is judged by the model that is `asked`, if there is one.
         """
-        from litmusfuzz.fuzz.campaign.judging_model import judging_model
         from litmusfuzz.fuzz.commands.explanation import broken_rules
         from litmusfuzz.fuzz.commands.replay import replay_entry
         from litmusfuzz.fuzz.executors.worker import Worker
+        from litmusfuzz.fuzz.finding.judging_model import judging_model
         from litmusfuzz.oracles.errors import NoAllowedSet
         from litmusfuzz.reports.replays import ReplayReport, worst
 

@@ -55,9 +55,9 @@ from litmusfuzz.fuzz.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.fuzz.cli.campaigns import KnownOption
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.reports.events import CampaignStarted
     from litmusfuzz.reports.report import Report
 
@@ -166,8 +166,8 @@ def run(
     from random import SystemRandom
 
     from litmusfuzz.fuzz.campaign.configured import spaces
-    from litmusfuzz.fuzz.campaign.coordinator import SingleShard
-    from litmusfuzz.fuzz.campaign.store import StoreError
+    from litmusfuzz.fuzz.nightly.coordinator import SingleShard
+    from litmusfuzz.fuzz.store.store import StoreError
     from litmusfuzz.reports.events import CampaignStarted
     from litmusfuzz.reports.terminal import LiveView
 
@@ -255,8 +255,8 @@ def executors_of(
     named: str, only_config: str | None, engine: str | None, threads: int | None
 ) -> list[tuple[str, Config]]:
     """The named executors, each in one configuration."""
-    from litmusfuzz.fuzz.campaign.judging_model import UnknownGuarantee, guaranteed
     from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+    from litmusfuzz.fuzz.finding.judging_model import UnknownGuarantee, guaranteed
 
     chosen: list[tuple[str, Config]] = []
     parts = named.split(",")
@@ -295,14 +295,14 @@ def systems_of(
     """The named executors, each with the configurations that a pattern selects."""
     from fnmatch import fnmatchcase
 
-    from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, has_product, listed
-    from litmusfuzz.fuzz.campaign.judging_model import UnknownGuarantee, guaranteed
+    from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, has_product, listed
     from litmusfuzz.fuzz.executors.table import (
         CANARY,
         UnknownExecutor,
         executor_class,
         no_configuration,
     )
+    from litmusfuzz.fuzz.finding.judging_model import UnknownGuarantee, guaranteed
 
     systems: list[tuple[str, *tuple[Config, ...]]] = []
     for part in named.split(","):

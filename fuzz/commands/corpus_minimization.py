@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, Final
 
 import z3
 
-from litmusfuzz.fuzz.campaign.causes import likely_cause
 from litmusfuzz.fuzz.campaign.family_weights import pairs
-from litmusfuzz.fuzz.campaign.judge import explorer_or_none, judge
-from litmusfuzz.fuzz.campaign.judging_model import guaranteed
-from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.causes import likely_cause
+from litmusfuzz.fuzz.finding.judge import explorer_or_none, judge
+from litmusfuzz.fuzz.finding.judging_model import guaranteed
+from litmusfuzz.fuzz.finding.relations import NodeRelations
 from litmusfuzz.fuzz.mutants.native import NativeMutant
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.reports.cmin import Cover

@@ -15,8 +15,8 @@ from litmusfuzz.reports.text import violation
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.judge import Judgement
-    from litmusfuzz.fuzz.campaign.judging_model import JudgingModel
+    from litmusfuzz.fuzz.finding.judge import Judgement
+    from litmusfuzz.fuzz.finding.judging_model import JudgingModel
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.oracles.reason import Reason
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, Schedule, plain_of
-from litmusfuzz.fuzz.campaign.causes import finding_name
-from litmusfuzz.fuzz.campaign.judge import listed
 from litmusfuzz.fuzz.campaign.preemption_bounds import PORTION, bounds
 from litmusfuzz.fuzz.commands.force_all import SPLIT
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.finding.causes import finding_name
+from litmusfuzz.fuzz.finding.judge import listed
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 from litmusfuzz.oracles.model import unsplit
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.judging_model import guaranteed
 from litmusfuzz.fuzz.commands.replay import force
+from litmusfuzz.fuzz.finding.judging_model import guaranteed
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.explorer import Explorer

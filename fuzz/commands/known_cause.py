@@ -2,7 +2,7 @@
 
 The rule is that of a campaign: an entry of the known-findings file explains a finding by its key
 or by a pattern (`KnownFindings.match`), or its cause does if experiments show that
-(`fuzz.campaign.experiments`). It holds for the versions that showed the finding.
+(`fuzz.finding.experiments`). It holds for the versions that showed the finding.
 """
 
 from __future__ import annotations
@@ -14,32 +14,24 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.fuzz.campaign import canonical, clock
-from litmusfuzz.fuzz.campaign.causes import symptoms_of
-from litmusfuzz.fuzz.campaign.experiments import (
-    Case,
-    TrialBudget,
-    Verdict,
-    carry_out,
-    compare,
-    control_trial,
-    on_worker,
-    result_of,
-    tally_of,
-)
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.explainer import TRIAL_SHARE
-from litmusfuzz.fuzz.campaign.race_shapes import contains
+from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, carry_out, on_worker, tally_of
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding import canonical
+from litmusfuzz.fuzz.finding.causes import symptoms_of
+from litmusfuzz.fuzz.finding.experiments import Case, Verdict, compare, control_trial, result_of
+from litmusfuzz.fuzz.finding.race_shapes import contains
 from litmusfuzz.reports.events import FindingKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings
     from litmusfuzz.fuzz.commands.minimize_crash import MinimizedCrash
+    from litmusfuzz.fuzz.finding.known_findings import KnownFinding, KnownFindings
     from litmusfuzz.reports.events import FindingAdded
 
 

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.textfile import save, write_text
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.configuration_reducer import PutBack, needs_in_words
 from litmusfuzz.fuzz.campaign.crash_reducer import (
     Crash,
     SmallestCrash,
     crash_entry,
     smaller_crashes,
 )
-from litmusfuzz.fuzz.campaign.driver import drive_now
 from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
-from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern, raised
 from litmusfuzz.fuzz.executors.messages import Reply
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.configuration_reducer import PutBack, needs_in_words
+from litmusfuzz.fuzz.finding.driver import drive_now
+from litmusfuzz.fuzz.finding.worker_deaths import message_pattern, raised
 from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:

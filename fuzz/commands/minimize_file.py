@@ -19,20 +19,20 @@ import msgspec
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Finding
-from litmusfuzz.fuzz.campaign.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.reports.events import FindingAdded, ScriptRun, ShardEnded
 from litmusfuzz.reports.tables import each_once
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.judge import Judgement
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 

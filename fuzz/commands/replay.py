@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import plain_of
-from litmusfuzz.fuzz.campaign.judge import Judgement, Oracle, judge
 from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import EventKey, Noise, noise_from
 from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.finding.judge import Judgement, Oracle, judge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

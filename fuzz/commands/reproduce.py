@@ -9,20 +9,20 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.dispatcher import support_of
-from litmusfuzz.fuzz.campaign.store import StoreError
 from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.finding.canonical import digest
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.seeds import Seeds
+from litmusfuzz.fuzz.store.store import StoreError
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import Executed, Generated
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.fuzz.support import Support
 
 CHUNK = 16

@@ -71,7 +71,7 @@ def resource_graphs(
     little regard for shapes: hardly any graph of `cycles` would then be a cycle.
 
     Hypothesis calls a test flaky that fails only now and then. For executors that
-    are not deterministic there is our own reducer: `litmusfuzz.fuzz.campaign.reducer`.
+    are not deterministic there is our own reducer: `litmusfuzz.fuzz.finding.reducer`.
     """
     within = support if isinstance(support, Support) else support.support
     assert isinstance(within, Support)

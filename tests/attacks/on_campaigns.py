@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from litmusfuzz.corpus.library import paths
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Finding, dumps, load, outcome_from_plain
-from litmusfuzz.fuzz.campaign.store import DATABASE, Store
+from litmusfuzz.fuzz.store.store import DATABASE, Store
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignStarted,
@@ -254,9 +254,10 @@ sys.stdin.read()
 _RESUMED = """
 import sys
 from pathlib import Path
-from litmusfuzz.fuzz.campaign import coordinator, pools
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.fuzz.nightly import pools
+from litmusfuzz.fuzz.nightly import coordinator
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store.store import Store, StoreError
 coordinator.ORPHAN_GRACE_S = 0.2  # a minute, for who has the time
 try:
     with Store(Path(sys.argv[1]), write=True) as store, pools.open(1) as pool:

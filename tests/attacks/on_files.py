@@ -394,8 +394,8 @@ def cmin_of_files_with_odd_names(place: Place) -> str:
 
 def _reported(**fields: object) -> str:
     """A campaign's report of one finding."""
-    from litmusfuzz.fuzz.campaign.canonical import key_of
     from litmusfuzz.fuzz.executors.entries import load
+    from litmusfuzz.fuzz.finding.canonical import key_of
 
     found: dict[str, object] = {"known": "", "entry": FINDING.read_text(), "kind": "forbidden"}
     found |= {"cause": "x", "file": "f", "key": key_of(load(FINDING))}
@@ -416,8 +416,8 @@ def a_report_with_a_second_key(place: Place) -> str:
 
 @attack("to have another crash suppressed: its ops are listed as those of crashes alike")
 def a_report_of_a_crash_with_the_ops_of_another(place: Place) -> str:
-    from litmusfuzz.fuzz.campaign.worker_deaths import death_key, telling_ops
     from litmusfuzz.fuzz.executors.entries import load
+    from litmusfuzz.fuzz.finding.worker_deaths import death_key, telling_ops
 
     kernels = {node.definition.kernel_class for node in load(FINDING).test.effects}
     op = min(telling_ops(kernels))

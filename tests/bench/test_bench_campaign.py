@@ -51,9 +51,9 @@ def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.Monk
 def test_time_belongs_to_the_outermost_part_of_a_campaign() -> None:
     """Generators ask oracles, for example: functions in these files call each other."""
     for files, part in (
-        (("generators/dag.py", "campaign/judge.py"), "generating"),
-        (("campaign/loop.py", "campaign/judge.py", "oracles/explorer.py"), "judging"),
-        (("campaign/loop.py", "campaign/store.py"), "storing"),
+        (("generators/dag.py", "finding/judge.py"), "generating"),
+        (("campaign/loop.py", "finding/judge.py", "oracles/explorer.py"), "judging"),
+        (("campaign/loop.py", "store/store.py"), "storing"),
         (("campaign/loop.py", "campaign/variation.py"), "generating"),
         (("campaign/loop.py",), "the rest"),
     ):

@@ -7,10 +7,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.bench import tensorflow
-from litmusfuzz.fuzz.campaign.judge import number_allowed
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.finding.judge import number_allowed
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.bench import BenchReport, Figure

@@ -10,9 +10,9 @@ from campaign.counted import counted_clock
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.corpus.textfile import dumps
-from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
 from litmusfuzz.fuzz.campaign.configured import configured, spaces
 from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignStarted,
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
     from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
     from litmusfuzz.reports.report import Report, Share
 
 Kind = TypeVar("Kind", bound=Event)

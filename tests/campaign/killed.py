@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import Executions, FindingAdded, SeenAgain, Unconfirmed
 from litmusfuzz.reports.stats import number, read
 

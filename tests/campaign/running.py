@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from helpers import PATIENCE_S
 
-from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.fuzz.store.store import Store, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

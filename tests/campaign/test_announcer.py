@@ -11,10 +11,10 @@ from helpers_events import finding_text
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
-from litmusfuzz.fuzz.campaign.announcer import MOST_MORE, MOST_OPEN, Announcer
-from litmusfuzz.fuzz.campaign.coordinator import SingleShard
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.nightly.announcer import MOST_MORE, MOST_OPEN, Announcer
+from litmusfuzz.fuzz.nightly.coordinator import SingleShard
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignStarted,
     Configured,

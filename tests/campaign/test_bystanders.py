@@ -12,10 +12,10 @@ import pytest
 from campaign.shards import begun
 from helpers import PATIENCE_S
 
-from litmusfuzz.fuzz.campaign import coordinator, pools
-from litmusfuzz.fuzz.campaign.coordinator import Nightly
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.shard_log import ShardLog, is_writing, kill_writer
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.nightly import coordinator, pools
+from litmusfuzz.fuzz.nightly.coordinator import Nightly
+from litmusfuzz.fuzz.store.shard_log import ShardLog, is_writing, kill_writer
 from litmusfuzz.reports.events import ShardStarted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 WRITER = """
 import sys
 from pathlib import Path
-from litmusfuzz.fuzz.campaign.shard_log import ShardLog
+from litmusfuzz.fuzz.store.shard_log import ShardLog
 with ShardLog(Path(sys.argv[1])):
     print("ready", flush=True)
     sys.stdin.read()
@@ -39,7 +39,7 @@ with open(sys.argv[1], "rb"):
 REPLACED = """
 import subprocess, sys
 import psutil
-from litmusfuzz.fuzz.campaign.coordinator import _end_processes
+from litmusfuzz.fuzz.nightly.coordinator import _end_processes
 
 program = [sys.executable, "-c", "import subprocess, sys; c = subprocess.Popen(['sleep', '1000']);"
            "print(c.pid, flush=True); c.wait()"]

@@ -25,9 +25,9 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.canonical import executor_class, form, key
-from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding.canonical import executor_class, form, key
+from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.edits import (
     EDITS,

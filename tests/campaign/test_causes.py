@@ -6,15 +6,15 @@ from helpers import differentiated
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
-from litmusfuzz.fuzz.campaign.causes import (
+from litmusfuzz.fuzz.campaign.findings import models_that_allow
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.finding.causes import (
     explains,
     finding_name,
     likely_cause,
     may_share_cause,
     same_cause,
 )
-from litmusfuzz.fuzz.campaign.findings import models_that_allow
-from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 
 PAIR = litmus("X[0]+=1 || r0=X", shape=(1,))
 

@@ -12,14 +12,14 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.campaign import cluster_validation
-from litmusfuzz.fuzz.campaign.chosen_clusters import (
+from litmusfuzz.fuzz.campaign.cluster_validation import NOT_VALIDATED, judge_clusters
+from litmusfuzz.fuzz.executors.protocol import ChosenClusters
+from litmusfuzz.fuzz.finding.chosen_clusters import (
     NO_CLUSTER,
     SEVERAL_BODIES,
     NotDescribed,
     with_chosen,
 )
-from litmusfuzz.fuzz.campaign.cluster_validation import NOT_VALIDATED, judge_clusters
-from litmusfuzz.fuzz.executors.protocol import ChosenClusters
 from litmusfuzz.oracles.axiomatic import Axiomatic
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Budget, Explorer
 from litmusfuzz.oracles.model import RFC

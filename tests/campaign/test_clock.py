@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from campaign.shards import STALE
 
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports import events as e
 from litmusfuzz.reports.fold import Fold
 from litmusfuzz.reports.html.charts import over_time

@@ -19,13 +19,13 @@ from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.canonical import ordered
-from litmusfuzz.fuzz.campaign.causes import symptom
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, PROBE_STEP, STEP_S, Best
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
 from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.finding.canonical import ordered
+from litmusfuzz.fuzz.finding.causes import symptom
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.explorer import Explorer, allowed_outcomes
 from litmusfuzz.oracles.model import EXECUTOR, SEQUENTIAL
 from litmusfuzz.reports.events import (

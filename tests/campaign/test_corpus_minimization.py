@@ -11,8 +11,8 @@ from helpers import LITMUS
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, load
-from litmusfuzz.fuzz.campaign.relations import NodeRelations
 from litmusfuzz.fuzz.commands.corpus_minimization import minimum, shown
+from litmusfuzz.fuzz.finding.relations import NodeRelations
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
 

@@ -23,10 +23,10 @@ from helpers_events import (
 )
 from msgspec.structs import replace
 
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS
-from litmusfuzz.fuzz.campaign.store import DATABASE, Store, StoreError
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.shard_log import EVENTS
+from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError
 from litmusfuzz.reports.events import (
     Confirmed,
     Executed,

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.campaign import clock, dispatcher
-from litmusfuzz.fuzz.campaign import judge as campaign_judge
-from litmusfuzz.fuzz.campaign.canonical import digest
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CANARY_EVERY,
@@ -22,10 +20,12 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
     CampaignExecutor,
     Dispatcher,
 )
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Config
+from litmusfuzz.fuzz.finding import judge as campaign_judge
+from litmusfuzz.fuzz.finding.canonical import digest
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 from litmusfuzz.oracles.explorer import Budget, Explorer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.driver import Driven, drive_now
+from litmusfuzz.fuzz.finding.driver import Driven, drive_now
 
 if TYPE_CHECKING:
     from collections.abc import Generator

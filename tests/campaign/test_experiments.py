@@ -15,33 +15,29 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
-from litmusfuzz.fuzz.campaign.causes import explains
-from litmusfuzz.fuzz.campaign.experiments import (
+from litmusfuzz.fuzz.campaign.trial_runner import DIED, TrialBudget, carry_out, on_worker, tally_of
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.causes import explains
+from litmusfuzz.fuzz.finding.experiments import (
     CONTROL_RUNS,
-    DIED,
     MISS_ODDS,
     Case,
     Comparison,
     Reason,
     Tally,
     Trial,
-    TrialBudget,
     Verdict,
-    carry_out,
     check_look_alike,
     compare,
     control_trial,
     executions_needed,
     lower_bound,
-    on_worker,
     result_of,
-    tally_of,
 )
-from litmusfuzz.fuzz.campaign.race_shapes import contains, without_causes, without_races
-from litmusfuzz.fuzz.campaign.reduction_passes import width
-from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.race_shapes import contains, without_causes, without_races
+from litmusfuzz.fuzz.finding.reduction_passes import width
 from litmusfuzz.oracles.model import EXECUTOR, SEQUENTIAL
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, loads
 from litmusfuzz.fuzz.campaign import clock, explainer, loop
-from litmusfuzz.fuzz.campaign.canonical import key_of
 from litmusfuzz.fuzz.campaign.dispatcher import (
     DEADLY_EVERY,
     MOST_FAMILIES,
@@ -20,14 +19,15 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
     UnreducedFinding,
     support_of,
 )
-from litmusfuzz.fuzz.campaign.judge import Judgement
 from litmusfuzz.fuzz.campaign.look_alikes import BEGUN_SHARE, KNOWN_SHARE
 from litmusfuzz.fuzz.campaign.loop import EXPERIMENT_S
-from litmusfuzz.fuzz.campaign.minimized_finding import MinimizedFinding
-from litmusfuzz.fuzz.campaign.race_shapes import Races
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.finding.canonical import key_of
+from litmusfuzz.fuzz.finding.judge import Judgement
+from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+from litmusfuzz.fuzz.finding.race_shapes import Races
 from litmusfuzz.fuzz.support import Support
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR

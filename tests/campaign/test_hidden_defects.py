@@ -9,12 +9,12 @@ from campaign.test_loop import campaign
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign import variation
-from litmusfuzz.fuzz.campaign.canonical import key_of
-from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.campaign.reduction_passes import width
-from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.finding.canonical import key_of
+from litmusfuzz.fuzz.finding.judge import judge
+from litmusfuzz.fuzz.finding.reduction_passes import width
+from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.fuzz.mutants.native import LargeEarlyRead, NamedNode
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC

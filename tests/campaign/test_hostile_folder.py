@@ -22,10 +22,10 @@ from helpers_events import STARTED as BEGUN
 from msgspec import MsgspecError
 from msgspec.structs import replace as with_changes
 
-from litmusfuzz.fuzz.campaign.history import read as read_report
-from litmusfuzz.fuzz.campaign.shard_log import ShardLog, is_writing, kill_writer
-from litmusfuzz.fuzz.campaign.store import DATABASE, MAX_EVENT_BYTES, MAX_SHARD, Store, StoreError
 from litmusfuzz.fuzz.cli.campaigns import reopened
+from litmusfuzz.fuzz.store.history import read as read_report
+from litmusfuzz.fuzz.store.shard_log import ShardLog, is_writing, kill_writer
+from litmusfuzz.fuzz.store.store import DATABASE, MAX_EVENT_BYTES, MAX_SHARD, Store, StoreError
 from litmusfuzz.reports.events import (
     Configured,
     Event,

@@ -27,9 +27,9 @@ from helpers import PATIENCE_S
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.store import Store, StoreError
 from litmusfuzz.reports.events import (
     Executed,
     FindingAdded,

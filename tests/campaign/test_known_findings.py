@@ -16,8 +16,9 @@ from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.corpus.textfile import load as load_entry
-from litmusfuzz.fuzz.campaign.canonical import VERSION, key_of
-from litmusfuzz.fuzz.campaign.known_findings import (
+from litmusfuzz.fuzz.cli.campaigns import known_named
+from litmusfuzz.fuzz.finding.canonical import VERSION, key_of
+from litmusfuzz.fuzz.finding.known_findings import (
     HEADER,
     KnownFinding,
     KnownFindings,
@@ -26,7 +27,6 @@ from litmusfuzz.fuzz.campaign.known_findings import (
     loads,
     shipped,
 )
-from litmusfuzz.fuzz.cli.campaigns import known_named
 
 if TYPE_CHECKING:
     from conftest import Command

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers_events import STARTED, died, executed, started
 
-from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths
+from litmusfuzz.fuzz.finding.worker_deaths import group_deaths
 from litmusfuzz.reports.events import (
     Configured,
     Progress,

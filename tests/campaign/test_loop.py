@@ -15,12 +15,12 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.explorer import Budget
 from litmusfuzz.oracles.model import EXECUTOR, GUARANTEES, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes

@@ -12,10 +12,10 @@ from helpers import LITMUS
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import FileError, dumps, load, loads
-from litmusfuzz.fuzz.campaign.canonical import form, key, key_of, ordered
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
-from litmusfuzz.fuzz.campaign.normalization import Normalized, normalize
-from litmusfuzz.fuzz.campaign.renaming import canonical_names, normalized, permuted, ranked_names
+from litmusfuzz.fuzz.finding.canonical import form, key, key_of, ordered
+from litmusfuzz.fuzz.finding.normalization import Normalized, normalize
+from litmusfuzz.fuzz.finding.renaming import canonical_names, normalized, permuted, ranked_names
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes

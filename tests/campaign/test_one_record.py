@@ -12,10 +12,10 @@ import pytest
 from campaign.running import Running
 from campaign.shards import STALE
 
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.shard_log import ShardLog
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.shard_log import ShardLog
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import ShardPlanned
 from litmusfuzz.reports.outputs import as_json
 

@@ -11,17 +11,17 @@ import pytest
 from campaign.shards import STALE, STARTED
 from helpers import LITMUS
 
-from litmusfuzz.fuzz.campaign.canonical import executor_class as class_of
-from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT
 from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
-from litmusfuzz.fuzz.campaign.planner import (
+from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT
+from litmusfuzz.fuzz.executors.table import SELFTEST, configuration, executor_class
+from litmusfuzz.fuzz.finding.canonical import executor_class as class_of
+from litmusfuzz.fuzz.nightly.planner import (
     MAX_FAILURES,
     MAX_FIRST,
     TESTS_PER_FAMILY,
     ShardPlanner,
 )
-from litmusfuzz.fuzz.campaign.store import MAX_SHARD, Store, StoreError
-from litmusfuzz.fuzz.executors.table import SELFTEST, configuration, executor_class
+from litmusfuzz.fuzz.store.store import MAX_SHARD, Store, StoreError
 from litmusfuzz.reports.events import (
     CampaignStarted,
     ConfigurationUnavailable,

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import psutil
 import pytest
 
-from litmusfuzz.fuzz.campaign import pools
 from litmusfuzz.fuzz.campaign.loop import Campaign
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.nightly import pools
+from litmusfuzz.fuzz.store.store import Store, StoreError
 from litmusfuzz.reports.events import Executed, ShardEnded
 
 if TYPE_CHECKING:

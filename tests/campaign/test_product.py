@@ -11,13 +11,6 @@ from campaign.campaigns import Run
 from campaign.doubles import Spaced
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.configuration_generator import (
-    PRODUCT,
-    ConfigurationGenerator,
-    has_product,
-    listed,
-    points,
-)
 from litmusfuzz.fuzz.campaign.sampler import (
     GENERATED_SHARE,
     GENERATED_SLICE,
@@ -27,6 +20,13 @@ from litmusfuzz.fuzz.campaign.sampler import (
     SampledConfiguration,
 )
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.executors.configuration_generator import (
+    PRODUCT,
+    ConfigurationGenerator,
+    has_product,
+    listed,
+    points,
+)
 from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace, Exclusion
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration

@@ -16,12 +16,12 @@ from helpers import WHOLE
 from helpers_events import PLAIN, STARTED, added, executed, shown, started
 
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign import history
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.pruning import prune
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.store import DATABASE, Store
 from litmusfuzz.fuzz.cli.campaigns import begin
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store import history
+from litmusfuzz.fuzz.store.pruning import prune
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.store import DATABASE, Store
 from litmusfuzz.reports.events import CampaignEnded, CanaryRun, ShardEnded, ShardPlanned
 from litmusfuzz.reports.html.page import trends
 from litmusfuzz.reports.outputs import FILES, JSON, STATS, as_json

@@ -20,21 +20,21 @@ from campaign.doubles import (
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load
-from litmusfuzz.fuzz.campaign.canonical import form, key_of
-from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed, points
-from litmusfuzz.fuzz.campaign.configuration_reducer import (
+from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
+from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed, points
+from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow.space import SPACE, configuration_at, point_of
+from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.canonical import form, key_of
+from litmusfuzz.fuzz.finding.configuration_reducer import (
     PutBack,
     needed_settings,
     needs_in_words,
     simpler_configurations,
 )
-from litmusfuzz.fuzz.campaign.minimizer import Minimizer
-from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
-from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.executors.tensorflow.space import SPACE, configuration_at, point_of
-from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC
 from litmusfuzz.reports.html import page

@@ -8,10 +8,10 @@ import pytest
 from campaign.campaigns import Run
 
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.known_findings import KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.worker_deaths import message_pattern, raised
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding.known_findings import KnownFinding, KnownFindings, Pattern
+from litmusfuzz.fuzz.finding.worker_deaths import message_pattern, raised
 from litmusfuzz.reports.events import CrashReduced, Executed, WorkerDied
 
 if TYPE_CHECKING:

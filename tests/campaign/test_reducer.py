@@ -25,14 +25,14 @@ from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best, Minimizer
-from litmusfuzz.fuzz.campaign.reducer import candidates, reduce, widened
-from litmusfuzz.fuzz.campaign.reduction_passes import LANES, PASSES
-from litmusfuzz.fuzz.campaign.renaming import normalized
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
+from litmusfuzz.fuzz.finding.judge import judge
+from litmusfuzz.fuzz.finding.reducer import candidates, reduce, widened
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, PASSES
+from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC

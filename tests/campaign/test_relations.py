@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.relations import races
+from litmusfuzz.fuzz.finding.relations import races
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,13 @@ from helpers_events import (
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, loads
-from litmusfuzz.fuzz.campaign.experiments import Case
-from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings, Pattern
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.store import DATABASE, Store
-from litmusfuzz.fuzz.campaign.versions import Versions
-from litmusfuzz.fuzz.campaign.worker_deaths import group_deaths, key_of_death
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding.experiments import Case
+from litmusfuzz.fuzz.finding.known_findings import Cause, KnownFinding, KnownFindings, Pattern
+from litmusfuzz.fuzz.finding.versions import Versions
+from litmusfuzz.fuzz.finding.worker_deaths import group_deaths, key_of_death
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.store import DATABASE, Store
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CanaryRun,

@@ -9,11 +9,11 @@ import pytest
 from campaign.shards import STALE, begun, events_of, pending, run_until, shard
 
 from litmusfuzz.corpus.textfile import dumps, load, loads
-from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
-from litmusfuzz.fuzz.campaign.planner import TESTS_PER_FAMILY, ShardPlanner
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
 from litmusfuzz.fuzz.campaign.shard import ShardFinding
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS
+from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.nightly.planner import TESTS_PER_FAMILY, ShardPlanner
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.shard_log import EVENTS
 from litmusfuzz.reports.events import (
     Confirmed,
     Executed,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.reports.events import Event
 
 

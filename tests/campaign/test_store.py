@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers import LITMUS
 
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS, ShardLog
-from litmusfuzz.fuzz.campaign.store import DATABASE, Store, StoreError, has_writer
+from litmusfuzz.fuzz.store.shard_log import EVENTS, ShardLog
+from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError, has_writer
 from litmusfuzz.reports.events import (
     CampaignStarted,
     Configured,

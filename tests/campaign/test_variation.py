@@ -18,10 +18,6 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.shapes import MAX_ELEMENTS, copies_of, elements
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
-from litmusfuzz.fuzz.campaign.canonical import digest, form, reordered
-from litmusfuzz.fuzz.campaign.judge import judge
-from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
-from litmusfuzz.fuzz.campaign.renaming import permuted
 from litmusfuzz.fuzz.campaign.variation import (
     LANES_SHARE,
     MAX_LANES,
@@ -35,6 +31,10 @@ from litmusfuzz.fuzz.campaign.variation import (
     with_lanes,
 )
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding.canonical import digest, form, reordered
+from litmusfuzz.fuzz.finding.judge import judge
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+from litmusfuzz.fuzz.finding.renaming import permuted
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 from litmusfuzz.oracles.explorer import Explorer

@@ -17,12 +17,12 @@ from guide import installed
 
 from litmusfuzz.corpus.library import paths
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.judge import explorer_or_none
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.commands import replay as replaying
 from litmusfuzz.fuzz.commands.replay import GRACE_S, ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.finding.judge import explorer_or_none
 from litmusfuzz.fuzz.testing import check
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
 from litmusfuzz.oracles.model import EXECUTOR

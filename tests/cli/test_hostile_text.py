@@ -23,8 +23,8 @@ from litmusfuzz.corpus.document import FileError
 from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
-from litmusfuzz.fuzz.campaign.store import Store
 from litmusfuzz.fuzz.cli.common import harmless
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CanaryRun,

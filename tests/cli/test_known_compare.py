@@ -9,8 +9,8 @@ import pytest
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load, outcome_from_plain, save
-from litmusfuzz.fuzz.campaign import known_findings
 from litmusfuzz.fuzz.commands.known_cause import known_cause
+from litmusfuzz.fuzz.finding import known_findings
 from litmusfuzz.reports.events import FindingAdded
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import PureAttrs
 from litmusfuzz.corpus.textfile import Entry, save
-from litmusfuzz.fuzz.campaign.planner import base_settings
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.nightly.planner import base_settings
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import Executed
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import BY_FEATURE, LITMUS
 
-from litmusfuzz.fuzz.campaign.store import Store
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import Compared
 
 if TYPE_CHECKING:

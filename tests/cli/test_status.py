@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from litmusfuzz.fuzz.campaign.store import DATABASE, Store
+from litmusfuzz.fuzz.store.store import DATABASE, Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +82,7 @@ def test_without_workers_no_run_is_started(
     litmusfuzz_here: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody listens there: its folder is free for the next try."""
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.pools.CONNECT_S", 0.5)
+    monkeypatch.setattr("litmusfuzz.fuzz.nightly.pools.CONNECT_S", 0.5)
     asked = ("nightly", "--executors", "native", "--out", "n", "--dask", "tcp://127.0.0.1:9")
     done = litmusfuzz_here(*asked)
     assert (done.returncode, done.stdout) == (2, "")

@@ -17,12 +17,12 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.textfile import FileError, loads
-from litmusfuzz.fuzz.campaign.canonical import key, key_of
-from litmusfuzz.fuzz.campaign.known_findings import loads as loads_known
-from litmusfuzz.fuzz.campaign.worker_deaths import death_key
 from litmusfuzz.fuzz.cli.common import MAX_COMPLAINT, MAX_NUMBER
 from litmusfuzz.fuzz.cli.promote import difference
 from litmusfuzz.fuzz.executors.entries import loads as loads_checked
+from litmusfuzz.fuzz.finding.canonical import key, key_of
+from litmusfuzz.fuzz.finding.known_findings import loads as loads_known
+from litmusfuzz.fuzz.finding.worker_deaths import death_key
 from litmusfuzz.fuzz.pytest_plugin import named_executors
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import FEATURES, Cluster
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import plain_of
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.passes.placement import place
 from litmusfuzz.oracles.model import GUARANTEES, RFC, SEQUENTIAL
 from litmusfuzz.oracles.reference import allowed_outcomes

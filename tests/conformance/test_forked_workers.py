@@ -10,11 +10,11 @@ import pytest
 from helpers import LITMUS
 
 from litmusfuzz.corpus.textfile import load, plain_of
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.model import GUARANTEES, RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 

@@ -33,21 +33,15 @@ from campaign.campaigns import Run
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.canonical import key_of
-from litmusfuzz.fuzz.campaign.causes import explains, same_cause, symptom
-from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
-from litmusfuzz.fuzz.campaign.experiments import (
-    Case,
-    TrialBudget,
-    control_trial,
-    executions_needed,
-    on_worker,
-    tally_of,
-)
 from litmusfuzz.fuzz.campaign.scripts import script_of
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, on_worker, tally_of
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.canonical import key_of
+from litmusfuzz.fuzz.finding.causes import explains, same_cause, symptom
+from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings
+from litmusfuzz.fuzz.finding.experiments import Case, control_trial, executions_needed
 from litmusfuzz.reports.events import FindingAdded, ScriptRun, Unconfirmed
 from litmusfuzz.reports.script import NoScript
 

@@ -33,12 +33,12 @@ from findings_again import FOLDER, WITHOUT_OUTCOME
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load, plain_of
-from litmusfuzz.fuzz.campaign.causes import same_cause, symptoms_of
 from litmusfuzz.fuzz.campaign.preemption_bounds import FEW, switches_inside
 from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
+from litmusfuzz.fuzz.finding.causes import same_cause, symptoms_of
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 

@@ -12,7 +12,7 @@ from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError, dumps, loads
-from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 

@@ -18,9 +18,9 @@ from helpers import LITMUS, nightly
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import dumps, load
-from litmusfuzz.fuzz.campaign import known_findings
-from litmusfuzz.fuzz.campaign.canonical import executor_class
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.finding.canonical import executor_class
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 from tests.corpus.apart import APART

@@ -13,8 +13,8 @@ import pytest
 from litmusfuzz.corpus.document import MAX_BYTES, MAX_VALUES
 from litmusfuzz.corpus.herd import read_log
 from litmusfuzz.corpus.textfile import FileError, loads
-from litmusfuzz.fuzz.campaign import known_findings
-from litmusfuzz.fuzz.campaign.canonical import VERSION
+from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.finding.canonical import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,11 +16,11 @@ from helpers import nightly
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.document import FileError
-from litmusfuzz.fuzz.campaign.defect import EFFECTS, NONE_KNOWN
-from litmusfuzz.fuzz.campaign.experiments import TrialBudget
-from litmusfuzz.fuzz.campaign.known_findings import loads, shipped
+from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget
 from litmusfuzz.fuzz.executors import installed
 from litmusfuzz.fuzz.executors.entries import load
+from litmusfuzz.fuzz.finding.defect import EFFECTS, NONE_KNOWN
+from litmusfuzz.fuzz.finding.known_findings import loads, shipped
 from tests.corpus import workarounds
 
 if TYPE_CHECKING:

@@ -22,22 +22,20 @@ import yaml
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
-from litmusfuzz.fuzz.campaign.experiments import (
+from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, on_worker, tally_of
+from litmusfuzz.fuzz.executors.entries import load
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.experiments import (
     Case,
     Experiment,
     Reason,
     Trial,
-    TrialBudget,
     control_trial,
     executions_needed,
-    on_worker,
     result_of,
-    tally_of,
 )
-from litmusfuzz.fuzz.campaign.known_findings import shipped, shipped_file
-from litmusfuzz.fuzz.executors.entries import load
-from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.known_findings import shipped, shipped_file
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest

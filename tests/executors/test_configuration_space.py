@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.configuration_generator import points
+from litmusfuzz.fuzz.executors.configuration_generator import points
 from litmusfuzz.fuzz.executors.entries import wrong_setting
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (

@@ -17,11 +17,11 @@ from litmusfuzz.corpus import textfile
 from litmusfuzz.corpus.document import FileError
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save
-from litmusfuzz.fuzz.campaign.store import Store, StoreError
 from litmusfuzz.fuzz.executors.entries import load, loads, wrong_setting
 from litmusfuzz.fuzz.executors.setting_types import HasSettings
 from litmusfuzz.fuzz.executors.table import EXECUTORS, executor_class
 from litmusfuzz.fuzz.executors.tensorflow.configurations import SETTING_TYPES, Settings
+from litmusfuzz.fuzz.store.store import Store, StoreError
 from litmusfuzz.reports.events import ShardPlanned, encode
 from litmusfuzz.reports.script import NoScript, script
 

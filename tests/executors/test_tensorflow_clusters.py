@@ -18,7 +18,6 @@ from litmusfuzz.corpus.ops import ConstAttrs, SliceAttrs
 from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads, plain_of
-from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
 from litmusfuzz.fuzz.commands.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.executors import messages
@@ -27,6 +26,7 @@ from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     configuration as tensorflow_configuration,
 )
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 from litmusfuzz.oracles.model import RFC

@@ -15,12 +15,12 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.schedule import kernel_of, need, node_of
 from litmusfuzz.corpus.textfile import plain_of
-from litmusfuzz.fuzz.campaign.chosen_clusters import with_chosen
 from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.chosen_clusters import with_chosen
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.reports.schedule import schedule_table

@@ -21,7 +21,6 @@ from litmusfuzz.corpus.ops import CountAttrs
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor, lowering, session
@@ -33,6 +32,7 @@ from litmusfuzz.fuzz.executors.tensorflow.histogram import (
     HistogramBuilder,
 )
 from litmusfuzz.fuzz.executors.tensorflow.quiescence import is_quiescent, stays_quiescent
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 

@@ -15,11 +15,11 @@ from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.optimizers import ITERATIONS, Step, call, recognized, steps_of
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.tensorflow.keras_steps import optimizer_of
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.explorer import Explorer

@@ -12,12 +12,12 @@ from litmusfuzz.corpus.model import Graph, LitmusTest
 from litmusfuzz.corpus.outcome import Status, Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.commands.replay import event_keys
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.tensorflow.functions import type_of
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR, RFC, unsplit

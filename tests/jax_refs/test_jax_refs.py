@@ -10,12 +10,12 @@ import pytest
 from helpers import LITMUS, corpus_entry, differentiated, share_of
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.configuration_reducer import PutBack, simpler_configurations
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.space import SPACE, configuration_at
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
+from litmusfuzz.fuzz.finding.configuration_reducer import PutBack, simpler_configurations
 from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import sequential
 

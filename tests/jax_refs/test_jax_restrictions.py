@@ -16,7 +16,7 @@ from helpers import differentiated
 from jax import lax
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.configuration_generator import points
+from litmusfuzz.fuzz.executors.configuration_generator import points
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES, FORBIDDEN, SPACE
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused

@@ -17,7 +17,6 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load
-from litmusfuzz.fuzz.campaign import known_findings
 from litmusfuzz.fuzz.campaign.scripts import crash_script, jax_script, script_of
 from litmusfuzz.fuzz.campaign.suite import Portfolio
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
@@ -33,6 +32,7 @@ from litmusfuzz.fuzz.executors.jax_refs.space import (
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
+from litmusfuzz.fuzz.finding import known_findings
 from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import sequential
 from litmusfuzz.reports.script import NoScript
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Setting
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFinding
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.known_findings import KnownFinding
 
     Ended = Callable[[str], tuple[str, str, str]]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from helpers import LITMUS, corpus_entry, for_each
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.causes import symptom
-from litmusfuzz.fuzz.campaign.judge import judge
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class, names
+from litmusfuzz.fuzz.finding.causes import symptom
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 

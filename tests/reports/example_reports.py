@@ -16,7 +16,7 @@ from litmusfuzz.corpus.model import Cluster
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding
-from litmusfuzz.fuzz.campaign.worker_deaths import death_cause
+from litmusfuzz.fuzz.finding.worker_deaths import death_cause
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reason import explain
 from litmusfuzz.reports.events import ExecutorTotals, FindingKind, Kill

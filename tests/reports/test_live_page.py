@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from example_reports import short_run
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign import live_page
-from litmusfuzz.fuzz.campaign.live_page import EVERY_S, SHARE, LivePage
+from litmusfuzz.fuzz.nightly import live_page
+from litmusfuzz.fuzz.nightly.live_page import EVERY_S, SHARE, LivePage
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.outputs import write_all
 

@@ -31,12 +31,12 @@ from litmusfuzz.corpus.model import CONTROL
 from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.campaign.canonical import key_of
-from litmusfuzz.fuzz.campaign.configuration_reducer import needs_in_words
-from litmusfuzz.fuzz.campaign.known_findings import load as known_findings
 from litmusfuzz.fuzz.campaign.scripts import script_of
-from litmusfuzz.fuzz.campaign.worker_deaths import death_cause, death_key
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding.canonical import key_of
+from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
+from litmusfuzz.fuzz.finding.known_findings import load as known_findings
+from litmusfuzz.fuzz.finding.worker_deaths import death_cause, death_key
 from litmusfuzz.reports.events import FindingKind, Kill
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
-from litmusfuzz.fuzz.campaign.canonical import executor_class
-from litmusfuzz.fuzz.campaign.causes import explains, may_show, symptoms_of
-from litmusfuzz.fuzz.campaign.configuration_reducer import beyond_plain, needs_in_words
-from litmusfuzz.fuzz.campaign.history import History
-from litmusfuzz.fuzz.campaign.race_shapes import contains
-from litmusfuzz.fuzz.campaign.store import StoreError
-from litmusfuzz.fuzz.campaign.worker_deaths import DeathGroup, group_deaths, key_of_death
 from litmusfuzz.fuzz.executors.entries import load, loads
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
+from litmusfuzz.fuzz.finding.canonical import executor_class
+from litmusfuzz.fuzz.finding.causes import explains, may_show, symptoms_of
+from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain, needs_in_words
+from litmusfuzz.fuzz.finding.race_shapes import contains
+from litmusfuzz.fuzz.finding.worker_deaths import DeathGroup, group_deaths, key_of_death
+from litmusfuzz.fuzz.store.history import History
+from litmusfuzz.fuzz.store.store import StoreError
 from litmusfuzz.reports.commands import replay_command
 from litmusfuzz.reports.open_tests import MOST_IN_FULL, Pending
 from litmusfuzz.reports.report import Known, ReportedFinding
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Finding
-    from litmusfuzz.fuzz.campaign.known_findings import Cause, KnownFinding, KnownFindings
-    from litmusfuzz.fuzz.campaign.store import Store
+    from litmusfuzz.fuzz.finding.known_findings import Cause, KnownFinding, KnownFindings
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.reports.events import CrashReduced, WorkerDied
     from litmusfuzz.reports.fold import Tested
     from litmusfuzz.reports.open_tests import UncheckedTest, UnconfirmedTest

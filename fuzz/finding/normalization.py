@@ -12,8 +12,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.canonical import ordered
-from litmusfuzz.fuzz.campaign.renaming import canonical_names, normalized, ranked_names
+from litmusfuzz.fuzz.finding.canonical import ordered
+from litmusfuzz.fuzz.finding.renaming import canonical_names, normalized, ranked_names
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest

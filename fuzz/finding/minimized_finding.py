@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.causes import symptoms_of
-from litmusfuzz.fuzz.campaign.versions import EVERYWHERE, Versions
+from litmusfuzz.fuzz.finding.causes import symptoms_of
+from litmusfuzz.fuzz.finding.versions import EVERYWHERE, Versions
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry, Finding

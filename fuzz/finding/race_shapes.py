@@ -27,8 +27,8 @@ from litmusfuzz.corpus.model import (
 from litmusfuzz.corpus.ops import BOOL, ConstAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.matching import matches
-from litmusfuzz.fuzz.campaign.relations import NodeRelations
+from litmusfuzz.fuzz.finding.matching import matches
+from litmusfuzz.fuzz.finding.relations import NodeRelations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -34,10 +34,10 @@ from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 from litmusfuzz.corpus.document import FileError, open_at_once
 from litmusfuzz.corpus.ops import MAX_MESSAGE
 from litmusfuzz.corpus.textfile import write_text
-from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, is_generated
-from litmusfuzz.fuzz.campaign.shard_log import EVENTS, open_lock, remove_log
+from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, is_generated
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.trust import outside_code
+from litmusfuzz.fuzz.store.shard_log import EVENTS, open_lock, remove_log
 from litmusfuzz.reports import events
 from litmusfuzz.reports.events import (
     CampaignStarted,

@@ -3,7 +3,7 @@
 Names are part of what an executor runs: XLA orders the nodes of a cluster by name, and other
 compilers sort by name as well. So a campaign permutes names as noise (`permuted`), and gives a
 reduced test its canonical names (`normalized`) only where the finding still shows
-(`fuzz.campaign.normalization`).
+(`fuzz.finding.normalization`).
 """
 
 from __future__ import annotations

@@ -22,19 +22,19 @@ from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
-from litmusfuzz.fuzz.campaign.configuration_generator import PRODUCT, listed
-from litmusfuzz.fuzz.campaign.known_findings import NOTHING, KnownFindings
-from litmusfuzz.fuzz.campaign.report_builder import wrong_entry
 from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE, MIN_SLICE
 from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, MINIMIZING_SHARE, Settings
 from litmusfuzz.fuzz.campaign.shard import Shard, ShardFinding
-from litmusfuzz.fuzz.campaign.store import Store, StoreError
+from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.executors.table import SELFTEST
+from litmusfuzz.fuzz.finding.known_findings import NOTHING, KnownFindings
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.fuzz.generators.seeds import Seeds
+from litmusfuzz.fuzz.store.report_builder import wrong_entry
+from litmusfuzz.fuzz.store.store import Store, StoreError
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import DOES_NOT_START, FindingKind
 from litmusfuzz.reports.report import Known

@@ -51,8 +51,8 @@ from litmusfuzz.corpus.ops import BOOL, ConstAttrs, HandleAttrs, SectionAttrs
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, plain_of
-from litmusfuzz.fuzz.campaign.configuration_reducer import needed_settings
-from litmusfuzz.fuzz.campaign.renaming import normalized
+from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings
+from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.oracles.events import in_program_order
 from litmusfuzz.oracles.model import GUARANTEES, RFC, Axiom
 from litmusfuzz.oracles.reason import explain

@@ -3,7 +3,7 @@
 Of the nightly runs in the folders beside each other the last N stay. Of an older one the file
 `stats` stays, and the file of each finding that no run before it had, or of which none has left a
 file, with its script: so of each finding one file is left, and trends are in the later reports
-(`litmusfuzz.fuzz.campaign.history`).
+(`litmusfuzz.fuzz.store.history`).
 
 Notes
 -----
@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from litmusfuzz.fuzz.campaign.history import OtherVersion, order, read
-from litmusfuzz.fuzz.campaign.store import (
+from litmusfuzz.fuzz.store.history import OtherVersion, order, read
+from litmusfuzz.fuzz.store.store import (
     DATABASE,
     DELETABLE,
     Store,
@@ -40,7 +40,7 @@ from litmusfuzz.reports.report import Pruned
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from litmusfuzz.fuzz.campaign.history import Ended, History
+    from litmusfuzz.fuzz.store.history import Ended, History
     from litmusfuzz.reports.report import Earlier
 
 _FOLDERS: Final = ("findings", *DELETABLE)

@@ -27,10 +27,14 @@ import psutil
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Script, save, write_into, write_text
-from litmusfuzz.fuzz.campaign.announcer import Announcer
-from litmusfuzz.fuzz.campaign.configuration_generator import listed
-from litmusfuzz.fuzz.campaign.live_page import LivePage
-from litmusfuzz.fuzz.campaign.planner import (
+from litmusfuzz.fuzz.campaign.scripts import script_of
+from litmusfuzz.fuzz.campaign.settings import extra_minimizing_s
+from litmusfuzz.fuzz.campaign.shard import Shard, run_shard, run_watched
+from litmusfuzz.fuzz.executors.configuration_generator import listed
+from litmusfuzz.fuzz.executors.process_log import in_a_line
+from litmusfuzz.fuzz.nightly.announcer import Announcer
+from litmusfuzz.fuzz.nightly.live_page import LivePage
+from litmusfuzz.fuzz.nightly.planner import (
     ShardPlanner,
     base_settings,
     check_settings,
@@ -42,15 +46,11 @@ from litmusfuzz.fuzz.campaign.planner import (
     unconfirmed,
     unreduced,
 )
-from litmusfuzz.fuzz.campaign.pools import PoolError, is_worker_lost
-from litmusfuzz.fuzz.campaign.pruning import prune
-from litmusfuzz.fuzz.campaign.report_builder import ReportBuilder
-from litmusfuzz.fuzz.campaign.scripts import script_of
-from litmusfuzz.fuzz.campaign.settings import extra_minimizing_s
-from litmusfuzz.fuzz.campaign.shard import Shard, run_shard, run_watched
-from litmusfuzz.fuzz.campaign.shard_log import is_writing, kill_writer, request_stop
-from litmusfuzz.fuzz.campaign.store import StoreError
-from litmusfuzz.fuzz.executors.process_log import in_a_line
+from litmusfuzz.fuzz.nightly.pools import PoolError, is_worker_lost
+from litmusfuzz.fuzz.store.pruning import prune
+from litmusfuzz.fuzz.store.report_builder import ReportBuilder
+from litmusfuzz.fuzz.store.shard_log import is_writing, kill_writer, request_stop
+from litmusfuzz.fuzz.store.store import StoreError
 from litmusfuzz.reports.events import (
     CampaignEnded,
     Generated,
@@ -74,11 +74,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import FrameType
 
-    from litmusfuzz.fuzz.campaign.known_findings import KnownFindings
     from litmusfuzz.fuzz.campaign.loop import Campaign
-    from litmusfuzz.fuzz.campaign.pools import Pool
-    from litmusfuzz.fuzz.campaign.store import Store
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+    from litmusfuzz.fuzz.nightly.pools import Pool
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.reports.events import CampaignStarted, Configured, Event
     from litmusfuzz.reports.report import Report
     from litmusfuzz.reports.seen import Said

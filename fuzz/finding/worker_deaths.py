@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.canonical import VERSION
 from litmusfuzz.fuzz.executors.process_log import OMITTED
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
+from litmusfuzz.fuzz.finding.canonical import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

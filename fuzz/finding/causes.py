@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.campaign.matching import matches
-from litmusfuzz.fuzz.campaign.race_shapes import computes_as, races_of
-from litmusfuzz.fuzz.campaign.reduction_passes import LANES, width
-from litmusfuzz.fuzz.campaign.relations import NodeRelations
+from litmusfuzz.fuzz.finding.matching import matches
+from litmusfuzz.fuzz.finding.race_shapes import computes_as, races_of
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+from litmusfuzz.fuzz.finding.relations import NodeRelations
 from litmusfuzz.reports.headline import in_a_name, symptom_in_words
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The campaigns that came before one, from the reports in the folders beside it.
 
 Each report lists all earlier campaigns, and not only those whose folders are still there: so trends
-and sightings outlive the folders (`litmusfuzz.fuzz.campaign.pruning`). A campaign gets its number
+and sightings outlive the folders (`litmusfuzz.fuzz.store.pruning`). A campaign gets its number
 when it starts, one more than the greatest beside it, and numbers are the order of campaigns: the
 clock may have been set back between two of them.
 """
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
-from litmusfuzz.fuzz.campaign.store import DATABASE
 from litmusfuzz.fuzz.executors.process_log import in_a_line
+from litmusfuzz.fuzz.store.store import DATABASE
 from litmusfuzz.reports.outputs import JSON, MAX_JSON_BYTES
 from litmusfuzz.reports.report import Earlier
 

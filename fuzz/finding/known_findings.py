@@ -3,15 +3,15 @@
 The file is reviewed like code and read strictly. An entry has one of three forms:
 
 - a *cause*: the file of a minimized finding, with the settings that it needs. A finding is
-  explained by it only if experiments show that (`litmusfuzz.fuzz.campaign.experiments`);
-- the *key* of one finding (`litmusfuzz.fuzz.campaign.canonical`);
+  explained by it only if experiments show that (`litmusfuzz.fuzz.finding.experiments`);
+- the *key* of one finding (`litmusfuzz.fuzz.finding.canonical`);
 - a *pattern*: symptoms and kernels, for what no experiment compares. What ends a process is never
   minimized, and clusters are judged without running them.
 
 An entry may name the versions of packages that it holds for: it matches only what was found in
 these. LitmusFuzz ships such a file (`shipped`), which every campaign takes by default.
 
-An entry may say what it means for a user (`litmusfuzz.fuzz.campaign.defect`). One that does so and
+An entry may say what it means for a user (`litmusfuzz.fuzz.finding.defect`). One that does so and
 has only a name describes what no campaign shows, and matches nothing.
 
 See docs/decisions/0012-known-findings.md.
@@ -33,13 +33,13 @@ import msgspec
 from litmusfuzz.corpus.document import Document, FileError, read_text
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.textfile import Entry, dumps, is_cause_name
-from litmusfuzz.fuzz.campaign.canonical import VERSION, key_of
-from litmusfuzz.fuzz.campaign.defect import Defect, Raw, checked
-from litmusfuzz.fuzz.campaign.experiments import Case
-from litmusfuzz.fuzz.campaign.versions import EVERYWHERE, Versions, versions_between
 from litmusfuzz.fuzz.executors.entries import load as load_entry
 from litmusfuzz.fuzz.executors.table import UnknownExecutor
 from litmusfuzz.fuzz.executors.trust import outside_code
+from litmusfuzz.fuzz.finding.canonical import VERSION, key_of
+from litmusfuzz.fuzz.finding.defect import Defect, Raw, checked
+from litmusfuzz.fuzz.finding.experiments import Case
+from litmusfuzz.fuzz.finding.versions import EVERYWHERE, Versions, versions_between
 
 if TYPE_CHECKING:
     import os

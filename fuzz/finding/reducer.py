@@ -1,7 +1,7 @@
 """Test-case reducer: yields smaller and smaller litmus tests while the caller accepts them.
 
 The reducer runs no test. It generates candidates with the passes of
-`fuzz.campaign.reduction_passes`, and repeats the passes until none of them succeeds. The caller
+`fuzz.finding.reduction_passes`, and repeats the passes until none of them succeeds. The caller
 runs each candidate and answers whether it still shows the finding. Executors are nondeterministic,
 so the caller decides how many executions that takes; Hypothesis's shrinker would call such a test
 flaky.
@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterator
 
 from litmusfuzz.corpus.model import LitmusTest, MalformedTest
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.fuzz.campaign.reduction_passes import PASSES, Pass, wider_lanes
+from litmusfuzz.fuzz.finding.reduction_passes import PASSES, Pass, wider_lanes
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
 """Yields candidates, receives True for each that still shows the finding, and returns the smallest

@@ -1,0 +1,147 @@
+"""Carries out the trials of experiments (`fuzz.finding.experiments`), on a worker and a clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.table import executor_class
+from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.finding.causes import symptom
+from litmusfuzz.fuzz.finding.experiments import Case, Tally
+from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none, judge
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.executors.worker import Worker
+    from litmusfuzz.fuzz.finding.experiments import Comparing, Comparison, Trial
+    from litmusfuzz.oracles.explorer import Budget
+
+RunTest = Callable[[Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | str"]]
+"""Runs a test so many times as a case says, with another seed each time; a histogram, or why there
+is none. `DIED` if the process ended by itself."""
+DIED: Final = "the process ended"
+TIME_IS_UP: Final = "the time was up"
+MAX_DEATHS: Final = 2
+"""Deaths of a process in one trial that say nothing about it."""
+MIN_RUNS: Final = 4
+"""Runs, each built anew, over which the executions of a trial are spread: those of one build share
+its order and padding."""
+MIN_STEP: Final = 64
+FIRST_STEP: Final = 256
+"""Executions of a first run, which tells how slow they are: 3,072 have taken two minutes where each
+graph is compiled."""
+MAX_STEP: Final = 3072
+STEP_S: Final = 5.0
+"""Seconds of a step, about: between two steps a trial can end."""
+BLOCKED_STEP: Final = 32
+"""Executions of a step where each one that blocks costs a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialBudget:
+    """Limits of one trial; past them it is undecided."""
+
+    seconds: float = 20.0
+    executions: int = 1 << 18
+    oracle: Budget = CAMPAIGN_BUDGET
+
+
+async def carry_out(
+    comparing: Comparing, run: RunTest, budget: TrialBudget, end: float = math.inf
+) -> Comparison:
+    """Run the trials of a comparison one after another.
+
+    Parameters
+    ----------
+    comparing : Comparing
+        From `compare`.
+    run : callable
+    budget : TrialBudget
+        Of each trial.
+    end : float
+        On the clock of campaigns: after it, trials are not begun and count as undecided.
+    """
+    tally: Tally | None = None
+    while True:
+        try:
+            trial = next(comparing) if tally is None else comparing.send(tally)
+        except StopIteration as stop:
+            return cast("Comparison", stop.value)
+        tally = await tally_of(trial, run, budget, end)
+
+
+async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float = math.inf) -> Tally:
+    """Run a test until a trial has its answer, or its budget is spent."""
+    oracle = explorer_or_none(trial.test, trial.case.model, budget.oracle)
+    if oracle is None:
+        return Tally(0, 0, NO_JUDGE)
+    end = min(end, clock.now() + budget.seconds)
+    wanted = min(trial.needed, budget.executions)
+    blocks = str(Status.BLOCKED) in trial.symptoms
+    most = BLOCKED_STEP if blocks else MAX_STEP
+    measures = math.isinf(trial.needed)  # how often the symptom shows, in runs of one length
+    slow = width(trial.test) > LANES
+    first = MIN_STEP if measures or slow else min(FIRST_STEP, math.ceil(wanted / MIN_RUNS))
+    step = trial.length or first
+    step = min(most, max(1 if blocks else MIN_STEP, step))
+    runs = executions = seen = showing = length = deaths = 0
+
+    def tally(problem: str = "") -> Tally:
+        return Tally(executions, seen, problem, showing, length)
+
+    while showing < trial.enough and (runs < MIN_RUNS or executions < wanted):
+        if (start := clock.now()) >= end:
+            return tally("" if seen else TIME_IS_UP)
+        shown = await run(trial.case, trial.test, step)
+        if shown == DIED and deaths < MAX_DEATHS:
+            deaths += 1
+            continue
+        if isinstance(shown, str):
+            return tally(shown)
+        runs += 1
+        judged = judge(oracle, shown)
+        hits = sum(n for outcome, n in judged.forbidden if trial.counts(symptom(outcome)))
+        seen += hits
+        showing += hits > 0
+        length = max(length, step)
+        ended = sum(n for outcome, n in shown.items() if outcome.status is Status.COMPLETED)
+        executions += judged.executions if blocks else ended
+        if not (executions or runs < MIN_RUNS):
+            return Tally(0, 0, "no execution ends")
+        pace = judged.executions / max(clock.now() - start, 1e-3)
+        if not (trial.length or (measures and showing)):
+            each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
+            step = min(most, 2 * step if measures or slow else most, each)
+        step = max(1 if blocks else MIN_STEP, min(step, int(pace * STEP_S)))
+    return tally()
+
+
+def on_worker(worker: Worker, rng: random.Random) -> RunTest:
+    """Run the tests of a comparison on a worker outside of a campaign."""
+    damaging: frozenset[str] = getattr(executor_class(worker.executor), "damaging_ops", frozenset())
+
+    async def run(case: Case, test: LitmusTest, count: int) -> Mapping[Outcome, int] | str:
+        if any(node.op in damaging for node in test.effects):
+            worker.close()  # memory that it has damaged says nothing about the next test
+        job = Job(test, count, case.noise, rng.getrandbits(31))
+        reply = await worker.run(job.request(case.config), JOB_TIMEOUT_S, test)
+        if isinstance(reply, Died):
+            return reply.message if reply.timed_out else DIED
+        if not reply.rows:
+            return reply.refused or reply.unavailable
+        return messages.histogram(test, reply)
+
+    return run
