@@ -38,7 +38,7 @@ from litmusfuzz.fuzz.finding.driver import drive
 from litmusfuzz.fuzz.finding.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.finding.normalization import in_whole, normalize
 from litmusfuzz.fuzz.finding.reducer import reduce, widened
-from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+from litmusfuzz.fuzz.finding.resource_passes import LANES, width
 from litmusfuzz.fuzz.finding.worker_deaths import raised
 from litmusfuzz.oracles.model import Axiom
 
