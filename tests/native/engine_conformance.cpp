@@ -1,6 +1,7 @@
 // Conformance test of engines (litmusfuzz/engine.h): a library for engines made by Python,
 // and a program whose arguments are an engine's name and its threads.
 #include <atomic>
+#include <latch>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -38,7 +39,8 @@ struct Tree final : Work {
   void perform(uint64_t number) override {
     meter->enter();
     times[number].fetch_add(1);
-    if (number % 8 == 0) std::this_thread::yield();  // lets other threads in
+    // Lets other threads in. Few times: beside busy processes, each may take 30 ms.
+    if (number % 64 == 0) std::this_thread::yield();
     for (const uint64_t child : {2 * number, 2 * number + 1}) {
       if (child < times.size()) state->schedule({this, child});
     }
@@ -114,22 +116,19 @@ void a_waiting_thread_runs_only_its_own_runs_closures(Engine& engine) {
     std::thread::id other;
     std::atomic<uint32_t> wrong{0};
 
-    void perform(uint64_t) override {
-      std::this_thread::yield();
+    void perform(uint64_t number) override {
+      if (number % 32 == 0) std::this_thread::yield();
       if (std::this_thread::get_id() == other) wrong.fetch_add(1);
     }
   } first, second;
-  std::atomic<int> ready{0}, over{0};
+  std::latch ready(2), over(2);
   const auto client = [&](Mine& mine, Mine& theirs) {
     theirs.other = std::this_thread::get_id();
-    ready.fetch_add(1);
-    while (ready < 2) std::this_thread::yield();
+    ready.arrive_and_wait();
     const auto run = engine.start_run(0);
     for (uint64_t i = 0; i < 500; ++i) run->schedule({&mine, i});
     run->wait();
-    over.fetch_add(1);
-    while (over < 2)
-      std::this_thread::yield();  // keeps both threads alive, so that their numbers differ
+    over.arrive_and_wait();  // keeps both threads alive, so that their numbers differ
   };
   std::thread one([&] { client(first, second); });
   std::thread two([&] { client(second, first); });
@@ -229,7 +228,7 @@ void a_cancelled_run_ends(Engine& engine, uint32_t limit) {
     std::atomic<bool> begun{false};
 
     void perform(uint64_t number) override {
-      begun = true;
+      if (!begun.exchange(true)) begun.notify_one();
       state->schedule({this, number});
     }
   };
@@ -237,7 +236,7 @@ void a_cancelled_run_ends(Engine& engine, uint32_t limit) {
   Endless endless(*run);
   for (uint64_t i = 0; i < 8; ++i) run->schedule({&endless, i});
   std::thread other([&] {
-    while (!endless.begun) std::this_thread::yield();
+    endless.begun.wait(false);
     run->cancel();
   });
   run->wait();
@@ -277,12 +276,10 @@ void what_is_thrown_goes_through_nested_runs(Engine& engine, uint32_t limit) {
 /// on their thread.
 void a_gang_starts_together_and_keeps_its_chains(Engine& engine, uint32_t threads) {
   struct Chain final : Work {
-    Chain(RunState& its_state, std::atomic<uint32_t>& its_arrived, uint32_t its_all)
-        : state(&its_state), arrived(&its_arrived), all(its_all) {}
+    Chain(RunState& its_state, std::latch& all_of_them) : state(&its_state), all(&all_of_them) {}
 
     RunState* state;
-    std::atomic<uint32_t>* arrived;
-    uint32_t all;
+    std::latch* all;
     std::thread::id mine = {};
     uint32_t wrong = 0, done = 0;
 
@@ -290,16 +287,15 @@ void a_gang_starts_together_and_keeps_its_chains(Engine& engine, uint32_t thread
       ++done;
       if (mine == std::thread::id{}) {
         mine = std::this_thread::get_id();
-        arrived->fetch_add(1);
-        while (*arrived < all) std::this_thread::yield();
+        all->arrive_and_wait();
       }
       wrong += mine != std::this_thread::get_id();
       if (left) state->schedule({this, left - 1});
     }
   };
   const auto run = engine.start_run(0);
-  std::atomic<uint32_t> arrived{0};
-  std::vector<Chain> chains(threads, Chain(*run, arrived, threads));
+  std::latch all(threads);
+  std::vector<Chain> chains(threads, Chain(*run, all));
   for (Chain& each : chains) run->schedule({&each, 100});
   run->wait();
   for (const Chain& each : chains) {
