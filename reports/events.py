@@ -152,7 +152,7 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     "" if each configuration is judged by what it guarantees. `families` has the weights of the
     chosen families; empty for all. `seeds` has tests as texts of litmus files, by name: the family
     `mutations` makes others of them. `deadly_ops` are ops with which few tests are generated
-    (`fuzz.campaign.dispatcher.support_of`). `known` is the path of the user's
+    (`fuzz.campaign.campaign_executor.support_of`). `known` is the path of the user's
     known-findings file; with `shipped_known`, those that come with LitmusFuzz are known as well.
     `spaces` has the configuration spaces of those executors that run in several configurations.
     `min_graphs` is how many graphs each configuration has to run. With `as_generated`, no test has

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.bench.campaign import WORKERS
 from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, idle_part
-from litmusfuzz.fuzz.campaign.look_alikes import KNOWN_SHARE
+from litmusfuzz.fuzz.campaign.tuning import KNOWN_SHARE
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.bench import BenchReport, Figure
 

@@ -32,7 +32,7 @@ import psutil
 from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, idle_part, warm_loop_s
 from litmusfuzz.fuzz.bench.naive import Lap, NaiveGraph, Task
 from litmusfuzz.fuzz.bench.own_time import PARTS, Sampler
-from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
 from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_text
@@ -212,7 +212,7 @@ def one_round(scope: Scope, seed: int) -> Round:
             rounds_share=0.0,
             minimizing_share=0.0,
         )
-        campaign = Campaign(settings, write)
+        campaign = Engine(settings, write)
         with Sampler() as sampler:
             asyncio.run(campaign.run())
         ended = time.monotonic()

@@ -18,17 +18,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.library import FOLDERS
+from litmusfuzz.fuzz.campaign.campaign_executor import MOST_FAMILIES
 from litmusfuzz.fuzz.campaign.depth import (
     GraphRun,
     Round,
     UnfinishedRun,
     WaitingRuns,
 )
-from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, shallow
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -126,7 +128,7 @@ async def reach(runner: Runner, chosen: Sequence[Graph], seed: int) -> Reached:
     waiting = WaitingRuns()
     fixed = by_rule = 0
     total_s = 0.0
-    sampled = SampledConfiguration(runner.config, RFC, "tf", "")
+    sampled = SampledConfiguration(Target("tf", runner.config, RFC, ""))
     runs: list[GraphRun] = []
     tests: dict[int, tuple[LitmusTest, int]] = {}
     for first in range(0, len(chosen), BLOCK):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from litmusfuzz.fuzz.campaign.dispatcher import support_of
+from litmusfuzz.fuzz.campaign.campaign_executor import support_of
 from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class

@@ -21,7 +21,7 @@ import numpy as np
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.bench.native import IRIW, IRIW_OUTCOMES
-from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, Settings
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
@@ -143,7 +143,7 @@ def campaign() -> list[Figure]:
         chosen = (("tf", configuration("tf")),)
         settings = Settings(SEED, Path(folder), chosen, CAMPAIGN_S, families=("dag",))
         start = time.process_time()
-        asyncio.run(Campaign(settings, events.extend).run())
+        asyncio.run(Engine(settings, events.extend).run())
         own_s = time.process_time() - start
     executed = [each for each in events if isinstance(each, Executed) and each.executor == "tf"]
     generated = [each for each in events if isinstance(each, Generated)]

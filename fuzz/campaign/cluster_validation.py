@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Clusters, Config
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.reports.events import Event
@@ -192,7 +192,7 @@ class Validator:
         index: int,
         test: LitmusTest,
         clusterings: Iterable[ChosenClusters],
-        sampled: SampledConfiguration,
+        target: Target,
     ) -> list[ChosenVerdict]:
         """Judge the clusterings of the graphs that an executor ran; the unsound ones.
 
@@ -208,8 +208,8 @@ class Validator:
             self.log(
                 ClustersChosen(
                     index=index,
-                    executor=sampled.executor,
-                    configuration=sampled.config.name,
+                    executor=target.executor,
+                    configuration=target.config.name,
                     verdicts=Counter(str(each.verdict) for each in found),
                     racing=sum(races(each.test) for each in found),
                     seconds=round(clock.now() - start, 6),
@@ -225,52 +225,50 @@ class Validator:
         return [each for each in judged if each.verdict == Soundness.UNSOUND]
 
     def judge_chosen(
-        self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
+        self, index: int, test: LitmusTest, made: type[Clusters], target: Target
     ) -> None:
         """Judge the clusters that an executor chooses for a test without clusters."""
         start = clock.now()
-        clustered = made.clustered(test, sampled.config)
+        clustered = made.clustered(test, target.config)
         if not clustered.clusters:
             return
         verdict = validate(clustered, self.settings.budget).verdict
         if verdict is Soundness.UNSOUND and self.reduced < MAX_REDUCED:
             self.reduced += 1
-            self._found(index, test, made, sampled)
+            self._found(index, test, made, target)
         self.log(
             ClustersChosen(
                 index=index,
-                executor=sampled.executor,
-                configuration=sampled.config.name,
+                executor=target.executor,
+                configuration=target.config.name,
                 verdicts={str(verdict): 1},
                 racing=int(races(clustered)),
                 seconds=round(clock.now() - start, 6),
             )
         )
 
-    def _found(
-        self, index: int, test: LitmusTest, made: type[Clusters], sampled: SampledConfiguration
-    ) -> None:
+    def _found(self, index: int, test: LitmusTest, made: type[Clusters], target: Target) -> None:
         """Reduce and store a test that is clustered unsoundly."""
-        smallest = normalized(self._reduced(test, made, sampled.config), "unsound")
+        smallest = normalized(self._reduced(test, made, target.config), "unsound")
         added = validate(smallest, self.settings.budget).added
         assert added is not None
-        found = self.key(smallest, sampled)
-        if self.seen_again(found, sampled):
+        found = self.key(smallest, target)
+        if self.seen_again(found, target):
             return
         self.names[found] = self.new_name(smallest)
-        about = f"{sampled.title} chose these clusters; they add {added}"
-        self.store(index, found, smallest, sampled, about, (f"the clusters add {added}",))
+        about = f"{target.title} chose these clusters; they add {added}"
+        self.store(index, found, smallest, target, about, (f"the clusters add {added}",))
 
-    def key(self, test: LitmusTest, sampled: SampledConfiguration) -> str:
+    def key(self, test: LitmusTest, target: Target) -> str:
         """The key of a test with unsound clusters, as a finding."""
-        of = sampled.executor_class
+        of = target.finding_class
         return key(test, kind=FindingKind.UNSOUND, rules=(), executor_class=of)
 
-    def seen_again(self, found: str, sampled: SampledConfiguration) -> bool:
+    def seen_again(self, found: str, target: Target) -> bool:
         """True if there is a finding with this key; notes that it was seen again."""
         if found not in self.names:
             return False
-        executor, config = sampled.executor, sampled.config.name
+        executor, config = target.executor, target.config.name
         self.log(SeenAgain(index=None, executor=executor, configuration=config, key=found))
         return True
 
@@ -286,7 +284,7 @@ class Validator:
         index: int,
         found: str,
         test: LitmusTest,
-        sampled: SampledConfiguration,
+        target: Target,
         about: str,
         reason: tuple[str, ...],
         histogram: tuple[tuple[Any, int, str], ...] = (),
@@ -303,9 +301,9 @@ class Validator:
                 file=file,
                 entry=dumps(entry),
                 kind=FindingKind.UNSOUND,
-                executor=sampled.executor,
-                configuration=sampled.config.name,
-                executor_class=sampled.executor_class,
+                executor=target.executor,
+                configuration=target.config.name,
+                executor_class=target.finding_class,
                 cause=CAUSE,
                 reason=reason,
                 histogram=histogram,

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor
-    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
-    from litmusfuzz.fuzz.campaign.slots import Job
+    from litmusfuzz.fuzz.campaign.job import Job
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.finding.configuration_reducer import PutBack
     from litmusfuzz.reports.events import WorkerDied
@@ -46,16 +45,17 @@ class UnreducedCrash:
 
     Parameters
     ----------
-    executor : CampaignExecutor
-    sampled : SampledConfiguration
+    executor : int
+        Number of the campaign's executor.
+    target : Target
     job : Job
     died : WorkerDied
     raised : str
         Type and place of the exception.
     """
 
-    executor: CampaignExecutor
-    sampled: SampledConfiguration
+    executor: int
+    target: Target
     job: Job
     died: WorkerDied
     raised: str

@@ -29,13 +29,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S
 from litmusfuzz.fuzz.finding.judge import judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.dispatcher import GeneratedTest
+    from litmusfuzz.fuzz.campaign.campaign_executor import GeneratedTest
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.variation import VariedTest
     from litmusfuzz.fuzz.executors.protocol import Noise
@@ -59,8 +60,6 @@ with."""
 ROUND_COST: Final = 4.0
 """Seconds of a first round, relative to the shallow executions, before any was timed."""
 MIN_ROUND_S: Final = 0.001
-ENVIRONMENT_SWITCH_S: Final = 0.5
-"""Seconds to begin in another environment, and later again in this one."""
 NEW_PAIR_WORTH: Final = 1.0
 """Outcomes that a new pair of ops counts for: it may show what no oracle expects."""
 
@@ -160,16 +159,9 @@ class UnfinishedRun:
 
 
 class WaitingRuns:
-    """The unfinished runs of one executor, ranked by what is expected of their next rounds.
-
-    Attributes
-    ----------
-    spent_s : float
-        Seconds of all rounds so far.
-    """
+    """The unfinished runs of one executor, ranked by what is expected of their next rounds."""
 
     def __init__(self) -> None:
-        self.spent_s = 0.0
         self._waiting: list[UnfinishedRun] = []
         self._found: Counter[int] = Counter()
         """New outcomes, by number of the round."""
@@ -230,7 +222,6 @@ class WaitingRuns:
 
     def add_time(self, title: str, seconds: float) -> None:
         """Note how long a round took in a configuration."""
-        self.spent_s += seconds
         total, rounds = self._seconds.get(title, (0.0, 0))
         self._seconds[title] = total + seconds, rounds + 1
 

@@ -9,13 +9,11 @@ misses are counted. See ``docs/decisions/0008-same-graphs.md``.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, field
-from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.campaign_executor import MAX_WAITING, MOST_FAMILIES, GeneratedTest
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.finding.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
@@ -27,25 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from litmusfuzz.corpus.model import LitmusTest
+    from litmusfuzz.fuzz.campaign.campaign_executor import CampaignExecutor
     from litmusfuzz.fuzz.campaign.cluster_validation import Validator
-    from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
+    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.executors.protocol import Clusters, Config, Noise, Packing
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
-    from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
-    from litmusfuzz.fuzz.support import Support
     from litmusfuzz.reports.events import Event
 
-MAX_WAITING: Final = 16
-"""Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
-one executor does not stop the others."""
-MOST_FAMILIES: Final = 32
-DAMAGING_EVERY: Final = 128
-"""Of a family's tests, one in so many may have ops that damage the memory of their process. One
-graph in fourteen would have such an op, and end its process. Another one costs fifteen other
-graphs: it is forked, and TensorFlow looks up its kernels for each op anew."""
-DEADLY_EVERY: Final = 50
-"""Of a family's tests, one in so many may have ops that are known to end their process."""
 CANARY_EVERY: Final = 64
 """Of a family's tests, the canary runs one in so many, the first included: if it ran all, it would
 take a tenth of the time of a campaign on one configuration."""
@@ -60,53 +47,6 @@ MAX_COMPARED_BYTES: Final = 1 << 25
 """Bytes of outcomes that a campaign keeps of its comparisons: some ten thousand tests."""
 
 
-@dataclass(slots=True, eq=False)
-class GeneratedTest:
-    """A generated test, its oracles, and the verdicts on it so far.
-
-    Attributes
-    ----------
-    index : int
-        Number of the test in the campaign's seed.
-    oracles : dict of str to Oracle
-        By name of the memory model.
-    allowed : dict of str to int
-        Number of allowed outcomes by model, where it is more than one, small, and known.
-    new_pairs : int
-        Number of its pairs of ops on one resource that no test before it had.
-    sampled : dict of CampaignExecutor to SampledConfiguration
-        The configuration in which each executor runs the test.
-    pending : set of CampaignExecutor
-        Executors that have not run the test yet.
-    judgements : dict of CampaignExecutor to Judgement
-        Of the executors that have run it.
-    repetition : int
-        Configurations of the same executor that were given the test before.
-    """
-
-    index: int
-    family: str
-    test: LitmusTest
-    oracles: dict[str, Oracle]
-    allowed: dict[str, int]
-    sampled: dict[CampaignExecutor, SampledConfiguration]
-    pending: set[CampaignExecutor]
-    new_pairs: int = 0
-    judgements: dict[CampaignExecutor, Judgement] = field(default_factory=dict)
-    repetition: int = 0
-
-    def again(self, executor: CampaignExecutor, sampled: SampledConfiguration) -> GeneratedTest:
-        """The same test, to be run in a further configuration of an executor."""
-        return replace(
-            self,
-            sampled={executor: sampled},
-            pending={executor},
-            new_pairs=0,  # they count once
-            judgements={},
-            repetition=self.repetition + 1,
-        )
-
-
 class _Shared:
     """A test that further configurations of an executor may take."""
 
@@ -117,181 +57,6 @@ class _Shared:
     def takes(self, sampled: SampledConfiguration) -> bool:
         """True if a configuration may run it, and has not."""
         return len(self.taken) < MAX_CONFIGURATIONS and sampled not in self.taken
-
-
-def _no_other_configuration(config: Config) -> SampledConfiguration:
-    raise AssertionError(f"no finding is tried in {config.name}")
-
-
-@dataclass(slots=True, eq=False)
-class CampaignExecutor:
-    """An executor of a campaign, its configurations, and the tests that wait for it.
-
-    Attributes
-    ----------
-    name : str
-    sampler : ConfigurationSampler
-        Picks the configuration in which a test runs.
-    families : tuple of str
-        Families that are generated for it. The canary has none: it runs some tests of the others.
-    support : Support
-        What it takes.
-    clusterer : type of Clusters, optional
-        The executor's class, if it chooses clusters itself.
-    sample : callable
-        Makes a configuration in which a finding of another one is tried.
-    damaging_ops : frozenset of str
-        Ops whose kernels may damage the memory of their process.
-    packing : type of Packing, optional
-        The executor's class, if it runs packs of tests.
-    deadly_ops : frozenset of str
-        Ops that are known to end their process.
-    minimizing_s : float
-        Seconds spent on minimizing.
-    trying_again_s : float
-        Seconds spent on what a fresh process had not shown.
-    known_s : float
-        Of these and others, seconds spent on what turned out to be known.
-    versions : mapping of str to str
-        Versions of its frameworks, once a worker has started.
-    drivers : dict of str to mapping of str to str
-        By configuration: the devices on which its last test ran, with their drivers.
-    waiting : deque of GeneratedTest
-    """
-
-    name: str
-    sampler: ConfigurationSampler
-    families: tuple[str, ...]
-    support: Support
-    clusterer: type[Clusters] | None = None
-    damaging_ops: frozenset[str] = frozenset()
-    deadly_ops: frozenset[str] = frozenset()
-    sample: Callable[[Config], SampledConfiguration] = field(default=_no_other_configuration)
-    packing: type[Packing] | None = None
-    minimizing_s: float = 0.0
-    trying_again_s: float = 0.0
-    known_s: float = 0.0
-    versions: Mapping[str, str] = field(default_factory=dict)
-    drivers: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    waiting: deque[GeneratedTest] = field(default_factory=deque)
-    last_taken_at: float = 0.0
-    """Time of the last `take`, on the clock of campaigns."""
-
-    def versions_of(self, configuration: str) -> dict[str, str]:
-        """Versions of its frameworks, and devices and drivers of a configuration."""
-        return {**self.versions, **self.drivers.get(configuration, {})}
-
-    def devices(self) -> dict[str, str]:
-        """Devices of all configurations, with their drivers; parts of one device are several."""
-        found: dict[str, set[str]] = {}
-        for drivers in self.drivers.values():
-            for device, driver in drivers.items():
-                found.setdefault(device, set()).add(driver)
-        return {device: "; ".join(sorted(each)) for device, each in sorted(found.items())}
-
-    def take(self) -> GeneratedTest | None:
-        """Remove and return the next waiting test; None if none waits."""
-        if not self.waiting:
-            return None
-        self.last_taken_at = clock.now()
-        return self.waiting.popleft()
-
-    def take_pack(self, first: GeneratedTest, noise: Noise) -> list[GeneratedTest]:
-        """Remove waiting tests that may run in a pack with one that was taken.
-
-        Returns
-        -------
-        list of GeneratedTest
-            All tests of the pack; the one that was taken alone if it may not run in a pack.
-        """
-        config, pack = first.sampled[self].config, [first]
-        most = self.pack_size(config, noise)
-        if most == 1 or not self._may_pack(first, config):
-            return pack
-        for each in list(self.waiting):
-            if len(pack) == most:
-                break
-            if each.sampled[self] is first.sampled[self] and self._may_pack(each, config):
-                self.waiting.remove(each)
-                pack.append(each)
-        return pack
-
-    def pack_size(self, config: Config, noise: Noise) -> int:
-        """Tests of a pack, at most."""
-        return 1 if self.packing is None else self.packing.pack_size(config, noise)
-
-    def _may_pack(self, generated: GeneratedTest, config: Config) -> bool:
-        return self.packing is not None and self.packing.may_pack(generated.test, config)
-
-    def support_of(self, index: int) -> Support:
-        """The tests that it takes of those with this number in the campaign."""
-        return support_of(self.support, self.damaging_ops, index, self.deadly_ops)
-
-    @property
-    def full(self) -> bool:
-        """True if no more tests may wait for this executor."""
-        return len(self.waiting) >= MAX_WAITING
-
-
-@dataclass(slots=True, eq=False)
-class UnreducedFinding:
-    """A test with a forbidden outcome, as it was executed.
-
-    It is `suspect` if its process crashed later: then it counts only after a fresh process has
-    shown it. It is `settled` once a fresh process has shown it, or has not; `attempts` counts the
-    latter. It is reduced `in_full` even if it looks like a known cause. It is `known` once it looks
-    like one, or counts as a sighting; `found` is the new finding that it shows, and `clusters` the
-    key of unsound clusters if it turns out to be these.
-    """
-
-    generated: GeneratedTest
-    executor: CampaignExecutor
-    judgement: Judgement
-    noise: Noise
-    seed: int
-    suspect: bool = False
-    settled: bool = False
-    attempts: int = 0
-    in_full: bool = False
-    known: MinimizedFinding | None = None
-    found: MinimizedFinding | None = None
-    clusters: str = ""
-    contains: dict[str, bool] = field(default_factory=dict)
-    """By key of a known cause, whether its ops are in the test."""
-
-    @property
-    def sampled(self) -> SampledConfiguration:
-        """The configuration that showed it."""
-        return self.generated.sampled[self.executor]
-
-    @property
-    def event_fields(self) -> dict[str, Any]:
-        """Fields of every event about it: its test, executor and configuration."""
-        return {
-            "index": self.generated.index,
-            "executor": self.executor.name,
-            "configuration": self.sampled.config.name,
-        }
-
-
-def support_of(
-    support: Support,
-    damaging_ops: frozenset[str],
-    index: int,
-    deadly_ops: frozenset[str] = frozenset(),
-) -> Support:
-    """An executor's support for test number `index`: most tests have no damaging or deadly op."""
-    number, family = divmod(index, MOST_FAMILIES)
-    rare = damaging_ops - deadly_ops if number % DAMAGING_EVERY else frozenset()
-    if (number + family) % DEADLY_EVERY:  # the first test of each family would be many
-        rare |= deadly_ops
-    return _without(support, rare) if rare else support
-
-
-@cache
-def _without(support: Support, ops: frozenset[str]) -> Support:
-    """The support less these ops; a campaign has few such sets, and asks for each test."""
-    return replace(support, ops=support.ops - ops)
 
 
 class Dispatcher:
@@ -364,6 +129,11 @@ class Dispatcher:
         return self.all_generated and not any(executor.waiting for executor in self.executors)
 
     @property
+    def may_generate(self) -> bool:
+        """True if another test may be generated now."""
+        return not (self.all_generated or any(self._blocks(each) for each in self.executors))
+
+    @property
     def running_low(self) -> bool:
         """True if an executor's queue is nearly empty."""
         _, noise = self.settings.first_executions
@@ -386,7 +156,7 @@ class Dispatcher:
 
     def dispatch_next(self) -> bool:
         """Generate the next test and queue it; False if no test may be generated now."""
-        if self.all_generated or any(self._blocks(executor) for executor in self.executors):
+        if not self.may_generate:
             return False
         place = self.dispatched % len(self.fuzzed)
         self.dispatched += 1
@@ -430,7 +200,7 @@ class Dispatcher:
                 shared.generated = again = generated.again(executor, executor.sampler.next())
                 if executor.clusterer is not None and not again.test.clusters:
                     self.validator.judge_chosen(
-                        again.index, again.test, executor.clusterer, sampled
+                        again.index, again.test, executor.clusterer, sampled.target
                     )
                 self.unfinished.add(again)
                 executor.waiting.append(again)
@@ -496,7 +266,7 @@ class Dispatcher:
             )
             for executor, sampled in running.items():
                 if executor.clusterer is not None and not test.clusters:
-                    self.validator.judge_chosen(index, test, executor.clusterer, sampled)
+                    self.validator.judge_chosen(index, test, executor.clusterer, sampled.target)
         if not running:
             return
         new_pairs = self.weights.new_pairs(test)
@@ -552,13 +322,13 @@ class Dispatcher:
         for generated in sorted(self.unfinished, key=lambda each: each.index):
             for executor, sampled in generated.sampled.items():
                 if executor in generated.pending:
-                    self.not_run(generated, sampled)
+                    self.not_run(generated, sampled.target)
             self._finish(generated)
 
-    def not_run(self, generated: GeneratedTest, sampled: SampledConfiguration) -> None:
+    def not_run(self, generated: GeneratedTest, target: Target) -> None:
         """Note that a configuration did not run a test."""
-        name = sampled.config.name
-        self.log(NotRun(index=generated.index, executor=sampled.executor, configuration=name))
+        name = target.config.name
+        self.log(NotRun(index=generated.index, executor=target.executor, configuration=name))
 
     def _finish(self, generated: GeneratedTest) -> None:
         self.unfinished.remove(generated)

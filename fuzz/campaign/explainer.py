@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.candidate import State
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.trial_runner import DIED, TIME_IS_UP, TrialBudget, carry_out, tally_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import UnknownExecutor
@@ -21,7 +22,10 @@ from litmusfuzz.fuzz.finding.causes import symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
 from litmusfuzz.fuzz.finding.experiments import (
     BEHIND,
+    Case,
     Comparison,
+    Experiment,
+    Reason,
     Verdict,
     check_look_alike,
     compare,
@@ -31,21 +35,21 @@ from litmusfuzz.fuzz.finding.experiments import (
 )
 from litmusfuzz.fuzz.finding.judge import explorer_or_none, judge
 from litmusfuzz.fuzz.finding.race_shapes import contains
-from litmusfuzz.fuzz.finding.trials import Case, Experiment, Reason
 from litmusfuzz.reports.events import CauseChecked, CauseCompared
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
+    from litmusfuzz.fuzz.campaign.best import Best
+    from litmusfuzz.fuzz.campaign.campaign_executor import CampaignExecutor
+    from litmusfuzz.fuzz.campaign.candidate import Candidate
     from litmusfuzz.fuzz.campaign.findings import Findings
-    from litmusfuzz.fuzz.campaign.minimizer import Best
-    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.executors.protocol import Noise
     from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
@@ -112,6 +116,7 @@ class Explainer:
     ----------
     settings : Settings
     findings : Findings
+    executors : sequence of CampaignExecutor
     log : callable
         Receives the events.
     """
@@ -120,10 +125,12 @@ class Explainer:
         self,
         settings: Settings,
         findings: Findings,
+        executors: Sequence[CampaignExecutor],
         log: Callable[[Event], None],
     ) -> None:
         self.settings = settings
         self.findings = findings
+        self.executors = executors
         self.log = log
 
     @property
@@ -152,11 +159,9 @@ class Explainer:
             return None
 
     @staticmethod
-    def _case(
-        test: LitmusTest, judgement: Judgement, sampled: SampledConfiguration, noise: Noise
-    ) -> Case:
+    def _case(test: LitmusTest, judgement: Judgement, target: Target, noise: Noise) -> Case:
         shown = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
-        return Case(test, sampled.executor, sampled.config, sampled.model, noise, shown)
+        return Case(test, target.executor, target.config, target.model, noise, shown)
 
     @staticmethod
     def _control(case: Case, judgement: Judgement) -> Experiment:
@@ -174,41 +179,41 @@ class Explainer:
     # --- tests that are not minimized --------------------------------------------------
 
     async def known_here(
-        self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
+        self, slot: Slot, candidate: Candidate, rng: random.Random
     ) -> MinimizedFinding | None:
-        """A cause that an unreduced finding contains, and that its configuration shows as well.
+        """A cause that a candidate contains, and that its configuration shows as well.
 
         The cause's own test is run here: similarity is no proof. Causes that need settings which
         this configuration lacks are left out.
         """
-        name = unreduced.sampled.config.name
-        for known, case in self._may_explain(unreduced):
+        name = candidate.target.config.name
+        for known, case in self._may_explain(candidate):
             if name not in known.configurations and name not in known.hidden_in:
-                here = replace(case, config=unreduced.sampled.config)
+                here = replace(case, config=candidate.target.config)
                 shown = await self._shows(slot, known, here, rng)
                 (known.configurations if shown.shows else known.hidden_in).add(name)
             if name in known.configurations:
                 return known
         return None
 
-    def _may_explain(self, unreduced: UnreducedFinding) -> Iterator[tuple[MinimizedFinding, Case]]:
+    def _may_explain(self, candidate: Candidate) -> Iterator[tuple[MinimizedFinding, Case]]:
         """Causes whose ops a test contains, and whose settings its configuration has."""
-        sampled = unreduced.sampled
-        here = beyond_plain(sampled.executor, sampled.config)
-        for known in self.findings.contained(unreduced):
-            case = self.case_of(unreduced.executor, known)
+        target = candidate.target
+        here = beyond_plain(target.executor, target.config)
+        for known in self.findings.contained(candidate):
+            case = self.case_of(self.executors[candidate.executor], known)
             # One that has shown here needs less than its file says.
-            shown = sampled.config.name in known.configurations
+            shown = target.config.name in known.configurations
             if case is not None and (shown or case.needs <= here):
                 yield known, case
 
-    def likely(self, unreduced: UnreducedFinding) -> MinimizedFinding | None:
+    def likely(self, candidate: Candidate) -> MinimizedFinding | None:
         """What a test looks like: best a cause that its configuration has shown; None if new.
 
         Experiments have not shown that its configuration lacks the cause.
         """
-        name = unreduced.sampled.config.name
-        causes = [each for each, _ in self._may_explain(unreduced) if name not in each.hidden_in]
+        name = candidate.target.config.name
+        causes = [each for each, _ in self._may_explain(candidate) if name not in each.hidden_in]
         return min(causes, key=lambda each: name not in each.configurations, default=None)
 
     async def _shows(
@@ -225,17 +230,17 @@ class Explainer:
     async def behind(
         self,
         slot: Slot,
-        unreduced: UnreducedFinding,
+        candidate: Candidate,
         known: MinimizedFinding,
         rng: random.Random,
-    ) -> UnreducedFinding | None:
-        """What a look-alike shows beside known causes, to be reduced; None for nothing."""
+    ) -> Candidate | None:
+        """What shows beside known causes: the look-alike, or a test in it; None if nothing does."""
         start = clock.now()
-        judgement, name = unreduced.judgement, unreduced.sampled.config.name
-        test, sampled = unreduced.generated.test, unreduced.sampled
-        case = self._case(test, judgement, sampled, unreduced.noise)
+        judgement, name = candidate.judgement, candidate.target.config.name
+        test = candidate.test
+        case = self._case(test, judgement, candidate.target, candidate.noise)
         causes = [
-            there for each, there in self._may_explain(unreduced) if name in each.configurations
+            there for each, there in self._may_explain(candidate) if name in each.configurations
         ]
         run = _OnSlot(slot, rng)
         control = self._control(case, judgement)
@@ -244,25 +249,23 @@ class Explainer:
             end = start + CHECK_S
             compared = await carry_out(checking, run, self._budget(thorough=False), end)
         finally:
-            slot.switch_to(unreduced.sampled)
-        self._log(unreduced, "", known, compared, clock.now() - start)
+            slot.switch_to(candidate.target)
+        self._log(candidate, "", known, compared, clock.now() - start)
         if compared.verdict is not Verdict.NEW:
             return None
         if compared.why != BEHIND:
-            return replace(unreduced, in_full=True, known=None)
+            return candidate
         test = compared.experiments[-1].test
         shown = self._judged(case, test, run)
-        oracles = {unreduced.sampled.model.name: shown.oracle}
-        generated = replace(unreduced.generated, test=test, oracles=oracles)
         # It may look like another known cause, which is still in it.
         return replace(
-            unreduced, generated=generated, judgement=shown, in_full=False, known=None, contains={}
+            candidate, test=test, judgement=shown, past=(State.SEEN,), by="", contains={}
         )
 
     # --- minimized findings ------------------------------------------------------------
 
     async def explain(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
+        self, slot: Slot, candidate: Candidate, best: Best, rng: random.Random
     ) -> tuple[Explained, list[tuple[MinimizedFinding, Comparison]]]:
         """Compare a minimized finding with all causes, those that it contains first.
 
@@ -274,9 +277,9 @@ class Explainer:
         list of (MinimizedFinding, Comparison)
             The comparisons, to be logged with the finding's key once it is stored.
         """
-        case = self._case(best.test, best.judgement, best.sampled, best.noise)
+        case = self._case(best.test, best.judgement, best.target, best.noise)
         case = replace(case, as_it_stands=bool(best.needs_names) or best.needs_order)
-        causes = self.findings.of(unreduced.executor.name)
+        causes = self.findings.of(candidate.target.executor)
         likely = [each for each in causes if contains(each.entry.test, best.test, strict=True)]
         run = _OnSlot(slot, rng)
         control = self._control(case, best.judgement)
@@ -289,7 +292,7 @@ class Explainer:
                 trial = control_trial(case)
                 control = result_of(trial, await tally_of(trial, run, budget))
             for known in sorted(causes, key=lambda each: each not in likely):
-                there = self.case_of(unreduced.executor, known)
+                there = self.case_of(slot.executor, known)
                 if there is None:
                     continue
                 compared = await carry_out(compare(case, there, control), run, budget, end)
@@ -300,22 +303,22 @@ class Explainer:
                     test = compared.experiments[-1].test
                     behind = test, self._judged(case, test, run)
         finally:
-            slot.switch_to(best.sampled)
+            slot.switch_to(best.target)
         return Explained(behind=behind), done
 
     def log_comparisons(
         self,
-        unreduced: UnreducedFinding,
+        candidate: Candidate,
         key: str,
         comparisons: list[tuple[MinimizedFinding, Comparison]],
     ) -> None:
         """Log the comparisons of a finding under its key; "" if a cause explains it."""
         for known, compared in comparisons:
-            self._log(unreduced, key, known, compared)
+            self._log(candidate, key, known, compared)
 
     def _log(
         self,
-        unreduced: UnreducedFinding,
+        candidate: Candidate,
         key: str,
         known: MinimizedFinding,
         compared: Comparison,
@@ -323,7 +326,7 @@ class Explainer:
     ) -> None:
         self.log(
             CauseCompared(
-                **unreduced.event_fields,
+                **candidate.event_fields,
                 finding=key,
                 cause=known.key,
                 verdict=str(compared.verdict),

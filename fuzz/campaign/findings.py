@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save, write_text
+from litmusfuzz.fuzz.campaign.best import Best
+from litmusfuzz.fuzz.campaign.candidate import State
 from litmusfuzz.fuzz.campaign.crash_reducer import crash_entry
-from litmusfuzz.fuzz.campaign.minimizer import Best
 from litmusfuzz.fuzz.executors.process_log import legible
 from litmusfuzz.fuzz.finding.canonical import form, key
 from litmusfuzz.fuzz.finding.causes import finding_name, likely_cause, may_show, symptom
@@ -22,7 +23,7 @@ from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings, needs
 from litmusfuzz.fuzz.finding.judge import judge, listed
 from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.finding.race_shapes import contains
-from litmusfuzz.fuzz.finding.resource_passes import LANES, width
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS
@@ -43,10 +44,12 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.candidate import Candidate
     from litmusfuzz.fuzz.campaign.crash_reducer import SmallestCrash, UnreducedCrash
-    from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher, UnreducedFinding
+    from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
+    from litmusfuzz.fuzz.campaign.job import Job
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.campaign.slots import Job, Slot
+    from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.executors.worker import Died
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
@@ -96,35 +99,35 @@ class Findings:
             if each.finding.executor == executor and each.versions.include(tested)
         ]
 
-    def contained(self, unreduced: UnreducedFinding) -> Iterator[MinimizedFinding]:
+    def contained(self, candidate: Candidate) -> Iterator[MinimizedFinding]:
         """Minimized findings of the same executor whose ops this test contains.
 
         All symptoms of the test are theirs; a torn value may show as a wrong one.
         """
-        shown = {symptom(outcome) for outcome, _ in unreduced.judgement.forbidden}
-        test = unreduced.generated.test
-        for known in self.of(unreduced.executor.name):
+        shown = {symptom(outcome) for outcome, _ in candidate.judgement.forbidden}
+        test = candidate.test
+        for known in self.of(candidate.target.executor):
             if not may_show(known.symptoms, shown):
                 continue
             if known.finding.needs_names or known.finding.needs_order:
                 continue  # the same ops under other names are another cause
             if width(known.entry.test) > max(LANES, width(test)):
                 continue  # it needs more lanes
-            if known.key not in unreduced.contains:  # asked again for each test that is run
+            if known.key not in candidate.contains:  # asked again for each test that is run
                 found = contains(known.entry.test, test, strict=False)
-                unreduced.contains[known.key] = found
-            if unreduced.contains[known.key]:
+                candidate.contains[known.key] = found
+            if candidate.contains[known.key]:
                 yield known
 
-    def add_sighting(self, unreduced: UnreducedFinding, known: MinimizedFinding) -> None:
+    def add_sighting(self, candidate: Candidate, known: MinimizedFinding) -> None:
         """Note that a test shows a known finding."""
-        known.configurations.add(unreduced.sampled.config.name)
-        unreduced.known = known
-        self.log(SeenAgain(**unreduced.event_fields, key=known.key))
+        known.configurations.add(candidate.target.config.name)
+        candidate.to(State.KNOWN, known.key)
+        self.log(SeenAgain(**candidate.event_fields, key=known.key))
 
     def _entry(
         self,
-        unreduced: UnreducedFinding,
+        candidate: Candidate,
         best: Best,
         name: str,
         *,
@@ -132,20 +135,20 @@ class Findings:
         confirmed: bool,
     ) -> Entry:
         judgement = best.judgement
-        model, config = best.sampled.model, best.sampled.config
-        first_seen_in = unreduced.sampled.config.name
+        model, config = best.target.model, best.target.config
+        first_seen_in = candidate.target.config.name
         finding = Finding(
-            executor=unreduced.executor.name,
+            executor=candidate.target.executor,
             configuration=config.name,
             model=model.name,
             forbidden=_forbidden(best),
             executions=judgement.executions,
             noise=asdict(best.noise),
             settings=dict(config.settings),
-            versions=unreduced.executor.versions_of(config.name),
+            versions=self.dispatcher.executors[candidate.executor].versions_of(config.name),
             seed=self.settings.seed,
-            index=unreduced.generated.index,
-            family=unreduced.generated.family,
+            index=candidate.index,
+            family=candidate.family,
             minimized=minimized,
             confirmed=confirmed,
             run_seed=best.run_seed,
@@ -157,13 +160,13 @@ class Findings:
         test = best.test.titled(name)
         return Entry(test, listed(test, model, self.settings.budget), finding)
 
-    def _numbered(self, what: str, unreduced: UnreducedFinding) -> str:
+    def _numbered(self, what: str, candidate: Candidate) -> str:
         """A file name for one test in one configuration of an executor."""
-        generated, fuzzed = unreduced.generated, self.dispatcher.fuzzed
-        name = f"{what}-{self.settings.seed}-{generated.index}"
+        name = f"{what}-{self.settings.seed}-{candidate.index}"
+        fuzzed = [each.number for each in self.dispatcher.fuzzed]
         if len(fuzzed) > 1:
-            name = f"{name}-{1 + fuzzed.index(unreduced.executor)}"
-        return f"{name}-again{generated.repetition}" if generated.repetition else name
+            name = f"{name}-{1 + fuzzed.index(candidate.executor)}"
+        return f"{name}-again{candidate.repetition}" if candidate.repetition else name
 
     def _save(self, entry: Entry, folder: str) -> str:
         """Write an entry's file; its path relative to the campaign's folder."""
@@ -171,47 +174,45 @@ class Findings:
         save(entry, self.settings.out / file)
         return file
 
-    def store_unreduced(self, unreduced: UnreducedFinding) -> str:
+    def store_unreduced(self, candidate: Candidate) -> str:
         """Store a test with a forbidden outcome as it was executed; return its file."""
-        return self._save(self._as_executed(unreduced, "unreduced"), "unreduced")
+        return self._save(self._as_executed(candidate, "unreduced"), "unreduced")
 
-    def _as_executed(self, unreduced: UnreducedFinding, what: str) -> Entry:
+    def _as_executed(self, candidate: Candidate, what: str) -> Entry:
         """The entry of a test as it was executed."""
-        name = self._numbered(what, unreduced)
-        best = Best(
-            *(unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise),
-            run_seed=unreduced.seed,
-        )
-        best.judgement = unreduced.judgement  # whatever its cause
-        return self._entry(unreduced, best, name, minimized=False, confirmed=False)
+        name = self._numbered(what, candidate)
+        best = Best.of(candidate)
+        best.run_seed = candidate.seed
+        best.judgement = candidate.judgement  # whatever its cause
+        return self._entry(candidate, best, name, minimized=False, confirmed=False)
 
-    def store_unconfirmed(self, unreduced: UnreducedFinding, executions: int) -> None:
+    def store_unconfirmed(self, candidate: Candidate, executions: int) -> None:
         """Store, apart, a test as it was executed; a fresh process did not show it again."""
-        file = self._save(self._as_executed(unreduced, "unconfirmed"), "unconfirmed")
-        self.log(Unconfirmed(**unreduced.event_fields, file=file, executions=executions))
+        file = self._save(self._as_executed(candidate, "unconfirmed"), "unconfirmed")
+        self.log(Unconfirmed(**candidate.event_fields, file=file, executions=executions))
 
     def store(
         self,
-        unreduced: UnreducedFinding,
+        candidate: Candidate,
         best: Best,
         *,
         minimized: bool,
         confirmed: bool,
     ) -> MinimizedFinding | None:
         """Store a finding and report it; None if it is known already."""
-        sampled, executor = best.sampled, unreduced.executor.name
-        model = sampled.model
+        target, executor = best.target, candidate.target.executor
+        model = target.model
         seen = best.judgement.forbidden[0][0]
         name = finding_name(best.test, seen)
-        entry = self._entry(unreduced, best, name, minimized=minimized, confirmed=confirmed)
+        entry = self._entry(candidate, best, name, minimized=minimized, confirmed=confirmed)
         shape = _form(entry, model)
-        needed = needed_settings(executor, dict(sampled.config.settings))
+        needed = needed_settings(executor, dict(target.config.settings))
         for known in self._all_of(executor):
             if (
                 needed_settings(executor, known.finding.settings) == needed
                 and _form(known.entry, model) == shape
             ):
-                self.add_sighting(unreduced, known)
+                self.add_sighting(candidate, known)
                 return None
         if any(known.entry.test.name == name for known in self.known):  # of another executor
             name += f"-{len(self.known)}"
@@ -221,13 +222,13 @@ class Findings:
         cause = likely_cause(entry.test, seen, names=best.needs_names, order=best.needs_order)
         if cause not in self.causes:
             self.causes.add(cause)
-            self.dispatcher.weights.add_find(unreduced.generated.family)
+            self.dispatcher.weights.add_find(candidate.family)
         rules = why.broken if why else ()
         found = key(
             entry.test,
             kind=FindingKind.FORBIDDEN,
             rules=rules,
-            executor_class=sampled.executor_class,
+            executor_class=target.finding_class,
             model=model,
             names=best.needs_names,
             order=best.needs_order,
@@ -236,13 +237,13 @@ class Findings:
         histogram = best.judgement.histogram.items()
         self.log(
             FindingAdded(
-                **unreduced.event_fields,
+                **candidate.event_fields,
                 key=found,
                 file=file,
                 entry=dumps(entry),
-                executor_class=sampled.executor_class,
+                executor_class=target.finding_class,
                 model=model.name,
-                needs=needs_in_words(executor, sampled.config, reduced=minimized),
+                needs=needs_in_words(executor, target.config, reduced=minimized),
                 cause=cause,
                 reason=tuple(why.steps) if why else (),
                 is_cycle=bool(why and why.cycle),
@@ -257,7 +258,7 @@ class Findings:
                 ),
             )
         )
-        shown_by = {sampled.config.name, unreduced.sampled.config.name}
+        shown_by = {target.config.name, candidate.target.config.name}
         minimal = MinimizedFinding(entry, found, shown_by, file, in_short(why.steps if why else ()))
         self.known.append(minimal)
         return minimal
@@ -267,18 +268,18 @@ class Findings:
         return self.settings.out / file
 
     def store_death(
-        self, slot: Slot, job: Job, died: Died, suspects: Sequence[UnreducedFinding]
+        self, slot: Slot, job: Job, died: Died, suspects: Sequence[Candidate]
     ) -> WorkerDied:
         """Store the test on which a worker crashed or hung, and beside it its log."""
         assert job.test is not None
         self.deaths += 1
-        seed, sampled = self.settings.seed, slot.sampled
+        seed, target = self.settings.seed, slot.target
         ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
         kind = FindingKind.TIMED_OUT if died.timed_out else ended
         name = f"{in_a_name(kind)}-{seed}-{self.deaths}"
         doing = "minimizing" if slot.minimizing else "fuzzing"
         description = (
-            f"{sampled.title}: {died.message}\n"
+            f"{target.title}: {died.message}\n"
             f"seed {seed}, while {doing}, "
             f"after {slot.jobs_run - 1} other jobs in the same process\n"
             + ", ".join(f"{k} {v}" for k, v in slot.executor.versions_of(slot.config.name).items())
@@ -290,9 +291,9 @@ class Findings:
             write_text(legible(died.log), self.path(log))
         event = WorkerDied(
             kind=kind,
-            executor=sampled.executor,
-            configuration=sampled.config.name,
-            executor_class=sampled.executor_class,
+            executor=target.executor,
+            configuration=target.config.name,
+            executor_class=target.finding_class,
             message=died.message,
             file=file,
             log=log,
@@ -300,7 +301,7 @@ class Findings:
             entry=dumps(entry),
             ops=tuple(sorted({node.definition.kernel_class for node in job.test.effects})),
             minimizing=slot.minimizing,
-            suspects=tuple((each.generated.index, each.sampled.config.name) for each in suspects),
+            suspects=tuple((each.index, each.target.config.name) for each in suspects),
         )
         self.log(event)
         return event
@@ -309,7 +310,7 @@ class Findings:
         self, unreduced: UnreducedCrash, smallest: SmallestCrash, died: Died
     ) -> tuple[Entry, str]:
         """Store a reduced test that ends its process; its entry and its file."""
-        entry = crash_entry(unreduced.executor.name, smallest.crash, died.message)
+        entry = crash_entry(unreduced.target.executor, smallest.crash, died.message)
         name, number = entry.test.name, 1
         while self.path(f"crashed/{entry.test.name}{self.settings.suffix}.yaml").exists():
             number += 1  # in another configuration it ends otherwise

@@ -1,4 +1,4 @@
-"""Minimizes an unreduced finding: runs each smaller test often enough, in new sessions.
+"""Minimizes a finding: runs each smaller test often enough, in new sessions.
 
 `fuzz.finding.reducer` yields the smaller tests. Here each is run and judged. An executor is not
 deterministic, so one run of a test says little.
@@ -6,29 +6,27 @@ deterministic, so one run of a test says little.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from copy import copy
-from dataclasses import dataclass, field
-from math import inf
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.best import MIN_STEP, Best
 from litmusfuzz.fuzz.campaign.crash_reducer import smaller_crashes
+from litmusfuzz.fuzz.campaign.job import Job, SearchStep, is_slow
 from litmusfuzz.fuzz.campaign.preemption_bounds import (
     PORTION,
     bounds,
     coarser,
     switches_inside,
 )
-from litmusfuzz.fuzz.campaign.slots import Job, SearchStep, is_slow
+from litmusfuzz.fuzz.campaign.tuning import CONFIRM_S
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Explored, Noise
+from litmusfuzz.fuzz.executors.protocol import Explored
 from litmusfuzz.fuzz.executors.worker import Died
-from litmusfuzz.fuzz.finding.causes import same_cause, symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import (
     PutBack,
     has_space,
@@ -38,7 +36,6 @@ from litmusfuzz.fuzz.finding.driver import drive
 from litmusfuzz.fuzz.finding.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.fuzz.finding.normalization import in_whole, normalize
 from litmusfuzz.fuzz.finding.reducer import reduce, widened
-from litmusfuzz.fuzz.finding.resource_passes import LANES, width
 from litmusfuzz.fuzz.finding.worker_deaths import raised
 from litmusfuzz.oracles.model import Axiom
 
@@ -48,20 +45,18 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.candidate import Candidate
     from litmusfuzz.fuzz.campaign.crash_reducer import Crash, SmallestCrash, UnreducedCrash
-    from litmusfuzz.fuzz.campaign.dispatcher import UnreducedFinding
-    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+    from litmusfuzz.fuzz.campaign.job import Result
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.campaign.slots import Result, Slot
+    from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.executors.protocol import Config
 
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
 """A smaller test is accepted if so many of `PROBE_RUNS` runs, each in new sessions, show a
 forbidden outcome often enough."""
-PROBE_HITS: Final = 3
-"""Forbidden executions that a run needs at least. A replay of as many executions then misses with
-probability about exp(-3), and continues until it sees one."""
 CERTAIN: Final = 0.9
 """Share of forbidden executions from which a finding shows in every run: a smaller test without it
 in a first run is not run again. In a configuration that compiles, runs are what takes the time."""
@@ -72,139 +67,16 @@ CONFIRM_DEATHS: Final = 4
 """Crashes allowed while a finding is confirmed, each followed by fewer executions: where an op
 corrupts memory, most long runs end before they say what they saw."""
 CONFIRM_COUNT: Final = 1024
-RUN_S: Final = 0.05
-"""Seconds of one run of a candidate, roughly."""
-CONFIRM_S: Final = 6.0
-"""Seconds in which a fresh process must show a minimized finding again. While the machine's other
-core is busy, racing ops seldom meet for seconds."""
 PROBE_STEP: Final = 3072
 """Executions after which a run may stop because it has seen enough; as many as one build has
 (`Noise`)."""
-STEP_S: Final = 20.0
-"""Seconds of a step of slow executions: between two steps the campaign can stop."""
-MIN_STEP: Final = 32
-MAX_STEP: Final = 1 << 24
-"""An executor may take no time: a step has a bound of its own."""
-PROBE_COPIES: Final = 8
-PROBE_STEPS: Final = 32
-"""A probe has so many copies at least, and no more than give so many steps. Of 256 executions, 32
-copies take 1.9 times as long as 8, since they take longer to build. In 21 tests that show something
-forbidden in plain TensorFlow, 8 copies showed it 1.3 times as often, and 2.3 times as often in a
-second (medians)."""
-MIN_PROBE_COUNT: Final = 256
-MIN_COSTLY_COUNT: Final = 32
-MAX_PROBE_COUNT: Final = 1 << 15
 MAX_REDUCTION_EXECUTIONS: Final = 1 << 24
 MAX_RECORDED: Final = 1 << 14
 MAX_SEARCHED: Final = 1 << 14
 """Executions of all searches for the simplest schedule of a finding at one level."""
-LENIENT_COUNT: Final = 1 << 14
-"""Executions, at least, for which a simpler configuration is probed in the end: a race that one
-setting shows in every second execution may need thousands without it."""
 
 CRASH_SHARE: Final = 3
 """Times `max_reduction_s`, at most, that the reduction of a crash takes, all steps together."""
-
-
-@dataclass(slots=True)
-class Best:
-    """The smallest test so far that shows a finding, and its outcomes."""
-
-    test: LitmusTest
-    judgement: Judgement
-    sampled: SampledConfiguration
-    """The configuration in which it shows."""
-    noise: Noise = field(default=Noise())
-    rate: float = 0.0
-    """The highest share of forbidden executions in that configuration, of the first form in a fresh
-    process and of smaller ones."""
-    symptom: str = ""
-    run_seed: int | None = None
-    schedule: Schedule | None = None
-    pace: float = inf
-    """Executions a second, in the last run."""
-    needs_names: tuple[str, ...] = ()
-    """Names of nodes and resources without which it did not show."""
-    needs_order: bool = False
-    """True if it did not show with its nodes in another order."""
-    raced: int = sys.maxsize
-    """Number of nodes of the form that was last run with all noise."""
-    lenient: bool = False
-    """True if what shows much more rarely is still accepted."""
-
-    def __post_init__(self) -> None:
-        self.symptom = symptom(self.judgement.forbidden[0][0])
-        self.judgement = self.with_same_cause(self.judgement)
-        self.improve(self.test, self.judgement)
-
-    def with_same_cause(self, judgement: Judgement) -> Judgement:
-        """The judgement, with only those forbidden outcomes that may have the finding's cause."""
-        kept = (each for each in judgement.forbidden if same_cause(self.symptom, each[0]))
-        return replace(judgement, forbidden=tuple(kept))
-
-    def improve(self, test: LitmusTest, judgement: Judgement) -> None:
-        """Replace the test by a smaller one."""
-        self.test, self.judgement = test, judgement
-        # One less, because runs stop as soon as they have seen enough: the share is too large.
-        hits = max(judgement.forbidden_count - 1, 0.5)
-        self.rate = max(self.rate, hits / judgement.executions)
-
-    def move(self, sampled: SampledConfiguration, judgement: Judgement) -> None:
-        """Replace the configuration by a simpler one."""
-        self.sampled, self.rate = sampled, 0.0
-        self.improve(self.test, judgement)
-
-    def measured(self, judgement: Judgement, executions: int) -> None:
-        """Replace the share of forbidden executions by that of a fresh process.
-
-        Races show more rarely while the machine is busy, and it may be busier than when the finding
-        was seen. Of a share that is too high, each experiment would be too short.
-        """
-        self.judgement = judgement
-        self.rate = judgement.forbidden_count / executions
-
-    @property
-    def count(self) -> int:
-        """Executions in which the finding shows about 24 times, if that is possible."""
-        # A blocked execution costs a session that others would share; one of a large test is slow.
-        costly = self.symptom == Status.BLOCKED or self.is_large
-        least = MIN_COSTLY_COUNT if costly else MIN_PROBE_COUNT
-        if self.lenient and not costly:
-            least = LENIENT_COUNT
-        return _probe_count(self.rate, least)
-
-    @property
-    def is_large(self) -> bool:
-        """True if it has more lanes than generated tests have."""
-        return width(self.test) > LANES
-
-    def ran(self, count: int, seconds: float) -> None:
-        """Note how long some executions took; the start of a process may be included."""
-        self.pace = count / max(seconds, 1e-3)
-
-    def step(self, wanted: int) -> int:
-        """Executions of the next step: slow executions can be stopped only between steps."""
-        return int(min(wanted, MAX_STEP, max(MIN_STEP, self.pace * STEP_S)))
-
-    @property
-    def probe_noise(self) -> Noise:
-        """The noise for `count` executions of a smaller test."""
-        copies = max(PROBE_COPIES, self.count // PROBE_STEPS)
-        # All copies of a step share the session that a blocked one costs.
-        if self.symptom == Status.BLOCKED or copies >= self.noise.copies:
-            return self.noise
-        return replace(self.noise, copies=copies)
-
-    @property
-    def needed(self) -> int:
-        """Forbidden executions, of `count`, that a smaller test must show.
-
-        An eighth of what the best form shows: a test that shows the finding more rarely is
-        smaller, but of less use to whoever replays it.
-        """
-        if self.lenient:
-            return PROBE_HITS
-        return max(PROBE_HITS, round(self.count * self.rate / 8))
 
 
 class Minimizer:
@@ -218,11 +90,12 @@ class Minimizer:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.put_back = PutBack()
+        self.unschedulable: set[str] = set()
+        """Titles of targets whose executor has said that it follows no schedules."""
 
     async def reduce_configuration(
         self,
         slot: Slot,
-        unreduced: UnreducedFinding,
         best: Best,
         rng: random.Random,
         *,
@@ -237,50 +110,47 @@ class Minimizer:
         """
         end = clock.now() + self.settings.max_reduction_s / 2
         if not (lenient or has_space(slot.executor.name, slot.config)):
-            await self.record(slot, unreduced, best, rng)
+            await self.record(slot, best, rng)
         if best.schedule is not None:
             # A recorded execution, of this configuration alone, is worth more than a simpler one.
             return True
 
         async def shows(config: Config) -> bool:
-            sampled = unreduced.executor.sample(config)
-            shown = await self._probe_in(slot, sampled, best, unreduced, rng, end, lenient=lenient)
+            target = slot.executor.sample(config)
+            shown = await self._probe_in(slot, target, best, rng, end, lenient=lenient)
             if shown is not None:
-                best.move(sampled, shown)
+                best.move(target, shown)
             return shown is not None
 
-        simpler = simpler_configurations(slot.executor.name, best.sampled.config, self.put_back)
+        simpler = simpler_configurations(slot.executor.name, best.target.config, self.put_back)
         driven = await drive(simpler, shows, lambda: clock.now() < end)
-        slot.switch_to(best.sampled)
+        slot.switch_to(best.target)
         return driven.complete
 
     async def _probe_in(
         self,
         slot: Slot,
-        sampled: SampledConfiguration,
+        target: Target,
         best: Best,
-        unreduced: UnreducedFinding,
         rng: random.Random,
         end: float,
         *,
         lenient: bool,
     ) -> Judgement | None:
         """As `probe`, in another configuration, judged by what that guarantees."""
-        slot.switch_to(sampled)
+        slot.switch_to(target)
         if await slot.why_unavailable():
             return None
         there = copy(best)
         there.lenient = lenient
-        return await self.probe(slot, best.test, there, unreduced, rng, end)
+        return await self.probe(slot, best.test, there, rng, end)
 
-    async def reduce(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> bool:
+    async def reduce(self, slot: Slot, best: Best, rng: random.Random) -> bool:
         """Make `best` as small as possible; False if the time did not suffice."""
         end = clock.now() + self.settings.max_reduction_s
         if best.rate < 0.05:
             for wider in widened(best.test):
-                shown = await self.probe(slot, wider, best, unreduced, rng, end)
+                shown = await self.probe(slot, wider, best, rng, end)
                 if shown is not None and shown.rate > 2 * best.rate:
                     best.improve(wider, shown)
                     break
@@ -289,22 +159,20 @@ class Minimizer:
         async def shows(candidate: LitmusTest) -> bool:
             if _has_other_kernels(candidate, best):
                 return False
-            shown = await self.probe(slot, candidate, best, unreduced, rng, end)
+            shown = await self.probe(slot, candidate, best, rng, end)
             if shown is not None:
                 best.improve(candidate, shown)
-                await self.use_all_noise(slot, unreduced, best, rng, end)
+                await self.use_all_noise(slot, best, rng, end)
             return shown is not None
 
         driven = await drive(
             reduce(best.test), shows, lambda: clock.now() < end and slot.executions < last
         )
         if driven.complete:
-            await self.use_all_noise(slot, unreduced, best, rng, end, reduced=True)
+            await self.use_all_noise(slot, best, rng, end, reduced=True)
         return driven.complete
 
-    async def normalize(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> bool:
+    async def normalize(self, slot: Slot, best: Best, rng: random.Random) -> bool:
         """Give `best` canonical names and order, as far as it still shows as often.
 
         What makes it only more frequent stays in the test, and is none that it needs. False if the
@@ -313,21 +181,21 @@ class Minimizer:
         end = clock.now() + self.settings.max_reduction_s / 2
 
         async def shows(candidate: LitmusTest) -> bool:
-            shown = await self.probe(slot, candidate, best, unreduced, rng, end)
+            shown = await self.probe(slot, candidate, best, rng, end)
             if shown is not None:
                 best.improve(candidate, shown)
             return shown is not None
 
         _, needs = await drive(
-            normalize(best.test, best.sampled.model), shows, lambda: clock.now() < end
+            normalize(best.test, best.target.model), shows, lambda: clock.now() < end
         )
         if needs is None:
             return False
         if needs.names or needs.order:
-            whole = in_whole(best.test, best.sampled.model)
+            whole = in_whole(best.test, best.target.model)
             rarely = copy(best)
             rarely.lenient = True
-            if await self.probe(slot, whole, rarely, unreduced, rng, end) is not None:
+            if await self.probe(slot, whole, rarely, rng, end) is not None:
                 return True
             if clock.now() >= end:
                 return False
@@ -335,18 +203,16 @@ class Minimizer:
         return True
 
     async def confirm_as_run(
-        self, slot: Slot, unreduced: UnreducedFinding, rng: random.Random
+        self, slot: Slot, candidate: Candidate, rng: random.Random
     ) -> Best | None:
         """The finding as it was run, if a fresh process shows it again: same test, same names."""
-        best = Best(
-            unreduced.generated.test, unreduced.judgement, unreduced.sampled, unreduced.noise
-        )
+        best = Best.of(candidate)
         # The same run at first: an executor may be deterministic for a seed.
         job = Job(
             best.test,
-            unreduced.judgement.executions,
+            candidate.judgement.executions,
             best.noise,
-            unreduced.seed,
+            candidate.seed,
             fresh=True,
         )
         start = clock.now()
@@ -358,10 +224,10 @@ class Minimizer:
         ended = first if isinstance(first, dict) else {}
         shown = best.with_same_cause(judge(best.judgement.oracle, ended))
         if shown.forbidden:
-            best.run_seed = unreduced.seed
+            best.run_seed = candidate.seed
             best.measured(shown, shown.executions)
             return best
-        again = await self.confirm(slot, unreduced, best, rng)
+        again = await self.confirm(slot, best, rng)
         if again is None:
             return None
         best.measured(again, shown.executions + again.executions)
@@ -370,7 +236,6 @@ class Minimizer:
     async def use_all_noise(
         self,
         slot: Slot,
-        unreduced: UnreducedFinding,
         best: Best,
         rng: random.Random,
         end: float | None = None,
@@ -386,42 +251,41 @@ class Minimizer:
         if best.noise != noise and best.raced >= (nodes + 1 if reduced else 2 * nodes):
             best.raced = nodes
             there = replace(best, noise=noise)
-            shown = await self.probe(slot, best.test, there, unreduced, rng, end)
+            shown = await self.probe(slot, best.test, there, rng, end)
             if shown is not None:
                 best.noise, best.rate = noise, 0.0
                 best.improve(best.test, shown)
 
-    async def record(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> None:
+    async def record(self, slot: Slot, best: Best, rng: random.Random) -> None:
         """Record an execution that shows the finding, if the executor can record schedules.
 
         Where all schedules can be executed, it is one with the fewest preemptions, at the coarsest
         level at which the finding shows. It moves there.
         """
-        explorable = switches_inside(slot.executor.name, best.sampled.config) is not None
-        if explorable and await self._search(slot, unreduced, best):
+        explorable = switches_inside(slot.executor.name, best.target.config) is not None
+        if explorable and await self._search(slot, best):
             return
-        if best.sampled.schedulable:
+        if best.target.title not in self.unschedulable:
             wanted = tuple(outcome for outcome, _ in best.judgement.forbidden)
             job = Job(best.test, MAX_RECORDED, best.noise, rng.getrandbits(31), wanted=wanted)
             found = await _run(slot, job)
             refused = isinstance(found, messages.Reply) and found.refused
-            best.sampled.schedulable = not refused or is_slow(found)
+            if refused and not is_slow(found):
+                self.unschedulable.add(best.target.title)
             if isinstance(found, Schedule):
                 best.schedule = found
 
-    async def _search(self, slot: Slot, unreduced: UnreducedFinding, best: Best) -> bool:
+    async def _search(self, slot: Slot, best: Best) -> bool:
         """Search the schedules at each level, the coarsest first; true if one shows the finding."""
-        finest = best.sampled
+        finest = best.target
         for config in (*coarser(slot.executor.name, finest.config), finest.config):
-            sampled = finest if config is finest.config else unreduced.executor.sample(config)
-            slot.switch_to(sampled)
+            target = finest if config is finest.config else slot.executor.sample(config)
+            slot.switch_to(target)
             if await slot.why_unavailable():
                 continue
             shown = await self._first(slot, best)
             if shown is not None:
-                best.sampled, best.schedule = sampled, shown
+                best.target, best.schedule = target, shown
                 return True
         slot.switch_to(finest)
         return False
@@ -462,7 +326,7 @@ class Minimizer:
         others = set[str]()
 
         async def run(crash: Crash, job: Job) -> Result | None:
-            slot.switch_to(unreduced.executor.sample(crash.config))
+            slot.switch_to(slot.executor.sample(crash.config))
             if await slot.why_unavailable():
                 return None
             return await slot.run(replace(job, test=crash.test))
@@ -484,7 +348,7 @@ class Minimizer:
         if await ends(smallest.crash, unreduced.job) is None:
             return None
         end = clock.now() + CRASH_SHARE * self.settings.max_reduction_s
-        candidates = smaller_crashes(unreduced.executor.name, smallest, self.put_back)
+        candidates = smaller_crashes(slot.executor.name, smallest, self.put_back)
         await drive(candidates, fails, lambda: clock.now() < end)
         first = replace(unreduced.job, count=1, seed=0)
         if (died := await ends(smallest.crash, first)) is not None:
@@ -492,9 +356,7 @@ class Minimizer:
             return died
         return await ends(smallest.crash, unreduced.job)
 
-    async def confirm(
-        self, slot: Slot, unreduced: UnreducedFinding, best: Best, rng: random.Random
-    ) -> Judgement | None:
+    async def confirm(self, slot: Slot, best: Best, rng: random.Random) -> Judgement | None:
         """Judgement of `best` in a fresh process; None if it shows nothing forbidden.
 
         Its recorded schedule is replayed first, and kept only if it gives the same outcome there.
@@ -543,7 +405,6 @@ class Minimizer:
         slot: Slot,
         test: LitmusTest,
         best: Best,
-        unreduced: UnreducedFinding,
         rng: random.Random,
         end: float | None = None,
     ) -> Judgement | None:
@@ -555,13 +416,13 @@ class Minimizer:
         shown.
         """
         end = end or clock.now() + self.settings.max_reduction_s / 4
-        oracle = explorer_or_none(test, slot.sampled.model, self.settings.budget)
+        oracle = explorer_or_none(test, slot.target.model, self.settings.budget)
         if oracle is None:
             return None
         total: Counter[Outcome] = Counter()
         passed = deaths = 0
         runs, needed = (1, 1) if best.lenient else (PROBE_RUNS, PROBE_NEEDED)
-        single = Axiom.SEQUENCE in slot.sampled.model.axioms
+        single = Axiom.SEQUENCE in slot.target.model.axioms
         for done in range(runs):
             if passed + runs - done < needed:
                 return None
@@ -621,20 +482,6 @@ def _crashed(result: Result) -> bool:
     return isinstance(result, Died) and not result.timed_out
 
 
-def _probe_count(rate: float, least: int = MIN_PROBE_COUNT) -> int:
-    return min(MAX_PROBE_COUNT, max(least, int(24 / max(rate, 1e-6))))
-
-
 def _blocks(shown: Iterable[Outcome]) -> bool:
     """True if every outcome is a blocked execution."""
     return all(outcome.status is Status.BLOCKED for outcome in shown)
-
-
-def expected_cost_s(unreduced: UnreducedFinding, run_s: float = RUN_S) -> float:
-    """Rough estimate of the seconds that a minimization takes.
-
-    About three candidates a node, two runs for most, at `run_s` seconds each and 40,000 executions
-    a second.
-    """
-    candidates = 3 * len(unreduced.generated.test.nodes)
-    return candidates * 2 * (run_s + _probe_count(unreduced.judgement.rate) / 40_000)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
 
@@ -94,33 +95,21 @@ class Refusals:
 
 @dataclass(slots=True, eq=False)
 class SampledConfiguration:
-    """A configuration of an executor, and the time that it has had.
+    """A target in which tests of a campaign run, and the time that it has had.
 
     Attributes
     ----------
-    config : Config
-    model : Model
-        Judges its outcomes.
-    executor : str
-        Name of its executor.
-    executor_class : str
-        See `fuzz.finding.canonical.executor_class`.
+    target : Target
     unavailable : str
         Why it cannot run here; "" as far as known.
-    schedulable : bool
-        False once the executor has said that it follows no schedules.
     spent : float
         Seconds, or tests where tests are counted, over `runs` tests that ran and `refused` others.
     waiting : int
         Tests that it has been picked for and has not run yet.
     """
 
-    config: Config
-    model: Model
-    executor: str
-    executor_class: str
+    target: Target
     unavailable: str = ""
-    schedulable: bool = True  # until it says that it is not
     spent: float = 0.0
     runs: int = 0
     refused: int = 0
@@ -129,7 +118,17 @@ class SampledConfiguration:
     @property
     def title(self) -> str:
         """Executor and configuration."""
-        return f"{self.executor}/{self.config.name}"
+        return self.target.title
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+        return self.target.config
+
+    @property
+    def model(self) -> Model:
+        """The model that judges its outcomes."""
+        return self.target.model
 
     @property
     def cost(self) -> float:

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.campaign.suite import RUN_SETUPS, Portfolio, RunSetup
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.configuration_generator import points

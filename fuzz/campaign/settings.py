@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S, MINIMIZING_SHARE, ROUNDS_SHARE
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.executors.table import executor_class
@@ -29,16 +30,6 @@ executions of each test, findings 2.01 times as soon; with 64 of those that cann
 and 1.45, at another load. Generating, building and judging a graph in a pack takes 6 ms, an
 execution 0.1 ms, or 15 ms if it blocks. On slow cores 64 halve the number of graphs.
 """
-MAX_REDUCTION_S: Final = 20.0
-ROUNDS_SHARE: Final = 0.2
-"""Share of the time for further executions of tests that have earned them.
-
-In three campaigns of an hour with a quarter of the time for these, 20 of 21 new causes showed in
-first executions. A second of further ones showed something forbidden four times as often, nearly
-always a known cause.
-"""
-MINIMIZING_SHARE: Final = 0.2
-"""Share of the time in which findings are minimized while new graphs run."""
 CAMPAIGN_BUDGET: Final = Budget(states=100_000, memory_bytes=1 << 28)
 """Of the oracle, for each question: a tenth of a second. A verdict takes some microseconds."""
 
@@ -116,7 +107,7 @@ class Settings:
         Limit for one finding; if None, see `max_reduction_s`.
     deadly_ops : frozenset of str
         Ops that are known to end their process: few tests are generated with them
-        (`fuzz.campaign.dispatcher.support_of`).
+        (`fuzz.campaign.campaign_executor.support_of`).
     spawn : bool
         True if each worker is a new interpreter instead of a fork of a server.
     seeds : Seeds, optional

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.earlier import Earlier
+from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.selftest import selftest
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE
@@ -75,7 +76,7 @@ class Shard:
     earlier : mapping of int to set of str
         As of `fuzz.campaign.dispatcher.Dispatcher`.
     known_deaths, reduced
-        As of `fuzz.campaign.loop.Campaign`.
+        As `deaths` and `reduced` of `fuzz.campaign.earlier.Earlier`.
     log_folder : str or None
         Folder for the shard log; None if the shard's process does not see the campaign's folder.
     """
@@ -104,7 +105,7 @@ class Shard:
         """True if it runs the mutants instead of a campaign."""
         return SELFTEST in self.configurations
 
-    def campaign(self, write: Callable[[Sequence[Event]], None]) -> Campaign:
+    def campaign(self, write: Callable[[Sequence[Event]], None]) -> Engine:
         """The campaign that it stands for."""
         known = [
             MinimizedFinding(
@@ -118,20 +119,16 @@ class Shard:
             )
             for each in self.known
         ]
-        pending = [loads(text) for text, suspect in self.pending if not suspect]
-        suspects = [loads(text) for text, suspect in self.pending if suspect]
-        again = [loads(text) for text in self.unconfirmed]
-        return Campaign(
-            self.settings,
-            write,
-            known,
-            pending,
-            suspects,
-            again,
-            self.earlier,
-            self.known_deaths,
-            self.reduced,
+        earlier = Earlier(
+            known=known,
+            pending=[loads(text) for text, suspect in self.pending if not suspect],
+            suspects=[loads(text) for text, suspect in self.pending if suspect],
+            unconfirmed=[loads(text) for text in self.unconfirmed],
+            tests=self.earlier,
+            deaths=self.known_deaths,
+            reduced=self.reduced,
         )
+        return Engine(self.settings, write, earlier)
 
 
 SELFTEST_WORKERS: Final = 2
@@ -203,7 +200,7 @@ async def _run_and_watch(shard: Shard, log: ShardLog, stopped: Callable[[], bool
     await run_watched(campaign, watch())
 
 
-async def run_watched(campaign: Campaign, watch: Coroutine[Any, Any, None]) -> None:
+async def run_watched(campaign: Engine, watch: Coroutine[Any, Any, None]) -> None:
     """Run a campaign, and as long as it runs the coroutine that may stop it."""
     watching = asyncio.create_task(watch)
     try:

@@ -24,18 +24,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule, plain_of
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.settings import shallow
+from litmusfuzz.fuzz.campaign.job import NO_TIME, Job, Result
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
-from litmusfuzz.fuzz.executors.protocol import Explored, Noise
 from litmusfuzz.fuzz.executors.table import CANARY
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import DOES_NOT_START
@@ -44,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.corpus.outcome import Outcome
-    from litmusfuzz.fuzz.campaign.dispatcher import CampaignExecutor, UnreducedFinding
-    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+    from litmusfuzz.fuzz.campaign.campaign_executor import CampaignExecutor
+    from litmusfuzz.fuzz.campaign.candidate import Candidate
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Config
     from litmusfuzz.fuzz.executors.worker import Tests
 
@@ -57,108 +56,12 @@ million lanes is executed hundreds of times in a minute."""
 SLOW: Final = "slow jobs"
 """Counter of an executor's jobs that had no answer in `JOB_TIMEOUT_S`, and do not hang."""
 CUT_SHORT: Final = "the campaign ended before a longer try"
-NO_TIME: Final = "time"
-"""Refusal of a job that is slow. Reports list it with the features that a configuration lacks."""
 MAX_SHOWN: Final = 256
 """Tests with a forbidden outcome that a process runs before another one takes its place: until then
 all of these are kept in memory, and a crash throws doubt on them."""
-RUNNING_S: Final = "running_s"
-"""Counter of an executor's seconds without building; not every executor has it."""
 OTHER_COUNTERS: Final = "other counters"
 """All counters of an executor together that have a name after the first `messages.MAX_NAMED`: a
 report has a figure for each name, and an executor may make one for each test."""
-RECORD_S: Final = 2.0
-"""Seconds of the processor's time to look for an execution that shows a finding, to record it."""
-
-
-class SearchStep(NamedTuple):
-    """A step of a search of all schedules: its bound on preemptions, and executions so far."""
-
-    preemptions: int | None
-    done: int
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One request to an executor: run `test` at least `count` times.
-
-    Without a test, the job asks whether the configuration can run here.
-
-    With `fresh`, the job runs in a new process: an executor may have damaged its own memory on an
-    earlier test, and then its outcomes are no finding on this test. With `wanted`, an execution
-    with one of these outcomes is recorded instead; with `recorded`, a recorded execution is
-    repeated; with `search`, a search of all schedules goes on. With `executor`, another executor of
-    the same environment runs it instead of the worker's own. With `survives`, an exception of a
-    traced system does not end the process.
-    """
-
-    test: LitmusTest | None
-    count: int = 0
-    noise: Noise = field(default=Noise())
-    seed: int = 0
-    fresh: bool = False
-    wanted: tuple[Outcome, ...] = ()
-    recorded: Schedule | None = None
-    search: SearchStep | None = None
-    executor: str = ""
-    survives: bool = False
-
-    @property
-    def few(self) -> Job:
-        """As many executions as a campaign begins with, in one copy.
-
-        The job itself if it is so, or if it records or replays an execution.
-        """
-        if self.wanted or self.recorded or self.search:
-            return self
-        count, noise = shallow(self.noise)
-        return replace(self, count=min(count, max(self.count, 1)), noise=noise)
-
-    def expected_s(self, few: Job, reply: messages.Reply) -> float:
-        """Seconds that the job takes, estimated from the reply to a few of its executions.
-
-        The worker must be new. Building, which may include compiling, takes longer with more
-        copies; only running takes longer with more executions.
-        """
-        running_s = min(reply.seconds, reply.counters.get(RUNNING_S, reply.seconds))
-        copies = max(1.0, self.noise.copies / few.noise.copies)
-        return (reply.seconds - running_s) * copies + running_s * self.count / few.count
-
-    def request(self, config: Config) -> messages.Request:
-        """The message to the worker."""
-        if self.test is None:
-            return messages.Request(config=config.name)
-        return messages.Request(
-            test=plain_of(self.test),
-            task=self._task,
-            executor=self.executor,
-            config=config.name,
-            count=self.count,
-            noise=asdict(self.noise),
-            seed=self.seed,
-            wanted=messages.rows(dict.fromkeys(self.wanted, 1)),
-            choices=list(self.recorded.choices) if self.recorded else [],
-            schedule=list(self.recorded.events) if self.recorded else [],
-            preemptions=self.search.preemptions if self.search else None,
-            done=self.search.done if self.search else 0,
-            timeout_s=RECORD_S,
-            survives=self.survives,
-        )
-
-    @property
-    def _task(self) -> Literal["run", "record", "replay", "follow", "explore"]:
-        if self.wanted:
-            return "record"
-        if self.search:
-            return "explore"
-        if self.recorded:
-            return "follow" if self.recorded.events else "replay"
-        return "run"
-
-
-def is_slow(result: Result) -> bool:
-    """True if a job was refused for lack of time."""
-    return isinstance(result, messages.Reply) and result.refused.startswith(f"{NO_TIME} (")
 
 
 def _request(jobs: Sequence[Job], config: Config) -> messages.Request:
@@ -189,11 +92,6 @@ class _Queued(NamedTuple):
         return [id(each) for each in self.jobs] == [id(each) for each in jobs]
 
 
-Result = dict["Outcome", int] | Schedule | Explored | Died | messages.Reply
-"""A histogram, a recorded execution, or what a search has found so far; or why there is none of
-these: the worker died, refused the test, or found no execution to record."""
-
-
 @dataclass(slots=True, eq=False)
 class Slot:
     """A worker of a campaign, and the configuration that it is in.
@@ -204,7 +102,7 @@ class Slot:
         Called with the slot, the job and the death of a worker, before the process is replaced.
     jobs_run : int
         Jobs of the present process.
-    shown : list of UnreducedFinding
+    shown : list of Candidate
         What the present process has shown; believed only in a fresh process if it crashes.
     executions : int
         Executions so far.
@@ -220,10 +118,10 @@ class Slot:
 
     worker: Worker
     executor: CampaignExecutor
-    sampled: SampledConfiguration
+    target: Target
     on_death: Callable[[Slot, Job, Died], None]
     jobs_run: int = 0
-    shown: list[UnreducedFinding] = field(default_factory=list)
+    shown: list[Candidate] = field(default_factory=list)
     executions: int = 0
     clusterings: tuple[ChosenClusters, ...] = ()
     minimizing: bool = False
@@ -245,18 +143,18 @@ class Slot:
     @property
     def config(self) -> Config:
         """Its present configuration."""
-        return self.sampled.config
+        return self.target.config
 
     @property
     def canary(self) -> bool:
         """True for the canary, which runs only to be reported."""
         return self.executor.name == CANARY
 
-    def switch_to(self, sampled: SampledConfiguration) -> None:
+    def switch_to(self, target: Target) -> None:
         """Continue in another configuration."""
-        if sampled.config.environment != self.config.environment:
+        if target.config.environment != self.config.environment:
             self.renew()
-        self.sampled = sampled
+        self.target = target
 
     def renew(self) -> None:
         """End the process; the next job starts another."""
@@ -438,14 +336,14 @@ class Slot:
         self._note(reply)
         return messages.chosen_clusters(reply)
 
-    def queue(self, jobs: Sequence[Job], sampled: SampledConfiguration) -> None:
+    def queue(self, jobs: Sequence[Job], target: Target) -> None:
         """Let the process find a job, or a pack, when it has ended the present one.
 
         It is to be run next. Not sent if another process may have to run it.
         """
-        checked = sampled.config.name in self._checked
+        checked = target.config.name in self._checked
         if checked and not self._damaged and len(self.shown) < MAX_SHOWN:
-            request = _request(jobs, sampled.config)
+            request = _request(jobs, target.config)
             self._queued = _Queued(jobs, request, clock.now())
             self.worker.queue(request, _tests(jobs))
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final, cast
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.causes import symptom
+from litmusfuzz.fuzz.finding.experiments import Case, Tally
 from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none, judge
-from litmusfuzz.fuzz.finding.resource_passes import LANES, width
-from litmusfuzz.fuzz.finding.trials import Case, Tally
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
 
 if TYPE_CHECKING:
     import random
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.worker import Worker
-    from litmusfuzz.fuzz.finding.experiments import Comparing, Comparison
-    from litmusfuzz.fuzz.finding.trials import Trial
+    from litmusfuzz.fuzz.finding.experiments import Comparing, Comparison, Trial
     from litmusfuzz.oracles.explorer import Budget
 
 RunTest = Callable[[Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | str"]]

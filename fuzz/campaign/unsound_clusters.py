@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.job import Job
+from litmusfuzz.fuzz.campaign.shares import Account
 from litmusfuzz.fuzz.finding.causes import explains
 from litmusfuzz.fuzz.finding.driver import drive
 from litmusfuzz.fuzz.finding.judge import explorer_or_none
@@ -44,8 +45,9 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict, Validator
-    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+    from litmusfuzz.fuzz.campaign.shares import Ledger
     from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.oracles.model import Model
 
@@ -106,10 +108,13 @@ class UnsoundClusters:
     Parameters
     ----------
     validator : Validator
+    ledger : Ledger
+        Charged with the time of what is not part of a reduction.
     """
 
-    def __init__(self, validator: Validator) -> None:
+    def __init__(self, validator: Validator, ledger: Ledger) -> None:
         self.validator = validator
+        self.ledger = ledger
         self.settings = validator.settings
         self.found: list[_Found] = []
 
@@ -162,9 +167,9 @@ class UnsoundClusters:
         shown_in : str
             The configuration of that run; "" for the present one.
         """
-        sampled, test = slot.sampled, job.test
+        target, test = slot.target, job.test
         assert test is not None
-        executor, config = sampled.executor, sampled.config.name
+        executor, config = target.executor, target.config.name
         within = slot.minimizing  # the reduction that this is part of counts its time itself
         key = ""
         for verdict in unsound:
@@ -182,13 +187,14 @@ class UnsoundClusters:
             slot.minimizing = True
             try:
                 await self._reduce(slot, best)
-                if self.validator.key(best.verdict.test, sampled) not in self.validator.names:
+                if self.validator.key(best.verdict.test, target) not in self.validator.names:
                     await self._show(slot, index, job, best, shown)
             finally:  # also if the campaign ends meanwhile
                 slot.minimizing = within
                 if not within:
-                    slot.executor.minimizing_s += clock.now() - start
-                key = self._store(index, sampled, best, shown)
+                    spent_s = clock.now() - start
+                    self.ledger.add(Account.REDUCING, slot.executor.number, spent_s)
+                key = self._store(index, target, best, shown)
                 if seen is not None:
                     self.validator.log(
                         SeenAgain(index=seen, executor=executor, configuration=where, key=key)
@@ -197,7 +203,7 @@ class UnsoundClusters:
 
     async def _known(self, test: LitmusTest, slot: Slot) -> str | None:
         """Key of a finding whose shape this test contains, and that this configuration has."""
-        plain, name = replace(test, clusters=()), slot.sampled.title
+        plain, name = replace(test, clusters=()), slot.target.title
         for each in self.found:
             if not explains(each.test, plain, exact=True):
                 continue
@@ -253,20 +259,20 @@ class UnsoundClusters:
                     if best.verdict.lost or clustered.judge(outcome) is not Verdict.FORBIDDEN:
                         shown.by_clusters[outcome] += count
 
-    def _store(self, index: int, sampled: SampledConfiguration, best: _Best, shown: _Shown) -> str:
+    def _store(self, index: int, target: Target, best: _Best, shown: _Shown) -> str:
         """Store what was found, unless it is there; return its key."""
         verdict = best.verdict
-        found = self.validator.key(verdict.test, sampled)
-        self.found.append(_Found(found, best.test, {sampled.title}))
-        if self.validator.seen_again(found, sampled):
+        found = self.validator.key(verdict.test, target)
+        self.found.append(_Found(found, best.test, {target.title}))
+        if self.validator.seen_again(found, target):
             return found
         self.validator.names[found] = self.validator.new_name(verdict.test)
         self.validator.store(
             index,
             found,
             verdict.test,
-            sampled,
-            f"{sampled.title} chose these clusters; {verdict.reason[0]}",
+            target,
+            f"{target.title} chose these clusters; {verdict.reason[0]}",
             (*verdict.reason, shown.line),
             tuple(
                 (outcome.plain, count, str(shown.verdict(outcome)))

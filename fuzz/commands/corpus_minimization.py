@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 import z3
 
 from litmusfuzz.fuzz.campaign.family_weights import pairs
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import EXECUTORS, configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker

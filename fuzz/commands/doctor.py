@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import psutil
 
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.installed import FRAMEWORKS, installed
 from litmusfuzz.fuzz.executors.protocol import Noise, Unavailable

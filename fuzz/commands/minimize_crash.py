@@ -22,9 +22,10 @@ from litmusfuzz.fuzz.campaign.crash_reducer import (
     crash_entry,
     smaller_crashes,
 )
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.settings import shallow
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S, Job
+from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors.messages import Reply
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class

@@ -19,7 +19,8 @@ import msgspec
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Finding
-from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.earlier import Earlier
+from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -97,7 +98,7 @@ def minimize(
         return MinimizedFile(problem=problem, died=bool(died))
     events: list[Event] = []
     with tempfile.TemporaryDirectory(dir=out) as folder:
-        campaign = Campaign(
+        campaign = Engine(
             Settings(
                 seed=entry.finding.seed if entry.finding else 0,
                 out=Path(folder),
@@ -110,7 +111,7 @@ def minimize(
                 reduction_s=time_s,
             ),
             events.extend,
-            pending=[_unreduced_entry(entry, executor, config, model, seen.judgement)],
+            Earlier(pending=[_unreduced_entry(entry, executor, config, model, seen.judgement)]),
         )
         interrupted = False
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.textfile import plain_of
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import EventKey, Noise, noise_from
 from litmusfuzz.fuzz.executors.worker import Died

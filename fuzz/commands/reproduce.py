@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.dispatcher import support_of
+from litmusfuzz.fuzz.campaign.campaign_executor import support_of
 from litmusfuzz.fuzz.campaign.variation import Variation, varied
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.finding.canonical import digest

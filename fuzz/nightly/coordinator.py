@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import FrameType
 
-    from litmusfuzz.fuzz.campaign.loop import Campaign
+    from litmusfuzz.fuzz.campaign.engine import Engine
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.finding.known_findings import KnownFindings
     from litmusfuzz.fuzz.nightly.pools import Pool
@@ -513,7 +513,7 @@ class SingleShard(Coordinator):
         finally:
             self.store.finish_shard(number)
 
-    async def _watch(self, campaign: Campaign) -> None:
+    async def _watch(self, campaign: Engine) -> None:
         """Report the state, until the campaign is asked to end or the disk is full."""
         try:
             while not self.stopping:

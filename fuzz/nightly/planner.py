@@ -23,8 +23,9 @@ from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE, MIN_SLICE
-from litmusfuzz.fuzz.campaign.settings import MAX_REDUCTION_S, MINIMIZING_SHARE, Settings
+from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shard import Shard, ShardFinding
+from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S, MINIMIZING_SHARE
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.memory import SHARE

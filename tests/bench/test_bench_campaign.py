@@ -52,10 +52,10 @@ def test_time_belongs_to_the_outermost_part_of_a_campaign() -> None:
     """Generators ask oracles, for example: functions in these files call each other."""
     for files, part in (
         (("generators/dag.py", "finding/judge.py"), "generating"),
-        (("campaign/loop.py", "finding/judge.py", "oracles/explorer.py"), "judging"),
-        (("campaign/loop.py", "store/store.py"), "storing"),
-        (("campaign/loop.py", "campaign/variation.py"), "generating"),
-        (("campaign/loop.py",), "the rest"),
+        (("campaign/engine.py", "finding/judge.py", "oracles/explorer.py"), "judging"),
+        (("campaign/engine.py", "store/store.py"), "storing"),
+        (("campaign/engine.py", "campaign/variation.py"), "generating"),
+        (("campaign/engine.py",), "the rest"),
     ):
         assert own_time.PARTS.count(part) == 1
         look: Callable[[], object] = sys._getframe

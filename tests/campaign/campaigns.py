@@ -11,7 +11,8 @@ from msgspec.structs import replace as with_changes
 
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.configured import configured, spaces
-from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.earlier import Earlier
+from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT
 from litmusfuzz.reports.events import (
     CampaignEnded,
@@ -61,9 +62,8 @@ class Run:
     def __post_init__(self) -> None:
         self.fold = Fold()
         self.begun = False
-        self.campaign = Campaign(
-            self.settings, self.write, self.known, self.pending, self.suspects, self.unconfirmed
-        )
+        earlier = Earlier(self.known, self.pending, self.suspects, self.unconfirmed)
+        self.campaign = Engine(self.settings, self.write, earlier)
         self.fold.apply(0, self._started())
         self.begun = True
         for event in self.events:
@@ -81,7 +81,7 @@ class Run:
     def _started(self) -> CampaignStarted:
         settings = self.settings
         configurations = [
-            configured(each.executor, each.config, settings.model)
+            configured(executor.name, each.config, settings.model)
             for executor in self.campaign.dispatcher.fuzzed
             for each in executor.sampler.configurations
         ]

@@ -19,9 +19,11 @@ from litmusfuzz.corpus.outcome import TORN, Outcome, Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.minimizer import CONFIRM_S, PROBE_STEP, STEP_S, Best
+from litmusfuzz.fuzz.campaign.best import Best
+from litmusfuzz.fuzz.campaign.minimizer import PROBE_STEP
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
+from litmusfuzz.fuzz.campaign.slots import Slot
+from litmusfuzz.fuzz.campaign.tuning import CONFIRM_S, STEP_S
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.finding.canonical import ordered
 from litmusfuzz.fuzz.finding.causes import symptom
@@ -46,7 +48,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Entry
-    from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+    from litmusfuzz.fuzz.campaign.job import Job, Result
+    from litmusfuzz.fuzz.campaign.target import Target
 
 NAME = "double/profiled"
 
@@ -307,12 +310,13 @@ def test_half_of_the_workers_run_new_tests_while_others_minimize(
     made = alone(tmp_path, ("stale_too",), unreduced, **asked).campaign
     slots = [slot for slot in made.slots if not slot.canary]
     assert len(slots) == workers
-    (taken,) = made.unreduced
+    (taken,) = made.parts.candidates.waiting
     for left_s, limit in ((300.0, at_once), (-1.0, workers)):
-        made.started = clock.now() - 600.0 + left_s
+        made.course.started = clock.now() - 600.0 + left_s
         for number, slot in enumerate(slots):
-            made.unreduced = [taken]
-            assert (made._next_to_minimize(slot) is taken) == (number < limit)
+            made.parts.candidates.waiting = [taken]
+            work = made.parts.reduce.peek(slot)
+            assert (work is not None and work.about is taken) == (number < limit)
             slot.minimizing = True
         for slot in slots:
             slot.minimizing = False
@@ -321,14 +325,14 @@ def test_half_of_the_workers_run_new_tests_while_others_minimize(
 class Clock:
     """The clock of campaigns, and a slot that turns it: `pace` executions take a second.
 
-    It is in the configuration `sampled`.
+    It is in `target`.
 
     Each job shows the same outcomes.
     """
 
-    def __init__(self, pace: float, sampled: SampledConfiguration, *shown: Outcome) -> None:
+    def __init__(self, pace: float, target: Target, *shown: Outcome) -> None:
         self.pace = pace
-        self.sampled = sampled
+        self.target = target
         self.shown = shown
         self.now = 0.0
         self.jobs = 0
@@ -359,14 +363,14 @@ def test_a_finding_with_a_wrong_value_explains_tests_that_show_it_torn(
 ) -> None:
     """If it shows that too: which of the two it is minimized for is a matter of chance."""
     run = alone(tmp_path, ("stale_too",), unreduced)
-    findings = run.campaign.findings
-    (taken,) = run.campaign.unreduced
+    findings = run.campaign.parts.findings
+    (taken,) = run.campaign.parts.candidates.waiting
     key = unreduced.test.names[0]
     wrong = taken.judgement.forbidden[0][0]
     torn = replace(wrong, values=tuple((k, TORN if k == key else v) for k, v in wrong.values))
     oracle = taken.judgement.oracle
     outcomes = [{"wrong": wrong, "torn": torn}[each] for each in symptoms]
-    best = Best(unreduced.test, judge(oracle, {outcomes[0]: 1}), taken.sampled)
+    best = Best(unreduced.test, judge(oracle, {outcomes[0]: 1}), taken.target)
     shown = dict(zip(outcomes, counts, strict=True))
     best.measured(best.with_same_cause(judge(oracle, shown)), sum(counts))
     found = findings.store(taken, best, minimized=True, confirmed=True)
@@ -386,17 +390,17 @@ def test_a_slow_minimization_is_stopped_in_time(
     tmp_path: Path, unreduced: Entry, monkeypatch: pytest.MonkeyPatch, pace: float
 ) -> None:
     made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
-    (taken,) = made.unreduced
+    (taken,) = made.parts.candidates.waiting
     allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
-    clock = Clock(pace, taken.sampled, allowed)
+    clock = Clock(pace, taken.target, allowed)
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
-    best = Best(unreduced.test, taken.judgement, taken.sampled)
+    best = Best(unreduced.test, taken.judgement, taken.target)
     best.rate = 0.5  # it does not show in every run, so that one run decides nothing
     rng = random.Random(1)
-    probe = made.minimizer.probe(clock, unreduced.test, best, taken, rng)
+    probe = made.parts.minimizer.probe(clock, unreduced.test, best, rng)
     assert asyncio.run(probe) is None
     probed = clock.now
-    assert asyncio.run(made.minimizer.confirm(clock, taken, best, rng)) is None
+    assert asyncio.run(made.parts.minimizer.confirm(clock, best, rng)) is None
     confirmed = clock.now - probed
     if pace > 1e3:  # nothing is cut short: all that is asked for is run
         assert probed >= 2 * best.count / pace
@@ -422,7 +426,7 @@ def test_an_order_is_needed_only_if_experiments_say_so(
 ) -> None:
     """As it was run it shows in every 20th execution, in another order in every `every`th."""
     made = alone(tmp_path, ("stale_too",), unreduced, reduction_s=200.0).campaign
-    (taken,) = made.unreduced
+    (taken,) = made.parts.candidates.waiting
     test = replace(litmus("X=1 || r0=X; X+=2"), observe=())
     assert ordered(test, EXECUTOR) != test
     allowed, forbidden = (Outcome.of(test, {"X": (value,)}) for value in (1, 9))
@@ -436,12 +440,12 @@ def test_an_order_is_needed_only_if_experiments_say_so(
             shown = job.count // often if often else 0
             return {allowed: job.count - shown} | ({forbidden: shown} if shown else {})
 
-    clock = Rare(pace, taken.sampled)
+    clock = Rare(pace, taken.target)
     monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
     judgement = judge(Explorer(test, EXECUTOR), {allowed: 95, forbidden: 5})
-    best = Best(test, judgement, taken.sampled)
+    best = Best(test, judgement, taken.target)
     rng = random.Random(1)
-    assert asyncio.run(made.minimizer.normalize(clock, taken, best, rng)) is finished
+    assert asyncio.run(made.parts.minimizer.normalize(clock, best, rng)) is finished
     assert (best.needs_order, best.needs_names) == (needs_order, ())
     assert ordered(best.test, EXECUTOR) != best.test  # the more frequent form is kept
     assert clock.now < 100.0 + 2 * STEP_S
@@ -452,16 +456,16 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
 ) -> None:
     """Each blocked run costs a session. A test that blocks only sometimes is kept."""
     made = alone(tmp_path, ("stale_too",), unreduced).campaign
-    (taken,) = made.unreduced
-    best = Best(unreduced.test, taken.judgement, taken.sampled)
+    (taken,) = made.parts.candidates.waiting
+    best = Best(unreduced.test, taken.judgement, taken.target)
     best.rate = 0.5
     allowed = min(allowed_outcomes(unreduced.test, EXECUTOR).witnesses, key=str)
     blocked = Outcome.of(unreduced.test, {}, Status.BLOCKED)
     jobs = []
     for shown in ((blocked,), (blocked, allowed)):
-        clock = Clock(1e6, taken.sampled, *shown)
+        clock = Clock(1e6, taken.target, *shown)
         monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
-        probe = made.minimizer.probe(clock, unreduced.test, best, taken, random.Random(1))
+        probe = made.parts.minimizer.probe(clock, unreduced.test, best, random.Random(1))
         assert asyncio.run(probe) is None
         jobs.append(clock.jobs)
     assert jobs[0] == 1 < jobs[1]
@@ -472,7 +476,7 @@ def test_two_executions_decide_where_a_test_has_a_single_outcome(
 ) -> None:
     """An executor of one thread executes a test twice, however often it is asked to."""
     made = alone(tmp_path, ("stale_too",), unreduced).campaign
-    (taken,) = made.unreduced
+    (taken,) = made.parts.candidates.waiting
     test = litmus("X=1; r0=X")
     allowed, forbidden = (Outcome.of(test, {"r0": (n,), "X": (1,)}) for n in (1, 0))
 
@@ -483,11 +487,10 @@ def test_two_executions_decide_where_a_test_has_a_single_outcome(
             return dict.fromkeys(self.shown, 2)
 
     judgement = judge(Explorer(test, SEQUENTIAL), {forbidden: 2})
-    best = Best(test, judgement, taken.sampled)
+    best = Best(test, judgement, taken.target)
     for shown, jobs in ((allowed, 2), (forbidden, 2)):
-        clock = Twice(1e6, copy(taken.sampled), shown)
-        clock.sampled.model = SEQUENTIAL
+        clock = Twice(1e6, replace(taken.target, model=SEQUENTIAL), shown)
         monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
-        probe = asyncio.run(made.minimizer.probe(clock, test, best, taken, random.Random(1)))
+        probe = asyncio.run(made.parts.minimizer.probe(clock, test, best, random.Random(1)))
         assert clock.jobs == jobs
         assert (probe is None) is (shown == allowed)

@@ -19,7 +19,7 @@ ON_THE_MACHINES_CLOCK = {
 
 def test_only_one_module_reads_the_time_of_a_campaign() -> None:
     reading = set()
-    for path in Path(campaign.__path__[0]).glob("*.py"):
+    for path in Path(campaign.__path__[0]).rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imports = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
         named = {alias.name for each in imports for alias in each.names}

@@ -8,20 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import FEATURES
-from litmusfuzz.fuzz.campaign import clock, dispatcher
+from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.campaign_executor import (
+    DAMAGING_EVERY,
+    MAX_WAITING,
+    MOST_FAMILIES,
+    CampaignExecutor,
+    GeneratedTest,
+)
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.dispatcher import (
     CANARY_EVERY,
     MAX_CONFIGURATIONS,
     MAX_SHARED,
-    MAX_WAITING,
-    MOST_FAMILIES,
     PATIENCE_S,
-    CampaignExecutor,
     Dispatcher,
 )
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.fuzz.finding import judge as campaign_judge
 from litmusfuzz.fuzz.finding.canonical import digest
@@ -60,7 +65,7 @@ def executor(name: str, features: frozenset[str], model: Model = RFC) -> Campaig
 
 def sampler(name: str, model: Model) -> ConfigurationSampler:
     config = Config("plain", model.name)
-    sampled = SampledConfiguration(config, model, name, name)
+    sampled = SampledConfiguration(Target(name, config, model, name))
     return ConfigurationSampler([sampled], 60.0, counted=False)
 
 
@@ -110,7 +115,7 @@ class Table:
         """The comparisons so far."""
         return [each for each in self.events if isinstance(each, Compared)]
 
-    def take(self, executor: CampaignExecutor, count: int) -> list[dispatcher.GeneratedTest]:
+    def take(self, executor: CampaignExecutor, count: int) -> list[GeneratedTest]:
         """The next graphs of one executor; the others take theirs at once."""
         taken = []
         while len(taken) < count:
@@ -214,9 +219,9 @@ def test_few_tests_may_damage_memory_and_the_others_are_as_before() -> None:
     def damages(test: LitmusTest) -> bool:
         return any(node.op in risky.damaging_ops for node in test.effects)
 
-    alone = Table(risky).take(risky, 4 * dispatcher.DAMAGING_EVERY)
+    alone = Table(risky).take(risky, 4 * DAMAGING_EVERY)
     found = {each.index for each in alone if damages(each.test)}
-    may = {n * dispatcher.DAMAGING_EVERY * MOST_FAMILIES for n in range(4)}
+    may = {n * DAMAGING_EVERY * MOST_FAMILIES for n in range(4)}
     first = tuple(FAMILIES).index("sparse")
     assert found
     assert found <= {index + first for index in may}
@@ -224,7 +229,7 @@ def test_few_tests_may_damage_memory_and_the_others_are_as_before() -> None:
         usual = generate("sparse", 1, each.index, risky.support)
         assert (each.test == usual) == (each.index in found or not damages(usual))
     # What the other one chooses beyond that, it runs alone.
-    taken = Table(risky, other).take(other, 2 * dispatcher.DAMAGING_EVERY)
+    taken = Table(risky, other).take(other, 2 * DAMAGING_EVERY)
     beyond = [each for each in taken if risky not in each.sampled]
     assert beyond
     assert all(damages(each.test) for each in beyond)
@@ -356,7 +361,7 @@ def test_histograms_are_compared_when_all_executors_have_run_the_test_or_time_is
 
 def in_configurations(names: str, *, counted: bool = False) -> CampaignExecutor:
     """An executor with a configuration of each name, all of one environment."""
-    chosen = [SampledConfiguration(Config(n, "rfc"), RFC, "one", "one") for n in names]
+    chosen = [SampledConfiguration(Target("one", Config(n, "rfc"), RFC, "one")) for n in names]
     several = ConfigurationSampler(chosen, 60.0, counted=counted)
     families = ("dag", "cycles")
     return CampaignExecutor("one", several, families, Support(features=frozenset()))

@@ -14,7 +14,7 @@ from helpers import PATIENCE_S
 from msgspec import structs
 
 from litmusfuzz.corpus.textfile import Script, load
-from litmusfuzz.fuzz.campaign import loop
+from litmusfuzz.fuzz.campaign.lanes import scripts
 from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import SLOW, Slot
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from litmusfuzz.fuzz.campaign.slots import Job
+    from litmusfuzz.fuzz.campaign.job import Job
     from litmusfuzz.fuzz.executors.fork_server import ForkedProcess
 
 MUTANT = "mutant/last-in-first-out"
@@ -324,7 +324,7 @@ def test_a_script_runs_beside_the_workers(tmp_path: Path, monkeypatch: pytest.Mo
         run.campaign.stop()
         return True
 
-    monkeypatch.setattr(loop, "script_of", lambda entry, reason: "")
+    monkeypatch.setattr(scripts, "script_of", lambda entry, reason: "")
     monkeypatch.setattr(ScriptRunner, "shows_it", waiting)
     run = Run(settings(tmp_path, tests=None))
     run.run()
@@ -341,7 +341,9 @@ def test_a_script_that_is_cut_short_is_kept_unconfirmed(
         run.campaign.stop()
         return await honest(runner, path)
 
-    monkeypatch.setattr(loop, "script_of", lambda entry, reason: "import time; time.sleep(600)\n")
+    monkeypatch.setattr(
+        scripts, "script_of", lambda entry, reason: "import time; time.sleep(600)\n"
+    )
     monkeypatch.setattr(ScriptRunner, "shows_it", stopping)
     run = Run(settings(tmp_path))
     run.run()

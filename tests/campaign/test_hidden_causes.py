@@ -11,17 +11,21 @@ from campaign.campaigns import Run
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, loads
-from litmusfuzz.fuzz.campaign import clock, explainer, loop
-from litmusfuzz.fuzz.campaign.dispatcher import (
+from litmusfuzz.fuzz.campaign import clock, explainer
+from litmusfuzz.fuzz.campaign.campaign_executor import (
     DEADLY_EVERY,
     MOST_FAMILIES,
-    GeneratedTest,
-    UnreducedFinding,
     support_of,
 )
-from litmusfuzz.fuzz.campaign.look_alikes import BEGUN_SHARE, KNOWN_SHARE
-from litmusfuzz.fuzz.campaign.loop import EXPERIMENT_S
+from litmusfuzz.fuzz.campaign.candidate import Candidate, State
+from litmusfuzz.fuzz.campaign.lanes import known as known_lane
+from litmusfuzz.fuzz.campaign.lanes.known import Check
+from litmusfuzz.fuzz.campaign.look_alikes import in_full_s
+from litmusfuzz.fuzz.campaign.scheduler import Work
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.slots import Slot
+from litmusfuzz.fuzz.campaign.tuning import BEGUN_SHARE, EXPERIMENT_S, KNOWN_SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.finding.canonical import key_of
@@ -44,7 +48,6 @@ from litmusfuzz.reports.report import Known
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from litmusfuzz.fuzz.campaign.slots import Slot
 
 COUNT = 64
 TEARS = {
@@ -203,7 +206,7 @@ def test_a_campaign_of_so_many_tests_asks_for_some_seconds_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With none, of no known cause that its tests do not show."""
-    monkeypatch.setattr(loop, "ASKED_AT_END_S", 0.0)
+    monkeypatch.setattr(known_lane, "ASKED_AT_END_S", 0.0)
     executor = "control/torn-scatter"
     known = [tear(executor, op) for op in TEARS]
     run = Run(settings(tmp_path, executor, tests=3, seed=1), known=known).run()
@@ -215,33 +218,26 @@ def test_a_campaign_of_so_many_tests_asks_for_some_seconds_only(
 def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:
     """A task about it begins if it ends within the share, and counts as soon as it begins."""
     campaign = Run(settings(tmp_path, "mutant/torn-scatter", seed=1, tests=None)).campaign
-    campaign.findings.known = [tear("mutant/torn-scatter", op) for op in TEARS]
+    parts, ledger = campaign.parts, campaign.parts.shares.ledger
+    parts.findings.known = [tear("mutant/torn-scatter", op) for op in TEARS]
     slot = campaign.slots[0]
     elapsed = 400.0
-    campaign.started = clock.now() - elapsed
+    campaign.course.started = clock.now() - elapsed
     assert BEGUN_SHARE < KNOWN_SHARE  # findings that look new may turn out to be known
     share = BEGUN_SHARE * elapsed * campaign.settings.workers
 
     def begins(spent_s: float) -> bool:
-        slot.executor.known_s = spent_s
-        task = campaign._next_known(slot)
-        if task is not None:
-            task.close()
-        return task is not None
+        before = ledger.of(Account.KNOWN, slot.executor.number)
+        ledger.add(Account.KNOWN, slot.executor.number, spent_s - before)
+        return parts.known.peek(slot) is not None
 
     assert begins(share - 1.1 * EXPERIMENT_S)
     assert not begins(share - 0.9 * EXPERIMENT_S)
-    during = []
-
-    async def task(_: Slot, about: str) -> None:
-        during.append((about, slot.executor.known_s))
-        slot.executor.known_s += 1.5
-
-    slot.executor.known_s = 2.0
-    asyncio.run(campaign._within_share(slot.executor, 6.0, task, slot, "x"))
-    assert during == [("x", 8.0)]
-    assert slot.executor.known_s == 3.5
-    campaign.started = clock.now() - campaign.settings.time_s  # the time is up
+    assert begins(2.0)
+    with ledger.charged(Account.KNOWN, slot.executor.number, share - 2.0):
+        assert parts.known.peek(slot) is None
+    assert parts.known.peek(slot) is not None
+    campaign.course.started = clock.now() - campaign.settings.time_s  # the time is up
     assert not begins(0.0)
 
 
@@ -252,15 +248,45 @@ def test_a_cause_that_has_shown_without_its_settings_is_looked_for_there(tmp_pat
     known = tear(name, "ResourceScatterUpdate")
     recorded = replace(known.finding, configuration="early", settings={"early": True})
     known.entry = replace(known.entry, finding=recorded)
-    campaign.findings.known = [known]
+    campaign.parts.findings.known = [known]
     (executor,) = campaign.dispatcher.fuzzed
-    test, sampled = known.entry.test, executor.sampler.configurations[0]
-    generated = GeneratedTest(1, "sparse", test, {}, {}, {executor: sampled}, set())
+    test, target = known.entry.test, executor.sampler.configurations[0].target
     judgement = Judgement(Explorer(test, EXECUTOR), {}, {}, recorded.forbidden)
-    unreduced = UnreducedFinding(generated, executor, judgement, Noise(), 1)
-    assert campaign.explainer.likely(unreduced) is None
+    candidate = Candidate(1, "sparse", test, 0, target, judgement, Noise(), 1)
+    assert campaign.parts.explainer.likely(candidate) is None
     known.configurations.add("plain")
-    assert campaign.explainer.likely(unreduced) is known
+    assert campaign.parts.explainer.likely(candidate) is known
+
+
+def test_a_look_alike_whose_process_crashes_during_its_check_waits_for_a_fresh_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nothing would ever ask whether a fresh process shows it."""
+    campaign = Run(settings(tmp_path, "mutant/torn-scatter", tests=1, seed=1)).campaign
+    parts, slot = campaign.parts, campaign.slots[0]
+    known = tear("mutant/torn-scatter", "ResourceScatterUpdate")
+    test, target = known.entry.test, slot.target
+    judgement = Judgement(Explorer(test, EXECUTOR), {}, {}, known.finding.forbidden)
+    candidate = Candidate(1, "sparse", test, 0, target, judgement, Noise(), 1)
+    parts.candidates.set_aside(candidate, known)
+
+    async def available(_: Slot) -> str:
+        return ""
+
+    async def is_known(*_: object) -> MinimizedFinding:
+        return known
+
+    async def crashes(*_: object) -> None:
+        parts.candidates.doubt([candidate])
+
+    monkeypatch.setattr(Slot, "why_unavailable", available)
+    monkeypatch.setattr(parts.explainer, "known_here", is_known)
+    monkeypatch.setattr(parts.explainer, "behind", crashes)
+    chosen = parts.candidates.look_alikes.peek(slot.executor)
+    assert chosen is not None
+    asyncio.run(parts.known.start(slot, Work("known", Check(chosen, in_full=False), 6.0)))
+    assert candidate.suspect
+    assert parts.candidates.waiting == [candidate]
 
 
 @pytest.mark.parametrize(("run_s", "in_full"), [(0.01, True), (2.0, False)])
@@ -274,13 +300,20 @@ def test_a_look_alike_is_reduced_in_full_where_its_configuration_leaves_time(
     (executor,) = campaign.dispatcher.fuzzed
     test, sampled = known.entry.test, executor.sampler.configurations[0]
     sampled.runs, sampled.spent = 10, 10 * run_s
-    generated = GeneratedTest(1, "sparse", test, {}, {}, {executor: sampled}, set())
     judgement = Judgement(Explorer(test, EXECUTOR), {}, {}, known.finding.forbidden)
     for _ in range(2):
-        unreduced = UnreducedFinding(generated, executor, judgement, Noise(), 1)
-        campaign.look_alikes.add(unreduced, known)
-    taken = [campaign.look_alikes.next(executor, left_s=10.0) for _ in range(2)]
-    assert [each is not None and each.in_full for each in taken] == [False, in_full]
+        candidate = Candidate(1, "sparse", test, 0, sampled.target, judgement, Noise(), 1)
+        candidate.to(State.LOOKS_KNOWN, known.key)
+        campaign.parts.candidates.look_alikes.add(candidate, known)
+    taken = []
+    for _ in range(2):
+        chosen = campaign.parts.candidates.look_alikes.peek(executor)
+        assert chosen is not None
+        due = campaign.parts.candidates.look_alikes.is_due_in_full(chosen)
+        fits = in_full_s(chosen[0], executor) <= 10.0
+        campaign.parts.candidates.look_alikes.take(chosen, in_full=due and fits)
+        taken.append(chosen[0].in_full)
+    assert taken == [False, in_full]
 
 
 def test_an_op_that_ends_its_process_is_in_few_tests(tmp_path: Path) -> None:

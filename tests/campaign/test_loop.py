@@ -13,8 +13,8 @@ from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
-from litmusfuzz.fuzz.campaign import loop
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
+from litmusfuzz.fuzz.campaign.lanes import canary
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
@@ -185,13 +185,13 @@ def test_the_same_seed_finds_the_same(tmp_path: Path, ended: Run) -> None:
 
 def test_a_sound_canary_breaks_the_campaign(tmp_path: Path, monkeypatch) -> None:
     """A judge that lets the canary pass is worse than none: exit 2."""
-    honest = loop.judge
+    honest = canary.judge
 
     def blind(allowed, histogram):
         judged = honest(allowed, histogram)
         return replace(judged, forbidden=())
 
-    monkeypatch.setattr(loop, "judge", blind)
+    monkeypatch.setattr(canary, "judge", blind)
     report = campaign(tmp_path, tests=3).run().report
     assert report.exit_code() == 2
     assert report.canary == (1, 0)

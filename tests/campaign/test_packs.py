@@ -11,8 +11,8 @@ from campaign.campaigns import Run
 from campaign.doubles import CrashesInPacks, Packs, PacksOfOne, PacksThatCrash
 
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.slots import Job
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.generators import generate

@@ -11,7 +11,7 @@ import pytest
 from campaign.shards import STALE, STARTED
 from helpers import LITMUS
 
-from litmusfuzz.fuzz.campaign.dispatcher import MOST_FAMILIES
+from litmusfuzz.fuzz.campaign.campaign_executor import MOST_FAMILIES
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT
 from litmusfuzz.fuzz.executors.table import SELFTEST, configuration, executor_class
 from litmusfuzz.fuzz.finding.canonical import executor_class as class_of

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import psutil
 import pytest
 
-from litmusfuzz.fuzz.campaign.loop import Campaign
+from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.nightly import pools
@@ -89,7 +89,7 @@ def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
             families=("dag",),
             count=64,
         )
-        asyncio.run(Campaign(settings, write).run())
+        asyncio.run(Engine(settings, write).run())
         assert announced
         return number, len(forbidden)
 

@@ -20,6 +20,7 @@ from litmusfuzz.fuzz.campaign.sampler import (
     SampledConfiguration,
 )
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.configuration_generator import (
     PRODUCT,
     ConfigurationGenerator,
@@ -108,7 +109,7 @@ def test_a_product_is_of_an_executor_whose_default_is_the_plain_point() -> None:
 
 def sampled(name: str, environment: str = "") -> SampledConfiguration:
     config = Config(name, "executor", environment=(("E", environment),))
-    return SampledConfiguration(config, EXECUTOR, "tf", "tf")
+    return SampledConfiguration(Target("tf", config, EXECUTOR, "tf"))
 
 
 def sampler(*names: str, counted: bool = False, length: float = 3600.0) -> ConfigurationSampler:

@@ -338,10 +338,10 @@ def test_what_no_fresh_process_shows_in_a_simpler_configuration_stays_in_its_own
 ) -> None:
     honest = Minimizer.confirm
 
-    async def confirm(self, slot, unreduced, best, rng):
-        if best.sampled.config.name == "plain":
+    async def confirm(self, slot, best, rng):
+        if best.target.config.name == "plain":
             return None
-        return await honest(self, slot, unreduced, best, rng)
+        return await honest(self, slot, best, rng)
 
     monkeypatch.setattr(Minimizer, "confirm", confirm)
     config = configuration(RarelyPlain.name, "cache=large;traced=true")

@@ -32,7 +32,7 @@ def campaign(out: Path, executor: str = "double/raises") -> Run:
 
 def test_an_exception_is_reduced_once_with_its_settings(tmp_path: Path) -> None:
     run = campaign(tmp_path)
-    run.campaign.known_deaths = _known("core.py:other")
+    run.campaign.parts.crashes.known = _known("core.py:other")
     run.run()
     (reduced,) = run.of(CrashReduced)
     assert reduced.raised == RAISED
@@ -51,9 +51,9 @@ def test_an_exception_is_reduced_once_with_its_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("known", [True, False])
 def test_what_is_known_or_reduced_is_not_reduced(tmp_path: Path, *, known: bool) -> None:
     run = campaign(tmp_path)
-    run.campaign.known_deaths = _known("core.py:bind" if known else "core.py:other")
+    run.campaign.parts.crashes.known = _known("core.py:bind" if known else "core.py:other")
     if not known:  # an earlier shard has reduced it
-        run.campaign._exceptions.add(("double/raises", RAISED))
+        run.campaign.parts.crashes.exceptions.add(("double/raises", RAISED))
     run.run()
     assert run.of(WorkerDied)
     assert not run.of(CrashReduced)

@@ -25,24 +25,24 @@ from litmusfuzz.corpus.outcome import Outcome, Status
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
-from litmusfuzz.fuzz.campaign.minimizer import MAX_STEP, Best, Minimizer
-from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
+from litmusfuzz.fuzz.campaign.best import MAX_STEP, Best
+from litmusfuzz.fuzz.campaign.minimizer import Minimizer
 from litmusfuzz.fuzz.campaign.settings import Settings
+from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.finding.reducer import candidates, reduce, widened
-from litmusfuzz.fuzz.finding.reduction_passes import PASSES
+from litmusfuzz.fuzz.finding.reduction_passes import LANES, PASSES
 from litmusfuzz.fuzz.finding.renaming import normalized
-from litmusfuzz.fuzz.finding.resource_passes import LANES
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC
 
 if TYPE_CHECKING:
-    from litmusfuzz.fuzz.campaign.dispatcher import UnreducedFinding
-    from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
+    from litmusfuzz.fuzz.campaign.job import Job, Result
+    from litmusfuzz.fuzz.campaign.slots import Slot
 
-PLAIN = SampledConfiguration(Config("plain", "rfc"), RFC, "native", "native/rfc")
+PLAIN = Target("native", Config("plain", "rfc"), RFC, "native/rfc")
 
 
 def run_reduction(test: LitmusTest, holds) -> tuple[LitmusTest, list[LitmusTest]]:
@@ -345,11 +345,9 @@ def test_a_candidate_that_has_lost_a_certain_finding_is_run_once(rate: float, ru
         jobs.append(job)
         return {fresh: job.count}
 
-    slot = cast("Slot", SimpleNamespace(run=run, sampled=PLAIN))
+    slot = cast("Slot", SimpleNamespace(run=run, target=PLAIN))
     minimizer = Minimizer(Settings(seed=1, out=Path(), executors=()))
-    shown = asyncio.run(
-        minimizer.probe(slot, test, best, cast("UnreducedFinding", None), random.Random(1))
-    )
+    shown = asyncio.run(minimizer.probe(slot, test, best, random.Random(1)))
     assert shown is None
     assert len(jobs) == runs
 

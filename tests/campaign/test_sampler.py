@@ -19,13 +19,14 @@ from litmusfuzz.fuzz.campaign.sampler import (
     Refusals,
     SampledConfiguration,
 )
+from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.oracles.model import EXECUTOR
 
 
 def sampled(name: str, environment: str = "") -> SampledConfiguration:
     config = Config(name, "executor", environment=(("E", environment),))
-    return SampledConfiguration(config, EXECUTOR, "tf", "tf")
+    return SampledConfiguration(Target("tf", config, EXECUTOR, "tf"))
 
 
 def play(sampler: ConfigurationSampler, seconds: dict[str, float], until_s: float) -> list[str]:

@@ -12,7 +12,8 @@ from helpers import BY_FEATURE
 
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign import unsound_clusters
-from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY, MAX_WAITING
+from litmusfuzz.fuzz.campaign.campaign_executor import MAX_WAITING
+from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles.translation import Soundness, validate

@@ -17,13 +17,16 @@ from litmusfuzz.corpus.schedule import switches
 from litmusfuzz.corpus.textfile import Schedule, load
 from litmusfuzz.fuzz.campaign import minimizer as module
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.oracles.model import EXECUTOR
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.fuzz.campaign.slots import Job, Result
+    from litmusfuzz.fuzz.campaign.job import Job, Result
     from litmusfuzz.fuzz.executors.protocol import Config
 
 TWICE = load(Path(corpus.__file__).parent / "findings" / "first-assignment-writes-twice.yaml")
@@ -31,18 +34,23 @@ SB = litmus("X=1; r0=Y || Y=1; r1=X")
 LOCKS = configuration("tf", "controlled_locks")
 
 
+def target_of(config: Config) -> Target:
+    """A configuration of TensorFlow."""
+    return Target("tf", config, EXECUTOR, "tf")
+
+
 class RealSlot:
     """A slot on a real worker, without what a campaign needs beside."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self.executor = SimpleNamespace(name="tf")
+        self.executor = SimpleNamespace(name="tf", sample=target_of)
         self.config = LOCKS
         self.executions = 0
 
-    def switch_to(self, sampled: SimpleNamespace) -> None:
+    def switch_to(self, target: Target) -> None:
         """Continue in another configuration."""
-        self.config = sampled.config
+        self.config = target.config
 
     async def why_unavailable(self) -> str:
         """Nothing: the worker has said so."""
@@ -74,19 +82,15 @@ def recorded(worker: Worker, test: LitmusTest, outcome: Outcome) -> tuple[Simple
 
     best = SimpleNamespace(
         test=test,
-        noise=module.Noise(),
+        noise=Noise(),
         judgement=SimpleNamespace(forbidden=((outcome, 1),)),
-        sampled=SimpleNamespace(schedulable=True, config=LOCKS),
+        target=target_of(LOCKS),
         schedule=None,
     )
 
-    def sample(config: Config) -> SimpleNamespace:
-        return SimpleNamespace(schedulable=True, config=config)
-
-    unreduced = SimpleNamespace(executor=SimpleNamespace(sample=sample))
     slot = RealSlot(worker)
-    asyncio.run(Minimizer(None).record(slot, unreduced, best, random.Random(1)))
-    assert slot.config == best.sampled.config
+    asyncio.run(Minimizer(None).record(slot, best, random.Random(1)))
+    assert slot.config == best.target.config
     return best, slot.executions
 
 
@@ -94,7 +98,7 @@ def test_what_needs_a_switch_between_locks_has_one_switch(worker: Worker) -> Non
     assert TWICE.finding is not None
     wrong = TWICE.finding.forbidden[0][0]
     best, _ = recorded(worker, TWICE.test, wrong)
-    assert best.sampled.config.name == "controlled_locks"
+    assert best.target.config.name == "controlled_locks"
     assert best.schedule.outcome == wrong
     assert len(switches(best.schedule.events)) == 1
 
@@ -102,7 +106,7 @@ def test_what_needs_a_switch_between_locks_has_one_switch(worker: Worker) -> Non
 def test_what_an_order_of_ops_shows_moves_to_that_level(worker: Worker) -> None:
     outcome = Outcome.of(SB, {"r0": (0,), "r1": (1,), "X": (1,), "Y": (1,)})
     best, _ = recorded(worker, SB, outcome)
-    assert best.sampled.config.name == "controlled"
+    assert best.target.config.name == "controlled"
     assert switches(best.schedule.events) == ()
 
 
@@ -113,6 +117,6 @@ def test_the_search_is_counted_and_then_luck_is_tried(worker: Worker, monkeypatc
     wrong = TWICE.finding.forbidden[0][0]
     best, executions = recorded(worker, TWICE.test, wrong)
     assert executions == 2
-    assert best.sampled.config == LOCKS
+    assert best.target.config == LOCKS
     assert best.schedule.outcome == wrong
     assert best.schedule.events

@@ -16,17 +16,10 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.job import Job, Result, is_slow
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
 from litmusfuzz.fuzz.campaign.settings import shallow
-from litmusfuzz.fuzz.campaign.slots import (
-    HANG_TIMEOUT_S,
-    JOB_TIMEOUT_S,
-    SLOW,
-    Job,
-    Result,
-    Slot,
-    is_slow,
-)
+from litmusfuzz.fuzz.campaign.slots import HANG_TIMEOUT_S, JOB_TIMEOUT_S, SLOW, Slot
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
@@ -252,13 +245,14 @@ def test_a_slow_recording_does_not_say_that_nothing_is_recorded(
         test=TEST,
         noise=Noise(),
         judgement=SimpleNamespace(forbidden=((SHOWN, 1),)),
-        sampled=SimpleNamespace(
-            schedulable=True, config=configuration("native", "controlled_split")
+        target=SimpleNamespace(
+            title="native/controlled_split", config=configuration("native", "controlled_split")
         ),
     )
     slot = SimpleNamespace(run=run, executor=SimpleNamespace(name="native"))
-    asyncio.run(Minimizer(None).record(slot, None, best, random.Random(1)))
-    assert best.sampled.schedulable is schedulable
+    minimizer = Minimizer(None)
+    asyncio.run(minimizer.record(slot, best, random.Random(1)))
+    assert (best.target.title not in minimizer.unschedulable) is schedulable
 
 
 def test_a_process_that_a_slow_test_has_damaged_runs_nothing_more() -> None:

@@ -11,8 +11,9 @@ from campaign.campaigns import Run
 from campaign.doubles import Crashing, Damaged, Damaging
 
 from litmusfuzz.corpus.textfile import load
+from litmusfuzz.fuzz.campaign.job import Job, Result
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.slots import Job, Result, Slot
+from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.executors.messages import Reply
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import generate
@@ -154,7 +155,7 @@ def test_a_test_with_a_damaging_op_is_the_last_of_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first test of a process counts its ID; the others count nothing."""
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.dispatcher.DAMAGING_EVERY", 1)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.campaign_executor.DAMAGING_EVERY", 1)
     ended = campaign(Damaging.name, tmp_path).run()
     pid, by_pid = 0.0, {}
     for each in ended.of(Executed):

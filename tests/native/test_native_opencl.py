@@ -14,7 +14,7 @@ from native.helpers_native import CONFIGS
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.slots import Job
+from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.executors.native import accelerators
 from litmusfuzz.fuzz.executors.native.accelerators import (
     IN_ORDER,

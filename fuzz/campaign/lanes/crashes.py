@@ -1,0 +1,145 @@
+"""Reduces tests on which an exception has ended a worker, the first of each exception."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from litmusfuzz.corpus.textfile import dumps, write_text
+from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.crash_reducer import Crash, SmallestCrash, UnreducedCrash
+from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
+from litmusfuzz.fuzz.campaign.scripts import crash_script
+from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.tuning import COST_OF_NEW, CRASH_S
+from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
+from litmusfuzz.reports.events import CrashReduced
+from litmusfuzz.reports.script import NoScript
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Coroutine
+
+    from litmusfuzz.fuzz.campaign.findings import Findings
+    from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+    from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
+    from litmusfuzz.fuzz.campaign.shares import Shares
+    from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.executors.worker import Died
+    from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+
+
+class Crashes(Lane):
+    """Crashes that wait to be reduced.
+
+    Parameters
+    ----------
+    shares : Shares
+    findings : Findings
+    minimizer : Minimizer
+    runner : ScriptRunner
+        Runs their scripts.
+    known : KnownFindings
+        A crash that one of these patterns explains is not reduced.
+    reduced : collection of (str, str)
+        Executors and exceptions that earlier shards have reduced.
+    """
+
+    name = "crashes"
+
+    def __init__(
+        self,
+        shares: Shares,
+        findings: Findings,
+        minimizer: Minimizer,
+        runner: ScriptRunner,
+        known: KnownFindings,
+        reduced: Collection[tuple[str, str]],
+    ) -> None:
+        self.shares = shares
+        self.findings = findings
+        self.minimizer = minimizer
+        self.runner = runner
+        self.known = known
+        self.exceptions = set(reduced)
+        """Executors and exceptions, each of which is reduced once."""
+        self.waiting: list[UnreducedCrash] = []
+        """The first of each exception that is to be reduced."""
+
+    def add(self, crash: UnreducedCrash) -> None:
+        """Let a crash wait to be reduced, unless it is known, or another one of its kind does."""
+        test, of = crash.job.test, crash.target.finding_class
+        assert test is not None
+        kind = crash.target.executor, crash.raised
+        entries = self.known.of(self.shares.dispatcher.executors[crash.executor].versions)
+        today = datetime.now(UTC).date()
+        known = entries.match("", test, crash.died.kind, of, today, crash.died.message)
+        if known is None and kind not in self.exceptions:
+            self.exceptions.add(kind)
+            self.waiting.append(crash)
+
+    def update(self, slot: Slot) -> None:
+        """Nothing of it changes by itself."""
+
+    def peek(self, slot: Slot) -> Work | None:
+        """The first one that waits."""
+        waiting = [each for each in self.waiting if each.executor == slot.executor.number]
+        if not waiting or not self.shares.may_reduce(slot, COST_OF_NEW * CRASH_S):
+            return None
+        return Work(self.name, waiting[0], CRASH_S)
+
+    def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
+        """Reduce it."""
+        self.waiting.remove(work.about)
+        return self._reduce(slot, work.about, work.cost_s)
+
+    async def _reduce(self, slot: Slot, crash: UnreducedCrash, cost_s: float) -> None:
+        """Reduce a test on which an exception ended a worker, and store it with its script."""
+        test = crash.job.test
+        assert test is not None
+        slot.minimizing, slot.reducing = True, crash.raised
+        start = clock.now()
+        smallest = SmallestCrash(Crash(test, crash.target.config))
+        with self.shares.ledger.charged(Account.REDUCING, slot.executor.number, cost_s):
+            try:
+                died = await self.minimizer.reduce_crash(slot, crash, smallest)
+                if died is not None:
+                    await self._store(slot, crash, smallest, died, start)
+            finally:
+                slot.minimizing, slot.reducing = False, ""
+
+    async def _store(
+        self, slot: Slot, crash: UnreducedCrash, smallest: SmallestCrash, died: Died, start: float
+    ) -> None:
+        """Store a reduced crash with its script, and run that."""
+        executor, config = slot.executor, smallest.crash.config
+        entry, file = self.findings.store_crash(crash, smallest, died)
+        version = executor.versions_of(config.name).get("jax", "")
+        needs = needs_in_words(executor.name, config, reduced=smallest.settings_tried)
+        shows: bool | None = False
+        try:
+            script = self.findings.path(file).with_suffix(".py")
+            shown = config, version, smallest.place, crash.raised, needs
+            write_text(crash_script(entry.test, executor.name, *shown), script)
+            error = crash.raised.split()[0]
+            shows = await self.runner.shows_it(script, error=error)
+        except NoScript:
+            shows = None
+        finally:  # also if the time is over
+            self.findings.log(
+                CrashReduced(
+                    died_on=crash.died.file,
+                    raised=crash.raised,
+                    file=file,
+                    entry=dumps(entry),
+                    executor=executor.name,
+                    configuration=config.name,
+                    needs=needs,
+                    complete=smallest.complete,
+                    script_shows_it=shows,
+                    seconds=round(clock.now() - start, 3),
+                )
+            )
+
+    def holds(self, *, overtime: bool) -> bool:
+        """Overtime is for this lane as well."""
+        return bool(self.waiting) or any(slot.reducing for slot in self.shares.slots)

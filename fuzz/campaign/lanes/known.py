@@ -1,0 +1,147 @@
+"""Looks at what is known: whether look-alikes show more, and whether causes still show.
+
+Look-alikes come first, and causes that have been run before after those that have not. At the end
+of a campaign of so many tests all that waits is checked. Whether causes still show says nothing
+about these tests: that is asked for `ASKED_AT_END_S`.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from litmusfuzz.fuzz.campaign.candidate import State
+from litmusfuzz.fuzz.campaign.look_alikes import LookAlike, in_full_s
+from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
+from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.tuning import ASKED_AT_END_S, EXPERIMENT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from litmusfuzz.fuzz.campaign.candidate import Candidate
+    from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
+    from litmusfuzz.fuzz.campaign.reductions import Reductions
+    from litmusfuzz.fuzz.campaign.shares import Shares
+    from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A look-alike that is to be checked, or reduced in full."""
+
+    look_alike: LookAlike
+    in_full: bool
+
+
+class Known(Lane):
+    """Look-alikes, and known causes.
+
+    Parameters
+    ----------
+    shares : Shares
+    candidates : CandidateQueue
+    reductions : Reductions
+    """
+
+    name = "known"
+
+    def __init__(self, shares: Shares, candidates: CandidateQueue, reductions: Reductions) -> None:
+        self.shares = shares
+        self.course = shares.course
+        self.candidates = candidates
+        self.findings = candidates.findings
+        self.explainer = candidates.explainer
+        self.reductions = reductions
+
+    def update(self, slot: Slot) -> None:
+        """Nothing of it changes by itself."""
+
+    def peek(self, slot: Slot) -> Work | None:
+        """A `Check`, or a cause of which nobody has asked whether it still shows."""
+        left_s = self.shares.left_for_known_s(slot)
+        if left_s < EXPERIMENT_S:
+            return None
+        unchecked = self._unchecked_causes(slot)
+        cause = min(unchecked, key=lambda each: each.unseen, default=None)
+        if cause is None or cause.unseen:  # others first: it was run before
+            look_alikes, executor = self.candidates.look_alikes, slot.executor
+            if (chosen := look_alikes.peek(executor)) is not None:
+                cost_s = in_full_s(chosen[0], executor)
+                if look_alikes.is_due_in_full(chosen) and cost_s <= left_s:
+                    return Work(self.name, Check(chosen, in_full=True), cost_s)
+                return Work(self.name, Check(chosen, in_full=False), EXPERIMENT_S)
+        return None if cause is None else Work(self.name, cause, EXPERIMENT_S)
+
+    def _unchecked_causes(self, slot: Slot) -> list[MinimizedFinding]:
+        """Known causes of which nobody has asked whether they still show, if there is time."""
+        executor, shares = slot.executor, self.shares
+        ended = shares.dispatcher.all_generated and not executor.waiting
+        asked_s = shares.ledger.of(Account.KNOWN, executor.number)
+        in_time = ended and asked_s < ASKED_AT_END_S
+        if not in_time and shares.share_for_known_s(slot) < EXPERIMENT_S:
+            return []
+        return [each for each in self.findings.of(executor.name) if each.unchecked]
+
+    def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
+        """Check a look-alike, reduce it in full, or look for a cause."""
+        about = work.about
+        if not isinstance(about, Check):
+            about.unchecked = False
+            return self._look_for(slot, about, work.cost_s)
+        self.candidates.look_alikes.take(about.look_alike, in_full=about.in_full)
+        candidate, _ = about.look_alike
+        if about.in_full:
+            return self.reductions.reduce(slot, candidate, Account.KNOWN, work.cost_s)
+        return self._check(slot, candidate, work.cost_s)
+
+    async def _check(self, slot: Slot, candidate: Candidate, cost_s: float) -> None:
+        """Look whether a test shows anything beside the known causes that it contains."""
+        slot.switch_to(candidate.target)
+        slot.minimizing = True
+        self.candidates.in_work[slot] = candidate
+        rng = random.Random(f"{self.course.settings.seed}/check/{candidate.index}")
+        with self.shares.ledger.charged(Account.KNOWN, slot.executor.number, cost_s):
+            try:
+                if why := await slot.why_unavailable():
+                    self.course.drop_target(slot, why)  # it stays in ``unreduced/``
+                    return
+                known = await self.explainer.known_here(slot, candidate, rng)
+                if known is None:
+                    self._put_back(candidate, State.SEEN)
+                    return
+                behind = await self.explainer.behind(slot, candidate, known, rng)
+                if candidate.suspect or behind is candidate:
+                    self._put_back(candidate, State.IN_FULL)
+                elif behind is not None:
+                    self.candidates.waiting.append(behind)
+                else:
+                    self.findings.add_sighting(candidate, known)
+            finally:
+                slot.minimizing = False
+                del self.candidates.in_work[slot]
+
+    def _put_back(self, candidate: Candidate, state: State) -> None:
+        """Let a look-alike wait to be reduced; if its process has crashed meanwhile, as a suspect.
+
+        Nobody else lets a suspect wait that is in work.
+        """
+        if not candidate.suspect:
+            candidate.to(state)
+        self.candidates.waiting.append(candidate)
+
+    async def _look_for(self, slot: Slot, cause: MinimizedFinding, cost_s: float) -> None:
+        """Look whether a known cause still shows."""
+        rng = random.Random(f"{self.course.settings.seed}/known/{cause.key}")
+        slot.minimizing = True
+        with self.shares.ledger.charged(Account.KNOWN, slot.executor.number, cost_s):
+            try:
+                await self.explainer.still_shows(slot, cause, rng)
+            finally:
+                slot.minimizing = False
+
+    def holds(self, *, overtime: bool) -> bool:
+        """What is left in overtime counts as what it looks like."""
+        return bool(self.candidates.look_alikes.waiting) and not overtime

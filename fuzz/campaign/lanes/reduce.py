@@ -1,0 +1,78 @@
+"""Reduces candidates: first what looks new, and of that what takes the least time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from litmusfuzz.fuzz.campaign.best import expected_cost_s
+from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
+from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.tuning import COST_OF_ANOTHER, COST_OF_NEW, ENVIRONMENT_SWITCH_S
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from litmusfuzz.fuzz.campaign.candidate import Candidate
+    from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
+    from litmusfuzz.fuzz.campaign.reductions import Reductions
+    from litmusfuzz.fuzz.campaign.shares import Shares
+    from litmusfuzz.fuzz.campaign.slots import Slot
+
+
+class Reduce(Lane):
+    """Candidates that wait to be reduced.
+
+    Parameters
+    ----------
+    shares : Shares
+    candidates : CandidateQueue
+    reductions : Reductions
+    """
+
+    name = "reduce"
+
+    def __init__(self, shares: Shares, candidates: CandidateQueue, reductions: Reductions) -> None:
+        self.shares = shares
+        self.candidates = candidates
+        self.reductions = reductions
+
+    def update(self, slot: Slot) -> None:
+        """Set aside what looks like a known cause, unless nothing is reduced anyway."""
+        if self.candidates.waiting and not self.shares.reducing_is_used_up(slot):
+            self.candidates.set_look_alikes_aside()
+
+    def is_idle(self, slot: Slot) -> bool:
+        """True if nothing waits that a worker may reduce."""
+        if self.candidates.waiting and self.shares.reducing_is_used_up(slot):
+            return False  # it is not known what looks new
+        return not self.candidates.of(slot)
+
+    def peek(self, slot: Slot) -> Work | None:
+        """The candidate of an executor that most likely shows something new."""
+        if self.candidates.waiting and self.shares.reducing_is_used_up(slot):
+            return None  # before each one is looked at
+        waiting = self.candidates.of(slot)
+        if not waiting:
+            return None
+
+        def cost_s(candidate: Candidate) -> float:
+            switches = candidate.target.config.environment != slot.config.environment
+            return expected_cost_s(candidate) + (ENVIRONMENT_SWITCH_S if switches else 0.0)
+
+        findings = self.candidates.findings
+        new = [each for each in waiting if not any(findings.contained(each))]
+        chosen = min(new or waiting, key=cost_s)
+        # A finding that looks new may exceed the share of the time.
+        part = COST_OF_NEW if new else COST_OF_ANOTHER
+        if not self.shares.may_reduce(slot, part * cost_s(chosen)):
+            return None
+        return Work(self.name, chosen, expected_cost_s(chosen))
+
+    def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
+        """Reduce it."""
+        self.candidates.waiting.remove(work.about)
+        return self.reductions.reduce(slot, work.about, Account.REDUCING, work.cost_s)
+
+    def holds(self, *, overtime: bool) -> bool:
+        """Overtime is for this lane."""
+        return bool(self.candidates.waiting or self.candidates.in_work)

@@ -1,0 +1,62 @@
+"""Tries again what a fresh process has not shown, while nothing waits to be reduced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
+from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.tuning import LEAST_ATTEMPTS
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from litmusfuzz.fuzz.campaign.lanes.reduce import Reduce
+    from litmusfuzz.fuzz.campaign.slots import Slot
+
+
+class Retry(Lane):
+    """Candidates that a fresh process has not shown.
+
+    Parameters
+    ----------
+    reduce : Reduce
+        Comes first.
+    """
+
+    name = "retry"
+
+    def __init__(self, reduce: Reduce) -> None:
+        self.reduce = reduce
+        self.shares = reduce.shares
+        self.candidates = reduce.candidates
+
+    def update(self, slot: Slot) -> None:
+        """Nothing of it changes by itself."""
+
+    def peek(self, slot: Slot) -> Work | None:
+        """The candidate that was tried least.
+
+        A campaign of so many tests ends after its tests, and tries each once more then.
+        """
+        shares = self.shares
+        number = slot.executor.number
+        waiting = [each for each in self.candidates.unconfirmed if each.executor == number]
+        if not waiting or shares.course.time_left_s <= 0 or not self.reduce.is_idle(slot):
+            return None
+        chosen = min(waiting, key=lambda each: each.attempts)
+        if shares.settings.tests is not None:
+            ready = shares.dispatcher.all_generated and chosen.attempts < LEAST_ATTEMPTS
+        else:
+            ready = shares.may_retry(slot)
+        return Work(self.name, chosen) if ready else None
+
+    def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
+        """Reduce it, if another fresh process shows it."""
+        self.candidates.unconfirmed.remove(work.about)
+        return self.reduce.reductions.reduce(slot, work.about, Account.RETRYING, work.cost_s)
+
+    def holds(self, *, overtime: bool) -> bool:
+        """Each has `LEAST_ATTEMPTS`, if there is time."""
+        few = any(each.attempts < LEAST_ATTEMPTS for each in self.candidates.unconfirmed)
+        return few and not overtime

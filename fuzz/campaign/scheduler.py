@@ -1,0 +1,100 @@
+"""Decides what each worker does next: the first lane that has work for it.
+
+A *lane* is a policy: it knows one kind of work, whether there is time for it, and how it is done.
+The lanes are in `fuzz.campaign.lanes`; a new policy is a file there, and a line in the list of
+lanes (`fuzz.campaign.parts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from litmusfuzz.fuzz.campaign.slots import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece of work that a lane has for a worker.
+
+    Parameters
+    ----------
+    lane : str
+        Name of the lane.
+    about : object
+        As the lane itself has it: a candidate, a crash, a test.
+    cost_s : float
+        Seconds that it is expected to take; 0 if the lane does not reckon with them.
+    """
+
+    lane: str
+    about: Any
+    cost_s: float = 0.0
+
+
+class Lane(Protocol):
+    """One kind of work, and the policy that says when a worker does it."""
+
+    name: str
+
+    def update(self, slot: Slot) -> None:
+        """Bring what waits up to date, before `peek` is asked for this worker."""
+
+    def peek(self, slot: Slot) -> Work | None:
+        """The work that it has for a worker; None if there is none, or no time for it.
+
+        A question: it changes nothing.
+        """
+
+    def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None] | None:
+        """Take work that `peek` has named; what the worker is to await.
+
+        None if there was none after all: no test could be generated, say.
+        """
+
+    def holds(self, *, overtime: bool) -> bool:
+        """True if the campaign is not to end before this lane has done its work.
+
+        Parameters
+        ----------
+        overtime : bool
+            True once the time for new tests is over.
+        """
+
+
+class Scheduler:
+    """Asks the lanes, in their order.
+
+    Attributes
+    ----------
+    lanes : sequence of Lane
+        The first one that has work for a worker gets it.
+    """
+
+    def __init__(self) -> None:
+        self.lanes: Sequence[Lane] = ()
+
+    def update(self, slot: Slot) -> None:
+        """Bring up to date what `following` is about."""
+        for lane in self.lanes:
+            lane.update(slot)
+
+    def following(self, slot: Slot) -> Work | None:
+        """The work that a worker would do next; None if there is none. Changes nothing."""
+        return next((work for lane in self.lanes if (work := lane.peek(slot)) is not None), None)
+
+    def next(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
+        """Start the next work of a worker, which is to be awaited; None if there is none."""
+        self.update(slot)
+        work = self.following(slot)
+        if work is None:
+            return None
+        lane = next(each for each in self.lanes if each.name == work.lane)
+        return lane.start(slot, work)
+
+    def holds(self, *, overtime: bool) -> bool:
+        """True if a lane has something left that the campaign is to do before it ends."""
+        return any(lane.holds(overtime=overtime) for lane in self.lanes)
