@@ -97,7 +97,7 @@ class Parts:
         self.crashes = Crashes(
             self.shares,
             self.findings,
-            self.minimizer,
+            self.minimizer.put_back,
             self.scripts.runner,
             earlier.deaths,
             earlier.reduced,

@@ -124,7 +124,7 @@ class Reductions:
             return
         # As it was run, before a name or an edge of it is changed: these may be what it needs.
         before, was_suspect = slot.executions, candidate.suspect
-        as_run = await self.minimizer.confirm_as_run(slot, candidate, rng)
+        as_run = await self.minimizer.prober.confirm_as_run(slot, candidate, rng)
         self._settle(candidate, slot.executions - before, shown=as_run is not None)
         if as_run is None:
             return
@@ -215,8 +215,8 @@ class Reductions:
         for form in forms:
             slot.switch_to(form.target)
             form.schedule = None  # it must belong to the test in the file
-            await self.minimizer.record(slot, form, rng)
-            shown = await self.minimizer.confirm(slot, form, rng)
+            await self.minimizer.recorder.record(slot, form, rng)
+            shown = await self.minimizer.prober.confirm(slot, form, rng)
             if shown is not None:
                 form.judgement = shown
                 return form

@@ -47,6 +47,8 @@ SETTING_S: Final = 1.0
 """Seconds to see whether a finding needs a setting, roughly."""
 CRASH_S: Final = 10.0
 """Rough estimate of the seconds that the reduction of a crash takes."""
+CRASH_SHARE: Final = 3
+"""Times `max_reduction_s`, at most, that the reduction of a crash takes, all steps together."""
 EXPERIMENT_S: Final = 6.0
 """Seconds that an experiment on what is known takes at most, with the start of a process."""
 ASKED_AT_END_S: Final = 5.0

@@ -20,7 +20,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.best import Best
-from litmusfuzz.fuzz.campaign.minimizer import PROBE_STEP
+from litmusfuzz.fuzz.campaign.probing import PROBE_STEP
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.campaign.tuning import CONFIRM_S, STEP_S
@@ -397,10 +397,10 @@ def test_a_slow_minimization_is_stopped_in_time(
     best = Best(unreduced.test, taken.judgement, taken.target)
     best.rate = 0.5  # it does not show in every run, so that one run decides nothing
     rng = random.Random(1)
-    probe = made.parts.minimizer.probe(clock, unreduced.test, best, rng)
+    probe = made.parts.minimizer.prober.probe(clock, unreduced.test, best, rng)
     assert asyncio.run(probe) is None
     probed = clock.now
-    assert asyncio.run(made.parts.minimizer.confirm(clock, best, rng)) is None
+    assert asyncio.run(made.parts.minimizer.prober.confirm(clock, best, rng)) is None
     confirmed = clock.now - probed
     if pace > 1e3:  # nothing is cut short: all that is asked for is run
         assert probed >= 2 * best.count / pace
@@ -465,7 +465,7 @@ def test_a_smaller_test_that_only_blocks_is_given_up_at_once(
     for shown in ((blocked,), (blocked, allowed)):
         clock = Clock(1e6, taken.target, *shown)
         monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
-        probe = made.parts.minimizer.probe(clock, unreduced.test, best, random.Random(1))
+        probe = made.parts.minimizer.prober.probe(clock, unreduced.test, best, random.Random(1))
         assert asyncio.run(probe) is None
         jobs.append(clock.jobs)
     assert jobs[0] == 1 < jobs[1]
@@ -491,6 +491,6 @@ def test_two_executions_decide_where_a_test_has_a_single_outcome(
     for shown, jobs in ((allowed, 2), (forbidden, 2)):
         clock = Twice(1e6, replace(taken.target, model=SEQUENTIAL), shown)
         monkeypatch.setattr("litmusfuzz.fuzz.campaign.clock.now", clock.time)
-        probe = asyncio.run(made.parts.minimizer.probe(clock, test, best, random.Random(1)))
+        probe = asyncio.run(made.parts.minimizer.prober.probe(clock, test, best, random.Random(1)))
         assert clock.jobs == jobs
         assert (probe is None) is (shown == allowed)

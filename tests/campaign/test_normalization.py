@@ -12,7 +12,7 @@ from helpers import LITMUS
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import FileError, dumps, load, loads
-from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.probing import Prober
 from litmusfuzz.fuzz.finding.canonical import form, key, key_of, ordered
 from litmusfuzz.fuzz.finding.normalization import Normalized, normalize
 from litmusfuzz.fuzz.finding.renaming import canonical_names, normalized, permuted, ranked_names
@@ -219,13 +219,13 @@ def test_what_is_not_confirmed_is_tried_again_and_may_become_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first fresh process shows nothing of any test; the second one does."""
-    honest, asked = Minimizer.confirm_as_run, []
+    honest, asked = Prober.confirm_as_run, []
 
     async def unlucky(self, slot, unreduced, rng):
         asked.append(unreduced)
         return await honest(self, slot, unreduced, rng) if asked.count(unreduced) > 1 else None
 
-    monkeypatch.setattr(Minimizer, "confirm_as_run", unlucky)
+    monkeypatch.setattr(Prober, "confirm_as_run", unlucky)
     run = campaign(tmp_path, tests=20).run()
     refuted = [each.index for each in run.of(Unconfirmed)]
     found = [each.index for each in run.of(FindingAdded)]
@@ -244,7 +244,7 @@ def test_a_later_shard_tries_what_an_earlier_one_did_not_confirm(
         return None
 
     with monkeypatch.context() as patch:
-        patch.setattr(Minimizer, "confirm_as_run", unlucky)
+        patch.setattr(Prober, "confirm_as_run", unlucky)
         earlier = campaign(tmp_path / "earlier", tests=20).run()
     left = earlier.report.unconfirmed
     assert left

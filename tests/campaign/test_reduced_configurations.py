@@ -20,7 +20,7 @@ from campaign.doubles import (
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load
-from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.probing import Prober
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed, points
@@ -336,14 +336,14 @@ def test_what_crashes_in_long_runs_is_confirmed_in_short_ones(tmp_path: Path) ->
 def test_what_no_fresh_process_shows_in_a_simpler_configuration_stays_in_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Minimizer.confirm
+    honest = Prober.confirm
 
     async def confirm(self, slot, best, rng):
         if best.target.config.name == "plain":
             return None
         return await honest(self, slot, best, rng)
 
-    monkeypatch.setattr(Minimizer, "confirm", confirm)
+    monkeypatch.setattr(Prober, "confirm", confirm)
     config = configuration(RarelyPlain.name, "cache=large;traced=true")
     run = campaign(tmp_path, RarelyPlain, config, tests=10)
     assert run.report.findings

@@ -26,7 +26,7 @@ from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.best import MAX_STEP, Best
-from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.probing import Prober
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
@@ -346,8 +346,8 @@ def test_a_candidate_that_has_lost_a_certain_finding_is_run_once(rate: float, ru
         return {fresh: job.count}
 
     slot = cast("Slot", SimpleNamespace(run=run, target=PLAIN))
-    minimizer = Minimizer(Settings(seed=1, out=Path(), executors=()))
-    shown = asyncio.run(minimizer.probe(slot, test, best, random.Random(1)))
+    prober = Prober(Settings(seed=1, out=Path(), executors=()))
+    shown = asyncio.run(prober.probe(slot, test, best, random.Random(1)))
     assert shown is None
     assert len(jobs) == runs
 

@@ -15,8 +15,8 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.schedule import switches
 from litmusfuzz.corpus.textfile import Schedule, load
-from litmusfuzz.fuzz.campaign import minimizer as module
-from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign import recording
+from litmusfuzz.fuzz.campaign.recording import ScheduleRecorder
 from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -89,7 +89,7 @@ def recorded(worker: Worker, test: LitmusTest, outcome: Outcome) -> tuple[Simple
     )
 
     slot = RealSlot(worker)
-    asyncio.run(Minimizer(None).record(slot, best, random.Random(1)))
+    asyncio.run(ScheduleRecorder().record(slot, best, random.Random(1)))
     assert slot.config == best.target.config
     return best, slot.executions
 
@@ -112,7 +112,7 @@ def test_what_an_order_of_ops_shows_moves_to_that_level(worker: Worker) -> None:
 
 def test_the_search_is_counted_and_then_luck_is_tried(worker: Worker, monkeypatch) -> None:
     """With one execution at each level the search ends, and a sampled schedule is kept."""
-    monkeypatch.setattr(module, "MAX_SEARCHED", 1)
+    monkeypatch.setattr(recording, "MAX_SEARCHED", 1)
     assert TWICE.finding is not None
     wrong = TWICE.finding.forbidden[0][0]
     best, executions = recorded(worker, TWICE.test, wrong)

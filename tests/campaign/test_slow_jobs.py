@@ -17,7 +17,7 @@ from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job, Result, is_slow
-from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.recording import ScheduleRecorder
 from litmusfuzz.fuzz.campaign.settings import shallow
 from litmusfuzz.fuzz.campaign.slots import HANG_TIMEOUT_S, JOB_TIMEOUT_S, SLOW, Slot
 from litmusfuzz.fuzz.executors import messages
@@ -250,9 +250,9 @@ def test_a_slow_recording_does_not_say_that_nothing_is_recorded(
         ),
     )
     slot = SimpleNamespace(run=run, executor=SimpleNamespace(name="native"))
-    minimizer = Minimizer(None)
-    asyncio.run(minimizer.record(slot, best, random.Random(1)))
-    assert (best.target.title not in minimizer.unschedulable) is schedulable
+    recorder = ScheduleRecorder()
+    asyncio.run(recorder.record(slot, best, random.Random(1)))
+    assert (best.target.title not in recorder.unschedulable) is schedulable
 
 
 def test_a_process_that_a_slow_test_has_damaged_runs_nothing_more() -> None:

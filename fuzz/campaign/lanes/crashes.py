@@ -5,14 +5,24 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, write_text
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.crash_reducer import Crash, SmallestCrash, UnreducedCrash
+from litmusfuzz.fuzz.campaign.crash_reducer import (
+    Crash,
+    SmallestCrash,
+    UnreducedCrash,
+    smaller_crashes,
+)
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
 from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.shares import Account
-from litmusfuzz.fuzz.campaign.tuning import COST_OF_NEW, CRASH_S
+from litmusfuzz.fuzz.campaign.tuning import COST_OF_NEW, CRASH_S, CRASH_SHARE
+from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
+from litmusfuzz.fuzz.finding.driver import drive
+from litmusfuzz.fuzz.finding.worker_deaths import raised
 from litmusfuzz.reports.events import CrashReduced
 from litmusfuzz.reports.script import NoScript
 
@@ -20,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine
 
     from litmusfuzz.fuzz.campaign.findings import Findings
-    from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+    from litmusfuzz.fuzz.campaign.job import Job, Result
     from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
     from litmusfuzz.fuzz.campaign.shares import Shares
     from litmusfuzz.fuzz.campaign.slots import Slot
-    from litmusfuzz.fuzz.executors.worker import Died
+    from litmusfuzz.fuzz.finding.configuration_reducer import PutBack
     from litmusfuzz.fuzz.finding.known_findings import KnownFindings
 
 
@@ -35,7 +45,8 @@ class Crashes(Lane):
     ----------
     shares : Shares
     findings : Findings
-    minimizer : Minimizer
+    put_back : PutBack
+        What is known of the settings that findings and crashes need.
     runner : ScriptRunner
         Runs their scripts.
     known : KnownFindings
@@ -50,14 +61,14 @@ class Crashes(Lane):
         self,
         shares: Shares,
         findings: Findings,
-        minimizer: Minimizer,
+        put_back: PutBack,
         runner: ScriptRunner,
         known: KnownFindings,
         reduced: Collection[tuple[str, str]],
     ) -> None:
         self.shares = shares
         self.findings = findings
-        self.minimizer = minimizer
+        self.put_back = put_back
         self.runner = runner
         self.known = known
         self.exceptions = set(reduced)
@@ -101,11 +112,52 @@ class Crashes(Lane):
         smallest = SmallestCrash(Crash(test, crash.target.config))
         with self.shares.ledger.charged(Account.REDUCING, slot.executor.number, cost_s):
             try:
-                died = await self.minimizer.reduce_crash(slot, crash, smallest)
+                died = await self._reduce_to(slot, crash, smallest)
                 if died is not None:
                     await self._store(slot, crash, smallest, died, start)
             finally:
                 slot.minimizing, slot.reducing = False, ""
+
+    async def _reduce_to(
+        self, slot: Slot, unreduced: UnreducedCrash, smallest: SmallestCrash
+    ) -> Died | None:
+        """Reduce a test on which an exception ends a worker; how it ends a fresh process.
+
+        None if a fresh process does not end in that way: on the test as it was run, or on the
+        smallest one, which then says nothing.
+        """
+        others = set[str]()
+
+        async def run(crash: Crash, job: Job) -> Result | None:
+            slot.switch_to(slot.executor.sample(crash.config))
+            if await slot.why_unavailable():
+                return None
+            return await slot.run(replace(job, test=crash.test))
+
+        async def ends(crash: Crash, job: Job) -> Died | None:
+            result = await run(crash, replace(job, fresh=True))
+            shown = isinstance(result, Died) and raised(result.message) == unreduced.raised
+            return result if isinstance(result, Died) and shown else None
+
+        async def fails(crash: Crash) -> bool:
+            """A candidate does not end its process, which takes far longer than to go on."""
+            result = await run(crash, replace(unreduced.job, survives=True))
+            failed = result.failed if isinstance(result, messages.Reply) else ""
+            if failed not in ("", unreduced.raised, *others):
+                others.add(failed)
+                await run(crash, unreduced.job)  # another crash, which is to be stored
+            return failed == unreduced.raised
+
+        if await ends(smallest.crash, unreduced.job) is None:
+            return None
+        end = clock.now() + CRASH_SHARE * self.shares.settings.max_reduction_s
+        candidates = smaller_crashes(slot.executor.name, smallest, self.put_back)
+        await drive(candidates, fails, lambda: clock.now() < end)
+        first = replace(unreduced.job, count=1, seed=0)
+        if (died := await ends(smallest.crash, first)) is not None:
+            smallest.place = first.seed
+            return died
+        return await ends(smallest.crash, unreduced.job)
 
     async def _store(
         self, slot: Slot, crash: UnreducedCrash, smallest: SmallestCrash, died: Died, start: float
