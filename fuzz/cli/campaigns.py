@@ -302,7 +302,7 @@ def begin(store: Store, event: Event) -> None:
 
 def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Report]:
     """Settings and state of a campaign to resume."""
-    from litmusfuzz.fuzz.nightly.planner import check_numbers
+    from litmusfuzz.fuzz.nightly.shard_settings import check_numbers
 
     with open_store(Path(resume), write=False) as store:
         started = store.started

@@ -171,7 +171,7 @@ def nightly(
 
     from litmusfuzz.fuzz.campaign.configured import spaces
     from litmusfuzz.fuzz.nightly import pools
-    from litmusfuzz.fuzz.nightly.coordinator import Nightly
+    from litmusfuzz.fuzz.nightly.many import Nightly
     from litmusfuzz.fuzz.store.store import StoreError
     from litmusfuzz.reports.events import CampaignResumed, CampaignStarted
     from litmusfuzz.reports.terminal import LiveView

@@ -166,7 +166,7 @@ def run(
     from random import SystemRandom
 
     from litmusfuzz.fuzz.campaign.configured import spaces
-    from litmusfuzz.fuzz.nightly.coordinator import SingleShard
+    from litmusfuzz.fuzz.nightly.single import SingleShard
     from litmusfuzz.fuzz.store.store import StoreError
     from litmusfuzz.reports.events import CampaignStarted
     from litmusfuzz.reports.terminal import LiveView

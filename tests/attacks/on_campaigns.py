@@ -255,13 +255,13 @@ _RESUMED = """
 import sys
 from pathlib import Path
 from litmusfuzz.fuzz.nightly import pools
-from litmusfuzz.fuzz.nightly import coordinator
+from litmusfuzz.fuzz.nightly import many
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
 from litmusfuzz.fuzz.store.store import Store, StoreError
-coordinator.ORPHAN_GRACE_S = 0.2  # a minute, for who has the time
+many.ORPHAN_GRACE_S = 0.2  # a minute, for who has the time
 try:
     with Store(Path(sys.argv[1]), write=True) as store, pools.open(1) as pool:
-        coordinator.Nightly(store, KnownFindings(), lambda _: None, pool, local=True)._recover()
+        many.Nightly(store, KnownFindings(), lambda _: None, pool, local=True)._recover()
 except (StoreError, OSError) as error:
     sys.exit(f"litmusfuzz: {error}")
 """

@@ -14,7 +14,7 @@ from litmusfuzz.fuzz.campaign import shard as module
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shard import Shard, run_shard
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.nightly.planner import TESTS_PER_FAMILY
+from litmusfuzz.fuzz.nightly.shard_settings import TESTS_PER_FAMILY
 from litmusfuzz.fuzz.store.shard_log import EVENTS, ShardLog
 from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (

@@ -13,7 +13,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
 from litmusfuzz.fuzz.nightly.announcer import MOST_MORE, MOST_OPEN, Announcer
-from litmusfuzz.fuzz.nightly.coordinator import SingleShard
+from litmusfuzz.fuzz.nightly.single import SingleShard
 from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignStarted,

@@ -13,8 +13,8 @@ from campaign.shards import begun
 from helpers import PATIENCE_S
 
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
-from litmusfuzz.fuzz.nightly import coordinator, pools
-from litmusfuzz.fuzz.nightly.coordinator import Nightly
+from litmusfuzz.fuzz.nightly import many, pools
+from litmusfuzz.fuzz.nightly.many import Nightly
 from litmusfuzz.fuzz.store.shard_log import ShardLog, is_writing, kill_writer
 from litmusfuzz.reports.events import ShardStarted
 
@@ -39,7 +39,7 @@ with open(sys.argv[1], "rb"):
 REPLACED = """
 import subprocess, sys
 import psutil
-from litmusfuzz.fuzz.nightly.coordinator import _end_processes
+from litmusfuzz.fuzz.nightly.processes import end_processes
 
 program = [sys.executable, "-c", "import subprocess, sys; c = subprocess.Popen(['sleep', '1000']);"
            "print(c.pid, flush=True); c.wait()"]
@@ -49,7 +49,7 @@ others = psutil.Process().children()
 started = subprocess.Popen(program, stdout=subprocess.PIPE)
 below_started = psutil.Process(int(started.stdout.readline()))
 try:
-    _end_processes(others)
+    end_processes(others)
     assert started.poll() is not None
     assert not below_started.is_running() or below_started.status() == "zombie"
     assert before.poll() is None
@@ -95,13 +95,13 @@ def test_a_resumed_run_ends_the_writer_and_nobody_that_a_record_names(
     record: str | int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Process ID 0 would stand for its own process group, -1 for all processes."""
-    monkeypatch.setattr(coordinator, "ORPHAN_GRACE_S", 0.05)
+    monkeypatch.setattr(many, "ORPHAN_GRACE_S", 0.05)
 
     def kill(folder: Path) -> bool:
-        monkeypatch.setattr(coordinator, "ORPHAN_GRACE_S", PATIENCE_S)  # until it has ended
+        monkeypatch.setattr(many, "ORPHAN_GRACE_S", PATIENCE_S)  # until it has ended
         return kill_writer(folder)
 
-    monkeypatch.setattr(coordinator, "kill_writer", kill)
+    monkeypatch.setattr(many, "kill_writer", kill)
     with begun(tmp_path) as store, program(READER, os.devnull) as bystander:
         folder = store.log_folder(1)
         pids = {"bystander": bystander.pid, "own": os.getpid()}
@@ -118,7 +118,7 @@ def test_a_writer_that_cannot_be_killed_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One on another machine, for example: here, this process itself."""
-    monkeypatch.setattr(coordinator, "ORPHAN_GRACE_S", 0.05)
+    monkeypatch.setattr(many, "ORPHAN_GRACE_S", 0.05)
     with begun(tmp_path) as store, pools.open(1) as pool:
         nightly = Nightly(store, KnownFindings(), lambda _: None, pool, local=True)
         with ShardLog(store.log_folder(1)), pytest.raises(TimeoutError) as error:

@@ -26,8 +26,8 @@ from helpers_figures import Figures
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads, save
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
-from litmusfuzz.fuzz.nightly.coordinator import SingleShard
-from litmusfuzz.fuzz.nightly.planner import TESTS_PER_FAMILY
+from litmusfuzz.fuzz.nightly.shard_settings import TESTS_PER_FAMILY
+from litmusfuzz.fuzz.nightly.single import SingleShard
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
 from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (

@@ -7,19 +7,20 @@ from pathlib import Path
 
 from campaign.counted import LOOK_S, counted_clock
 
-from litmusfuzz.fuzz import campaign
+from litmusfuzz.fuzz import campaign, commands, finding, nightly, store
 from litmusfuzz.fuzz.campaign import clock
 
 ON_THE_MACHINES_CLOCK = {
-    *("clock", "coordinator", "coverage", "exploration", "live_page", "replay"),
-    *("script_runner", "shard"),
+    *("clock", "coordinator", "exploration", "force_all", "live_page", "many", "replay"),
+    *("script_runner", "shard", "single"),
 }
 """They wait for other processes, or show people how far it is."""
 
 
 def test_only_one_module_reads_the_time_of_a_campaign() -> None:
     reading = set()
-    for path in Path(campaign.__path__[0]).rglob("*.py"):
+    packages = (finding, store, campaign, nightly, commands)
+    for path in (file for each in packages for file in Path(each.__path__[0]).rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imports = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
         named = {alias.name for each in imports for alias in each.names}

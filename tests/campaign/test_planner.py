@@ -15,12 +15,8 @@ from litmusfuzz.fuzz.campaign.campaign_executor import MOST_FAMILIES
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT
 from litmusfuzz.fuzz.executors.table import SELFTEST, configuration, executor_class
 from litmusfuzz.fuzz.finding.canonical import executor_class as class_of
-from litmusfuzz.fuzz.nightly.planner import (
-    MAX_FAILURES,
-    MAX_FIRST,
-    TESTS_PER_FAMILY,
-    ShardPlanner,
-)
+from litmusfuzz.fuzz.nightly.planner import MAX_FAILURES, MAX_FIRST, ShardPlanner
+from litmusfuzz.fuzz.nightly.shard_settings import TESTS_PER_FAMILY
 from litmusfuzz.fuzz.store.store import MAX_SHARD, Store, StoreError
 from litmusfuzz.reports.events import (
     CampaignStarted,

@@ -11,7 +11,8 @@ from campaign.shards import STALE, begun, events_of, pending, run_until, shard
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign.shard import ShardFinding
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
-from litmusfuzz.fuzz.nightly.planner import TESTS_PER_FAMILY, ShardPlanner
+from litmusfuzz.fuzz.nightly.planner import ShardPlanner
+from litmusfuzz.fuzz.nightly.shard_settings import TESTS_PER_FAMILY
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
 from litmusfuzz.fuzz.store.shard_log import EVENTS
 from litmusfuzz.reports.events import (

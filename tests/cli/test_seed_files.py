@@ -11,7 +11,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import Graph, LitmusTest, Node, Variable
 from litmusfuzz.corpus.ops import PureAttrs
 from litmusfuzz.corpus.textfile import Entry, save
-from litmusfuzz.fuzz.nightly.planner import base_settings
+from litmusfuzz.fuzz.nightly.shard_settings import base_settings
 from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import Executed
 
