@@ -1,4 +1,7 @@
-"""TensorFlow 2.21.0 shows what its memory model forbids.
+"""wrong value: 2 AssignVariableOp + ReadVariableOp + Call, only with all optimizers, in a
+tf.function.
+
+TensorFlow 2.21.0 shows what its memory model forbids.
 
 The memory model (RFC 20190610, resource variables): a graph's operations behave as if
 executed one by one, in some order that its edges allow; reads and writes of a whole

@@ -1,4 +1,6 @@
-"""TensorFlow 2.21.0 shows what its memory model forbids.
+"""blocked: 2 AssignVariableOp + 2 CriticalSection + ReadVariableOp, only with auto-clustering.
+
+TensorFlow 2.21.0 shows what its memory model forbids.
 
 The memory model (RFC 20190610, resource variables): a graph's operations behave as if
 executed one by one, in some order that its edges allow; reads and writes of a whole
@@ -90,7 +92,7 @@ class Copy:
 
     def handle(self, name, begin, *before):
         """One handle for all ops on a variable: XLA takes no variable twice."""
-        key = name, begin.name
+        key = name, begin.graph, begin.name
         if key not in self.handles:
             with tf.control_dependencies([begin]):
                 self.handles[key] = self.resource(name)
@@ -163,7 +165,8 @@ def build():
     # The order of nodes has a part in the order in which what is ready is taken.
     mixed = random.sample(list(nodes.node), len(nodes.node))
     with tf.Graph().as_default() as graph:
-        nodes = tf.compat.v1.GraphDef(node=mixed, versions=nodes.versions)
+        parts = {"versions": nodes.versions, "library": nodes.library}
+        nodes = tf.compat.v1.GraphDef(node=mixed, **parts)
         tf.import_graph_def(nodes, name="")
     return graph, run
 
@@ -211,7 +214,9 @@ def execute(session, run, end):
             done, waiting = wait(runs.values(), BLOCKED_S)
             if any(each.exception() for each in done):
                 yield ("failed", *(None for _ in NAMES[1:]))
-                return
+                if waiting or time.monotonic() > end:
+                    return
+                continue
             values = []
             for name, i in OBSERVED:
                 values += [None] if runs[name] in waiting else columns(runs[name].result()[i])
@@ -220,6 +225,13 @@ def execute(session, run, end):
             yield ("blocked" if waiting else "completed", *values)
             if waiting or time.monotonic() > end:
                 return
+
+
+def outcomes(end):
+    """Outcomes of the copies of a new graph in a new session."""
+    graph, run = build()
+    with tf.compat.v1.Session(graph=graph, config=config()) as session:
+        yield from execute(session, run, end)
 
 
 def forbidden(outcome):
@@ -238,12 +250,10 @@ def main():
     end = time.monotonic() + (float(sys.argv[1]) if len(sys.argv) > 1 else SECONDS)
     counts = Counter()
     while not counts or (time.monotonic() < end and not any(map(forbidden, counts))):
-        graph, run = build()
-        with tf.compat.v1.Session(graph=graph, config=config()) as session:
-            for outcome in execute(session, run, end):
-                if forbidden(outcome) and outcome not in counts:
-                    print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
-                counts[outcome] += 1
+        for outcome in outcomes(end):
+            if forbidden(outcome) and outcome not in counts:
+                print(f"FORBIDDEN  {text(outcome)}", flush=True)  # an op may yet crash Python
+            counts[outcome] += 1
     print(f"TensorFlow {tf.__version__}")
     for outcome, count in counts.most_common():
         verdict = "FORBIDDEN" if forbidden(outcome) else "allowed"

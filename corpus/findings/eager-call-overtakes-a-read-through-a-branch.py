@@ -1,4 +1,6 @@
-"""TensorFlow 2.21.0 shows what its memory model forbids.
+"""wrong value: If + 2 Call + ReadVariableOp + AssignVariableOp, only in eager Python threads.
+
+TensorFlow 2.21.0 shows what its memory model forbids.
 
 The memory model (RFC 20190610, resource variables): a graph's operations behave as if
 executed one by one, in some order that its edges allow; reads and writes of a whole

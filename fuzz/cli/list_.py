@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.finding.defect import Defect
 
 KINDS = ("tests", "executors", "configurations", "families", "mutants", "models", "findings")
 Row = dict[str, Any]
@@ -122,6 +124,7 @@ def _print_findings(
             "versions": str(each.versions),
             "file": str(folder / each.defect.test) if each.defect.test else "",
             "script": str(folder / each.defect.script) if each.defect.script else "",
+            "script_command": _script_command(each.defect),
             "link": each.why,
         }
         for each in known
@@ -154,10 +157,18 @@ def _print_findings(
             if by := each["forbidden_by"]:
                 click.echo(f"    forbidden   by {by}")
             click.echo(f"    needs       {each['needs']}\n    workaround  {each['workaround']}")
-            for what in ("file", "script"):
-                if each[what]:
-                    click.echo(f"    {what:<10}  {each[what]}")
+            if each["file"]:
+                click.echo(f"    file        {each['file']}")
+            click.echo(f"    script      {each['script'] or each['script_command']}")
             click.echo()
+
+
+def _script_command(defect: Defect) -> str:
+    """The command that writes the script of a finding; "" if its script is a file."""
+    if defect.script:
+        return ""
+    name = PurePath(defect.test).stem
+    return f"litmusfuzz show {name} --format script >{name}.py"
 
 
 def _forbidden_by(file: Path) -> str:

@@ -39,7 +39,7 @@ class Defect:
     test : str
         File of a litmus test, as the known-findings file names it; "" if it is no such test.
     script : str
-        File of a program that shows it without LitmusFuzz; "" if there is none.
+        File of a program that shows it without LitmusFuzz; "" if `litmusfuzz show` writes it.
     """
 
     what: str

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from conftest import Command
 
 FOLDER = Path(corpus.__file__).parent / "findings"
+PAGE = (Path(__file__).parents[2] / "docs" / "tensorflow-findings.md").read_text(encoding="utf-8")
 NAMES = [
     *(path.stem for path in FOLDER.glob("*.yaml")),
     "cancelled-enqueue-waits-for-itself",  # a script alone
@@ -43,6 +44,7 @@ def test_each_cause_of_the_corpus_says_what_it_does_and_what_helps() -> None:
     for name, defect in described.items():
         files = [each for each in (defect.test, defect.script) if each]
         assert files, name
+        assert defect.script or f"script: `litmusfuzz show {name} --format script`" in PAGE, name
         assert all((FOLDER.parent / each).is_file() for each in files), name
         assert defect.effect in EFFECTS
         # Read alone: lists are narrowed and sorted.
@@ -101,13 +103,18 @@ def test_the_list_of_findings_is_that_of_the_installed_versions(
     assert {each["versions"] for each in data["findings"]} == {"tensorflow 2.21"}
     (read,) = (each for each in data["findings"] if each["name"] == "scatter-beside-read")
     assert load(read["file"]).test.name == "scatter-beside-read"
-    assert Path(read["script"]).is_file()
+    assert (Path(read["script"]).is_file(), read["script_command"]) == (True, "")
+    name = "scatter-rows-beside-read"
+    (rows,) = (each for each in data["findings"] if each["name"] == name)
+    command = f"litmusfuzz show {name} --format script >{name}.py"
+    assert (rows["script"], rows["script_command"]) == ("", command)
     text = litmusfuzz_here("list", "findings").stdout
     assert f"tensorflow 2.21.3: {len(data['findings'])} known findings: " in text
     assert "jax 0.10.3: 0 known findings; those that are known are of jax 0.10.2\n" in text
     for each in data["findings"]:
         for field in ("name", "effect", "description", "needs", "workaround", "file", "script"):
             assert each[field] in text
+        assert f"    script      {each['script'] or each['script_command']}\n" in text
     there.clear()
     assert "tensorflow: not installed" in litmusfuzz_here("list", "findings").stdout
 

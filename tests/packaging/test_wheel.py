@@ -257,6 +257,9 @@ def test_commands_and_workers_run_beside_the_project(
     listed = run(project, *command, "list", "findings")
     assert "tensorflow 2.21" in listed.stdout, listed.stderr
     assert str(environment.parent / "lib") in listed.stdout  # files of the wheel
+    shown = run(project, *command, "show", "scatter-rows-beside-read", "--format", "script")
+    assert compile(shown.stdout, "script", "exec") is not None, shown.stderr
+    assert "import tensorflow as tf" in shown.stdout
     replayed = run(project, *command, "replay", "SB", "--executors", "native,mutant/stale-reads")
     assert replayed.returncode == 1, replayed.stderr
     assert "FORBIDDEN" in replayed.stdout
