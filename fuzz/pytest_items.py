@@ -39,11 +39,12 @@ from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.finding.canonical import executor_class, key
 from litmusfuzz.fuzz.finding.causes import may_show, symptom, symptoms_of
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
-from litmusfuzz.fuzz.finding.experiments import Case, Experiment, Reason, check_look_alike
 from litmusfuzz.fuzz.finding.experiments import Verdict as Explanation
+from litmusfuzz.fuzz.finding.experiments import check_look_alike
 from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.fuzz.finding.judging_model import UnknownGuarantee, guaranteed, judging_model
 from litmusfuzz.fuzz.finding.race_shapes import contains
+from litmusfuzz.fuzz.finding.trials import Case, Experiment, Reason
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET

@@ -9,8 +9,8 @@ from helpers_events import PLAIN, STARTED, added, died, executed, finding_text, 
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.finding.experiments import Case
 from litmusfuzz.fuzz.finding.known_findings import Cause, KnownFinding, KnownFindings
+from litmusfuzz.fuzz.finding.trials import Case
 from litmusfuzz.fuzz.finding.worker_deaths import key_of_death
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
 from litmusfuzz.fuzz.store.store import Store

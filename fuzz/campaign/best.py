@@ -12,7 +12,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.tuning import RUN_S, STEP_S
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.finding.causes import same_cause, symptom
-from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+from litmusfuzz.fuzz.finding.resource_passes import LANES, width
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest

@@ -22,10 +22,7 @@ from litmusfuzz.fuzz.finding.causes import symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
 from litmusfuzz.fuzz.finding.experiments import (
     BEHIND,
-    Case,
     Comparison,
-    Experiment,
-    Reason,
     Verdict,
     check_look_alike,
     compare,
@@ -35,6 +32,7 @@ from litmusfuzz.fuzz.finding.experiments import (
 )
 from litmusfuzz.fuzz.finding.judge import explorer_or_none, judge
 from litmusfuzz.fuzz.finding.race_shapes import contains
+from litmusfuzz.fuzz.finding.trials import Case, Experiment, Reason
 from litmusfuzz.reports.events import CauseChecked, CauseCompared
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings, needs
 from litmusfuzz.fuzz.finding.judge import judge, listed
 from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.finding.race_shapes import contains
-from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+from litmusfuzz.fuzz.finding.resource_passes import LANES, width
 from litmusfuzz.oracles.errors import NoAllowedSet
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import MODELS

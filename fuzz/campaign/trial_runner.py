@@ -16,9 +16,9 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.causes import symptom
-from litmusfuzz.fuzz.finding.experiments import Case, Tally
 from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none, judge
-from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
+from litmusfuzz.fuzz.finding.resource_passes import LANES, width
+from litmusfuzz.fuzz.finding.trials import Case, Tally
 
 if TYPE_CHECKING:
     import random
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.worker import Worker
-    from litmusfuzz.fuzz.finding.experiments import Comparing, Comparison, Trial
+    from litmusfuzz.fuzz.finding.experiments import Comparing, Comparison
+    from litmusfuzz.fuzz.finding.trials import Trial
     from litmusfuzz.oracles.explorer import Budget
 
 RunTest = Callable[[Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | str"]]

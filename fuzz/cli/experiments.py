@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget
-    from litmusfuzz.fuzz.finding.experiments import Case, Comparison, Experiment
+    from litmusfuzz.fuzz.finding.experiments import Comparison
+    from litmusfuzz.fuzz.finding.trials import Case, Experiment
 
 
 @click.command(epilog="Example: litmusfuzz known compare corpus/findings/cluster-*.yaml")
@@ -171,7 +172,7 @@ async def _compare_all(
 def _case(file: str, *, trust: bool) -> Case:
     """The case of a finding's file."""
     from litmusfuzz.fuzz.executors.table import UnknownExecutor
-    from litmusfuzz.fuzz.finding.experiments import Case
+    from litmusfuzz.fuzz.finding.trials import Case
 
     entry = load_or_fail(file)
     found = entry.finding

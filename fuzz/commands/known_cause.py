@@ -22,8 +22,9 @@ from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding import canonical
 from litmusfuzz.fuzz.finding.causes import symptoms_of
-from litmusfuzz.fuzz.finding.experiments import Case, Verdict, compare, control_trial, result_of
+from litmusfuzz.fuzz.finding.experiments import Verdict, compare, control_trial, result_of
 from litmusfuzz.fuzz.finding.race_shapes import contains
+from litmusfuzz.fuzz.finding.trials import Case
 from litmusfuzz.reports.events import FindingKind
 
 if TYPE_CHECKING:

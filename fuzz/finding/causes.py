@@ -9,8 +9,8 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.finding.matching import matches
 from litmusfuzz.fuzz.finding.race_shapes import computes_as, races_of
-from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
 from litmusfuzz.fuzz.finding.relations import NodeRelations
+from litmusfuzz.fuzz.finding.resource_passes import LANES, width
 from litmusfuzz.reports.headline import in_a_name, symptom_in_words
 
 if TYPE_CHECKING:

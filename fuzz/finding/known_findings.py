@@ -38,7 +38,7 @@ from litmusfuzz.fuzz.executors.table import UnknownExecutor
 from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.finding.canonical import VERSION, key_of
 from litmusfuzz.fuzz.finding.defect import Defect, Raw, checked
-from litmusfuzz.fuzz.finding.experiments import Case
+from litmusfuzz.fuzz.finding.trials import Case
 from litmusfuzz.fuzz.finding.versions import EVERYWHERE, Versions, versions_between
 
 if TYPE_CHECKING:

@@ -14,10 +14,15 @@ MacIver, Hypothesis, ``shrinker.py`` (class docstring): passes to a fixed point.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import LitmusTest, MalformedTest
 from litmusfuzz.corpus.rewriter import Rewriter
-from litmusfuzz.fuzz.finding.reduction_passes import PASSES, Pass, wider_lanes
+from litmusfuzz.fuzz.finding.reduction_passes import PASSES
+from litmusfuzz.fuzz.finding.resource_passes import wider_lanes
+
+if TYPE_CHECKING:
+    from litmusfuzz.fuzz.finding.reduction_parts import Pass
 
 Reduction = Generator[LitmusTest, bool, LitmusTest]
 """Yields candidates, receives True for each that still shows the finding, and returns the smallest

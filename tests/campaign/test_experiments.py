@@ -23,11 +23,7 @@ from litmusfuzz.fuzz.finding.causes import explains
 from litmusfuzz.fuzz.finding.experiments import (
     CONTROL_RUNS,
     MISS_ODDS,
-    Case,
     Comparison,
-    Reason,
-    Tally,
-    Trial,
     Verdict,
     check_look_alike,
     compare,
@@ -37,7 +33,8 @@ from litmusfuzz.fuzz.finding.experiments import (
     result_of,
 )
 from litmusfuzz.fuzz.finding.race_shapes import contains, without_causes, without_races
-from litmusfuzz.fuzz.finding.reduction_passes import width
+from litmusfuzz.fuzz.finding.resource_passes import width
+from litmusfuzz.fuzz.finding.trials import Case, Reason, Tally, Trial
 from litmusfuzz.oracles.model import EXECUTOR, SEQUENTIAL
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.finding.canonical import key_of
 from litmusfuzz.fuzz.finding.judge import judge
-from litmusfuzz.fuzz.finding.reduction_passes import width
 from litmusfuzz.fuzz.finding.renaming import normalized
+from litmusfuzz.fuzz.finding.resource_passes import width
 from litmusfuzz.fuzz.mutants.native import LargeEarlyRead, NamedNode
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC

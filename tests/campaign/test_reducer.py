@@ -32,8 +32,9 @@ from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.finding.reducer import candidates, reduce, widened
-from litmusfuzz.fuzz.finding.reduction_passes import LANES, PASSES
+from litmusfuzz.fuzz.finding.reduction_passes import PASSES
 from litmusfuzz.fuzz.finding.renaming import normalized
+from litmusfuzz.fuzz.finding.resource_passes import LANES
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import RFC

@@ -25,8 +25,8 @@ from helpers_events import (
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, loads
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.finding.experiments import Case
 from litmusfuzz.fuzz.finding.known_findings import Cause, KnownFinding, KnownFindings, Pattern
+from litmusfuzz.fuzz.finding.trials import Case
 from litmusfuzz.fuzz.finding.versions import Versions
 from litmusfuzz.fuzz.finding.worker_deaths import group_deaths, key_of_death
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder

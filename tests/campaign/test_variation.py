@@ -33,8 +33,8 @@ from litmusfuzz.fuzz.campaign.variation import (
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.finding.canonical import digest, form, reordered
 from litmusfuzz.fuzz.finding.judge import judge
-from litmusfuzz.fuzz.finding.reduction_passes import LANES, width
 from litmusfuzz.fuzz.finding.renaming import permuted
+from litmusfuzz.fuzz.finding.resource_passes import LANES, width
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.support import EVERYTHING, Support
 from litmusfuzz.oracles.explorer import Explorer

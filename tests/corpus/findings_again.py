@@ -41,7 +41,8 @@ from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding.canonical import key_of
 from litmusfuzz.fuzz.finding.causes import explains, same_cause, symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings
-from litmusfuzz.fuzz.finding.experiments import Case, control_trial, executions_needed
+from litmusfuzz.fuzz.finding.experiments import control_trial, executions_needed
+from litmusfuzz.fuzz.finding.trials import Case
 from litmusfuzz.reports.events import FindingAdded, ScriptRun, Unconfirmed
 from litmusfuzz.reports.script import NoScript
 
