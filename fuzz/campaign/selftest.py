@@ -1,6 +1,6 @@
 """The self-test, which runs every mutant until LitmusFuzz reports its defect.
 
-Mutants with the same support share one prioritized list of tests, the portfolio
+Mutants with the same support share one prioritized list of tests, the suite
 (`litmusfuzz.fuzz.campaign.suite`); no test is there for a particular mutant. A mutant runs
 each test in every run setup (configuration, noise and number of executions) of the executor that
 it was made from, until an outcome is forbidden. The mutant counts as killed if a later run shows a
@@ -32,7 +32,7 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
-from litmusfuzz.fuzz.campaign.suite import RUN_SETUPS, Portfolio, RunSetup
+from litmusfuzz.fuzz.campaign.suite import RUN_SETUPS, RunSetup, Suite
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.configuration_generator import points
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
@@ -83,7 +83,7 @@ class _Candidate:
     name: str
     origin: str
     """The executor that the mutant was made from."""
-    portfolio: Portfolio
+    suite: Suite
     setups: tuple[tuple[RunSetup, Config], ...]
     tests: int = 0
     seconds: float = 0.0
@@ -165,7 +165,7 @@ class _SelftestRun:
         self.time_s = time_s
         self.keep = keep
         self.seed = seed
-        self.portfolios: dict[tuple[str, Support], Portfolio] = {}
+        self.suites: dict[tuple[str, Support], Suite] = {}
         self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
         self.generated: dict[str, tuple[list[Config], Iterator[Config]]] = {}
         """By the executor that mutants were made from, configurations of its space."""
@@ -186,14 +186,14 @@ class _SelftestRun:
         if made_from == "native" and not engines & by_name.keys():  # a mutant without engines
             setups = tuple(replace(setups[0], config=config.name) for config in configs)
         key = (made_from, made.support)
-        if key not in self.portfolios:
-            self.portfolios[key] = Portfolio(made.support, self.seed, sparse=made_from != "tf")
+        if key not in self.suites:
+            self.suites[key] = Suite(made.support, self.seed, sparse=made_from != "tf")
         there = tuple(
             (each, by_name[each.config])
             for each in setups
             if each.config in by_name and (not each.settings or _has_settings(made))
         )
-        return _Candidate(name, made_from, self.portfolios[key], there)
+        return _Candidate(name, made_from, self.suites[key], there)
 
     def _config(self, candidate: _Candidate, setup: RunSetup, config: Config) -> Config:
         """The configuration of a setup in which the candidate's present test runs."""
@@ -262,7 +262,7 @@ class _SelftestRun:
         """Run the candidate's next test in each setup, until it is killed."""
         number = candidate.tests
         candidate.tests += 1
-        family, test = candidate.portfolio[number]
+        family, test = candidate.suite[number]
         for setup, config in candidate.setups:
             form = setup.form(test, number)
             if form is None:

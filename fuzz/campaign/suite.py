@@ -127,7 +127,7 @@ RUN_SETUPS: Final = MappingProxyType(
 setup is left out where the mutant lacks its configuration."""
 
 
-class Portfolio:
+class Suite:
     """Tests for executors with these features, in order; made when first used.
 
     Parameters

@@ -18,7 +18,7 @@ from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load
 from litmusfuzz.fuzz.campaign.scripts import crash_script, jax_script, script_of
-from litmusfuzz.fuzz.campaign.suite import Portfolio
+from litmusfuzz.fuzz.campaign.suite import Suite
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
 from litmusfuzz.fuzz.executors.jax_refs.script import END, script
@@ -135,10 +135,10 @@ def test_scripts_of_random_programs_compute_what_the_executor_does(
 
     Those of every second test execute it once.
     """
-    portfolio, rng = Portfolio(EXECUTOR.support, 3), Random(3)
+    suite, rng = Suite(EXECUTOR.support, 3), Random(3)
     ends = []
     for index in range(1000, 1014):
-        _, test = portfolio[index]
+        _, test = suite[index]
         config = near_plain(rng, 4 if index % 2 else 0)
         there = executed(test, config)
         if there == "refused":

@@ -19,7 +19,7 @@ from kills import (
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.campaign.selftest import mutants
-from litmusfuzz.fuzz.campaign.suite import Portfolio
+from litmusfuzz.fuzz.campaign.suite import Suite
 from litmusfuzz.fuzz.executors.protocol import KnowsReach, Noise, Refused
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
@@ -28,7 +28,7 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 
 TESTS = 100
-"""Of the portfolio, from its head; each mutant is run on a few of them that do not reach it."""
+"""Of the suite, from its head; each mutant is run on a few of them that do not reach it."""
 ORIGINS = {"native": 6, "jax": 2, "jax_refs": 2}
 """How many these are, by the package of the mutant; a program is traced and compiled for each."""
 KNOWING = [name for name in mutants() if isinstance(executor_class(name), KnowsReach)]
@@ -45,9 +45,9 @@ def configuration_of(mutant: type, name: str):
 
 
 @cache
-def portfolio(support) -> list:
-    """The tests at the head of the portfolio."""
-    tests = Portfolio(support, 0)
+def suite(support) -> list:
+    """The tests at the head of the suite."""
+    tests = Suite(support, 0)
     return [tests[number][1] for number in range(TESTS)]
 
 
@@ -95,7 +95,7 @@ def test_what_does_not_reach_a_defect_shows_nothing_forbidden(name: str) -> None
     kill = next((k for k in test_jax_refs_mutants.KILLS if k.mutant is mutant), None)
     config = configuration_of(mutant, kill.config if kill else "controlled")
     ran = 0
-    for test in portfolio(mutant.support):
+    for test in suite(mutant.support):
         if ran == ORIGINS[origin(name)]:
             break
         if mutant.reaches(test, config):
@@ -109,5 +109,5 @@ def test_what_does_not_reach_a_defect_shows_nothing_forbidden(name: str) -> None
         oracle = Explorer(test, GUARANTEES[config.guarantees])
         assert Verdict.FORBIDDEN not in map(oracle.judge, seen), test.name
         ran += 1
-    reaching = [each for each in portfolio(mutant.support) if mutant.reaches(each, config)]
+    reaching = [each for each in suite(mutant.support) if mutant.reaches(each, config)]
     assert ran or len(reaching) == TESTS

@@ -9,7 +9,7 @@ from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.campaign.suite import (
     CORPUS,
     RUN_SETUPS,
-    Portfolio,
+    Suite,
     corpus_tests,
     prioritized,
     size,
@@ -37,8 +37,8 @@ def test_a_few_dozen_tests_hold_some_of_everything() -> None:
     assert sum(map(size, first)) / len(first) < 16
 
 
-def test_a_portfolio_is_the_same_each_time_and_never_ends() -> None:
-    one, two = (Portfolio(Support(features=FEATURES - {"clusters"}), 3) for _ in range(2))
+def test_a_suite_is_the_same_each_time_and_never_ends() -> None:
+    one, two = (Suite(Support(features=FEATURES - {"clusters"}), 3) for _ in range(2))
     assert [one[index] for index in range(60)] == [two[index] for index in range(60)]
     generated = [one[index][0] for index in range(2, 300, 3)]
     assert CORPUS not in generated
@@ -54,9 +54,9 @@ def test_a_portfolio_is_the_same_each_time_and_never_ends() -> None:
 
 
 def test_sparse_writes_can_be_left_out() -> None:
-    portfolio = Portfolio(EVERYTHING, 0, sparse=False)
+    suite = Suite(EVERYTHING, 0, sparse=False)
     for index in range(200):
-        _, test = portfolio[index]
+        _, test = suite[index]
         assert not any(n.definition.sparse and n.definition.kind.writes for n in test.effects)
 
 
