@@ -1,8 +1,8 @@
 """A schedule by names: the events of an execution under control, in their order.
 
-An *event* is a point that an op instance passes: it begins, takes a lock, or touches a page. The
-parts of one op instance between its events are its *steps*. Between two of them another op may go
-on: a *switch* inside the op. Without switches a schedule is an order of whole ops.
+An *event* is a point that an op instance passes: it begins, takes a lock, or touches a variable's
+tensor. The parts of one op instance between its events are its *steps*. Between two of them another
+op may go on: a *switch* inside the op. Without switches a schedule is an order of whole ops.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Decision:
     point : str
         `BEGIN`, or what the op does inside: ``lock of X``, ``shared lock of X``; ``lock`` alone is
         one that belongs to no resource of the test; ``read of page 0 of X``, ``write of page 0 of
-        X``.
+        X``; ``read at element 0 of X``, of an instruction that may read more than this one;
+        ``after unlock of X``, where it goes on without the lock.
     again : int
         How often the instance has passed the point before.
     """
@@ -113,8 +114,9 @@ def _number(count: int) -> str:
 def _between(first: str, second: str) -> str:
     kinds = [_kind(point) for point in (first, second)]
     if kinds[0] == kinds[1]:
-        return f"between two {kinds[0]}s"
-    articled = [f"its {each}" if each == _BEGINNING else f"a {each}" for each in kinds]
+        return f"between two {kinds[0]}{'es' if kinds[0].endswith('h') else 's'}"
+    articles = {_BEGINNING: "its", "unlock": "an"}
+    articled = [f"{articles.get(each, 'a')} {each}" for each in kinds]
     return f"between {' and '.join(articled)}"
 
 
@@ -122,8 +124,9 @@ _BEGINNING: Final = "beginning"
 
 
 def _kind(point: str) -> str:
-    """``lock`` or ``page``, whatever it is of and however it is taken."""
+    """``lock``, ``unlock``, ``page`` or ``touch``, whatever it is of and however it is taken."""
     if point == BEGIN:
         return _BEGINNING
     kind = point.rpartition(" of ")[0] or point
-    return next((word for word in ("lock", "page") if word in kind), "point")
+    words = {"unlock": "unlock", "lock": "lock", "page": "page", "element": "touch"}
+    return next((word for part, word in words.items() if part in kind), "point")

@@ -155,10 +155,10 @@ def force(
     an order and showed another outcome, 3 if it did not follow one or a test was
     left out.
 
-    An executor under control (tf:controlled, tf:controlled_locks, tf:controlled_pages)
-    executes every schedule instead: those with 0, 1 and 2 preemptions first, then all. Each
-    forbidden outcome is shown with its schedule. Exits 1 if there is one, 3 if the search
-    was cut off.
+    An executor under control (tf:controlled, tf:controlled_locks, tf:controlled_pages,
+    tf:controlled_touches) executes every schedule instead: those with 0, 1 and 2
+    preemptions first, then all. Each forbidden outcome is shown with its schedule. Exits 1
+    if there is one, 3 if the search was cut off.
     """
     from litmusfuzz.fuzz.campaign.preemption_bounds import switches_inside
     from litmusfuzz.fuzz.commands.force_all import Limits

@@ -55,9 +55,14 @@ _CLUSTERED: Final = ("autocluster", "autocluster_lazy")
 """Configurations that together set all XLA flags in use, except cluster sizes and the flags that
 sometimes end the process (docs/tensorflow-findings.md)."""
 
-_CONTROLLED: Final = ("controlled", "controlled_locks", "controlled_pages")
-"""Configurations that need a compiler, unless what they need has been compiled; and the locks of a
-TensorFlow that we know."""
+_CONTROLLED: Final = (
+    "controlled",
+    "controlled_locks",
+    "controlled_pages",
+    "controlled_touches",
+)
+"""Configurations that need a compiler, unless what they need has been compiled; the locks of a
+TensorFlow that we know; and a processor that can stop behind each touch."""
 _NETWORKED: Final = "two_workers"
 """A configuration whose processes need a network of their own."""
 _OF_TENSORFLOW: Final = (*((each,) for each in (*_CLUSTERED, _NETWORKED)), _CONTROLLED)

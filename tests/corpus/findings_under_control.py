@@ -1,7 +1,8 @@
 """Findings of `corpus/findings` under control: where each shows, and after how many schedules.
 
 ``python -m tests.corpus.findings_under_control [--json] [NAME...]`` takes each finding of
-TensorFlow, in its settings and under control, op by op, then lock by lock, then page by page:
+TensorFlow, in its settings and under control, op by op, then lock by lock, then page by page,
+then touch by touch:
 
 1. All schedules are searched, where ops stop inside those with at most two switches, up to
    `SEARCHED` executions. Where one shows the finding, that is its level.
@@ -13,7 +14,7 @@ TensorFlow, in its settings and under control, op by op, then lock by lock, then
 A finding that no configuration runs under control has the executor's reason. One that shows in
 every execution without control does not depend on the schedule, and may need no search; if it can
 be run, it is. Exits with 1 if a finding that depends on the schedule, and is run under control, is
-not shown from every seed, or not followed every time; or if one that needs a finer level shows.
+not shown from every seed, or not followed every time.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.schedule import Decision
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.executors.protocol import Config
 
-LEVELS: Final = ("ops", "locks", "pages")
+LEVELS: Final = ("ops", "locks", "pages", "touches")
 SEARCHED: Final = 20_000
 SAMPLED: Final = 2_000
 FOLLOWED: Final = 1_000
@@ -59,17 +60,6 @@ SEEDS: Final = tuple(1_001 * number for number in range(1, 11))
 STRETCH: Final = 50
 """Schedules that are sampled at once, by one scheduler."""
 PATIENCE_S: Final = 600.0
-
-
-_ONE_PAGE: Final = "needs a switch between two touches of one page"
-NOT_YET: Final[Mapping[str, str]] = {
-    "cluster-reads-beside-scatter": _ONE_PAGE,
-    "cluster-update-beside-computed-scatter-nd": _ONE_PAGE,
-    "slice-assign-beside-add": "a tensor of less than 8 KiB has no pages of its own",
-    "slice-assign-beside-assign": "a buffer that an assignment makes has no pages yet",
-}
-"""Findings that depend on the schedule, and run under control, but show at no level, with the
-switch that they need (`docs/control.md`, "How sure a result is")."""
 
 
 class Broken(Exception):
@@ -115,9 +105,7 @@ class Row:
 
     @property
     def wrong(self) -> bool:
-        """True if it depends on the schedule, and was not shown as it must be; or is `NOT_YET`."""
-        if self.name in NOT_YET:
-            return bool(self.level)
+        """True if it depends on the schedule, and was not shown as it must be."""
         shown = bool(self.level) and all(self.schedules) and self.followed == FOLLOWED
         return not (self.beyond or self.always or shown)
 
@@ -181,9 +169,11 @@ class _Finding:
         count = sum(histogram.get(each, 0) for each in shown)
         said = f"{count:,} of {sum(histogram.values()):,}"
         if result.bound is not None:
-            said += f" with {result.bound} switches"
+            said += f" with {_switches(result.bound)}"
         if result.stopped:
             said += f", {result.stopped}"
+        if shown and not count:
+            said = f"some with {_switches(result.found[shown[0]].preemptions)}; {said}"
         return result.found[shown[0]].events if shown else (), said, not result.stopped
 
     def sample(self, worker: Worker, config: Config, seed: int) -> int:
@@ -238,6 +228,10 @@ class _Finding:
         return followed
 
 
+def _switches(number: int | None) -> str:
+    return "1 switch" if number == 1 else f"{number} switches"
+
+
 def _asked(worker: Worker, request: messages.Request, finding: _Finding) -> messages.Reply:
     reply = worker.ask(request, PATIENCE_S, finding.test)
     if isinstance(reply, Died):
@@ -290,7 +284,7 @@ def row(name: str) -> Row:
             followed=followed,
             seconds=round(seconds, 1),
         )
-    reason = NOT_YET.get(name, "") or "; ".join(dict.fromkeys(reasons))
+    reason = "; ".join(dict.fromkeys(reasons))
     seconds = round(time.monotonic() - start, 1)
     return Row(name, uncontrolled, always, reason=reason, beyond=beyond, seconds=seconds)
 

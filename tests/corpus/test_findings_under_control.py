@@ -6,10 +6,11 @@ import findings_under_control
 import pytest
 from findings_under_control import LEVELS, names, row
 
-# By ops, by locks, by pages; in a cluster; in a function; beyond control.
+# By ops, by locks, by pages, by touches; in a cluster; in a function; beyond control.
 QUICK = {
     "first-assignment-writes-twice": "locks",
     "slice-assign-beside-read": "pages",
+    "slice-assign-beside-add": "touches",
     "cluster-spans-two-reads": "ops",
     "call-overtakes-its-argument": "ops",
     "single-threaded-executor-waits": "",

@@ -54,6 +54,13 @@ def test_a_switch_is_where_an_op_that_is_not_over_gives_way() -> None:
             (EVENTS[2], EVENTS[3], Decision("", "w1", point="page 1 of X")),
             "needs a switch inside AssignVariableOp, between a lock and a page",
         ),
+        (
+            tuple(
+                Decision("", node, point=f"{kind} at element 0 of X")
+                for node, kind in (("w1", "read"), ("w0", "write"), ("w1", "write"))
+            ),
+            "needs a switch inside AssignVariableOp, between two touches",
+        ),
     ],
 )
 def test_what_an_outcome_needs_is_said(events: tuple[Decision, ...], words: str) -> None:

@@ -138,6 +138,24 @@ def test_a_read_beside_a_scatter_is_torn_between_two_pages() -> None:
         assert by_pages.follow(torn.schedule).value == (1.0, 0.0)
 
 
+def test_an_element_is_read_between_two_updates_of_it() -> None:
+    def build():
+        x = tf.Variable([0, 0])
+        x.scatter_add(tf.IndexedSlices(tf.ones([2], tf.int32), tf.constant([1, 1])))
+        return tf.raw_ops.ResourceGather(
+            resource=x.handle, indices=tf.constant([1]), dtype=tf.int32
+        )
+
+    with explore(build, level="pages") as by_pages:
+        assert by_pages.complete
+        assert {seen.value for seen in by_pages.outcomes} == {(0,), (2,)}
+    with explore(build, level="touches", preemptions=1) as by_touches:
+        assert by_touches.complete
+        (half,) = (seen for seen in by_touches.outcomes if seen.value == (1,))
+        assert len(switches(half.schedule)) == 1
+        assert by_touches.follow(half.schedule).value == (1,)
+
+
 def test_where_an_execution_leaves_a_schedule_is_named() -> None:
     with explore(store_buffering) as found:
         schedule = found.outcomes[0].schedule
@@ -150,7 +168,12 @@ def test_where_an_execution_leaves_a_schedule_is_named() -> None:
 @pytest.mark.parametrize(
     ("build", "options", "error", "message"),
     [
-        (store_buffering, {"level": "bytes"}, ValueError, "level must be 'ops', 'locks' or"),
+        (
+            store_buffering,
+            {"level": "bytes"},
+            ValueError,
+            "level must be one of ops, locks, pa",
+        ),
         (store_buffering, {"limit": 0}, ValueError, "limit must be at least 1, got 0"),
         (store_buffering, {"preemptions": -1}, ValueError, "preemptions must be at least 0"),
         (lambda: 7, {}, ValueError, "build returns tensors and variables, not int"),

@@ -166,7 +166,7 @@ CRASH = """\
 import ctypes, faulthandler, sys
 from litmusfuzz.fuzz.executors.tensorflow.control_library import Steering
 faulthandler.enable()
-with Steering([], lambda: None, pages=True):
+with Steering([], lambda: None, level="pages"):
     print("now", flush=True)
     ctypes.string_at(8)
 """

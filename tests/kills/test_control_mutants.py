@@ -3,17 +3,19 @@
 The controller asks and is asked through a table of functions (``fuzz/native/control/hooks.h``). A
 mutant puts another function into it, or leaves out a step of the executor; TensorFlow, the library
 inside it and the search are the real ones. A page that stays open after a switch is killed by
-``tests/native/pages_under_sanitizers.cpp`` (`windows`, `switches`).
+``tests/native/pages_under_sanitizers.cpp`` (`windows`, `switches`), and so is a processor that
+stops behind no touch, or behind one too many (`every_touch`, `interrupted_touches`).
 """
 
 from __future__ import annotations
 
 import ctypes
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from helpers import LITMUS, corpus_entry
+from helpers import LITMUS, compiled, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import loads
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
 
-OPS, LOCKS, PAGES = (
-    configuration("tf", name) for name in ("controlled", "controlled_locks", "controlled_pages")
+OPS, LOCKS, PAGES, TOUCHES = (
+    configuration("tf", f"controlled{level}") for level in ("", "_locks", "_pages", "_touches")
 )
+STAYS_OPEN = Path(__file__).parents[1] / "native" / "stays_open.cpp"
+"""In C++: where an op waits, another one goes on, which functions of Python do not bear."""
 FINDINGS = LITMUS[0].parents[1] / "findings"
 LIMIT = 20_000
 SB = litmus("X=1; r0=Y || Y=1; r1=X")
@@ -136,6 +140,35 @@ def test_a_page_that_is_no_decision() -> None:
     assert outcomes(killing, PAGES, stop=never) < outcomes(killing, PAGES)
     atomic = litmus("r0=X || X=1", shape=(1, 2048))
     assert outcomes(atomic, PAGES, stop=never) == outcomes(atomic, PAGES)
+
+
+def test_a_page_that_stays_open_after_its_first_touch(tmp_path: Path) -> None:
+    """An element is updated twice, and read beside that."""
+    killing = loads("""\
+litmusfuzz: 2
+name: two-updates-of-an-element
+variables:
+  X: {dtype: int32, shape: [3], init: 0}
+graphs:
+  main:
+    one: {op: Const, dtype: int32, shape: [2], value: 1}
+    w0: {op: ResourceScatterAdd, resources: [X], inputs: [one], indices: [1, 1]}
+    r0: {op: ResourceGather, resources: [X], indices: [1]}
+observe: [r0]
+""").test
+    mutant = ctypes.CDLL(str(compiled(tmp_path / "open.so", "-shared", "-fPIC", STAYS_OPEN)))
+
+    def shown(test: LitmusTest, *, open_for_long: bool) -> set:
+        with closing(TensorFlowExecutor().prepare(test, TOUCHES)) as executor:
+            if open_for_long:
+                assert mutant.stay_open(ctypes.c_void_p(executor._steering.controller.hooks))
+            found = executor.explore(LIMIT, preemptions=1)
+        assert found.complete
+        return set(found.histogram)
+
+    once_each = litmus("r0=X || X=1")
+    assert shown(killing, open_for_long=True) < shown(killing, open_for_long=False)
+    assert shown(once_each, open_for_long=True) == shown(once_each, open_for_long=False)
 
 
 def test_writes_that_are_taken_for_independent() -> None:

@@ -63,7 +63,7 @@ class Settings:
     model_code         bool  false, true
     workers            int   0; 0 or more
     devices            int   1; 1 or more
-    control            str   "", ops, locks, pages
+    control            str   "", ops, locks, pages, touches
     engine             str   "", or the name of an engine (`fuzz.engines`)
     threads            int   4; 1 or more
     =================  ====  =========================================================
@@ -125,7 +125,8 @@ class Settings:
     control : str
         What LitmusFuzz decides in place of TensorFlow's threads: "" for nothing, ``ops`` for when
         each op on a resource begins, ``locks`` also for when it takes a lock, ``pages`` also for
-        when it first touches a page of a variable's tensor (`controlled`).
+        when it first touches a page of a variable's tensor, ``touches`` for each time that it
+        touches a small one (`controlled`).
     engine : str
         The engine that runs the ops, in place of TensorFlow's pools; "" for these (`engines`).
     threads : int
@@ -214,7 +215,7 @@ class Settings:
             refused |= {"fetches", "uninitialized variables"}
         if self.compiled == "region" or self.front_end == "critical_section":
             refused |= {"handles"}
-        if self.control in ("locks", "pages") or (self.control and self.in_background):
+        if self.control not in ("", "ops") or (self.control and self.in_background):
             # Their ops go on in threads of TensorFlow's, whose locks are not under control yet; and
             # what may be blocked cannot run until XLA has compiled it.
             refused |= {"queues", "accumulators", "critical sections"}
@@ -398,7 +399,8 @@ FRONT_ENDS: Final = (
     *("functional", "functional_kernels", "critical_section", "eager", "eager_functions"),
     "keras",
 )
-CONTROLS: Final = ("", "ops", "locks", "pages")
+CONTROLS: Final = ("", "ops", "locks", "pages", "touches")
+"""Levels of control, the coarsest first; none at all before them."""
 ENGINES: Final = ("pool", "fifo", "stealing", "gang", "inline", "tbb", "openmp")
 """Our engines that run TensorFlow's ops; a library's path or ``module:object`` names another."""
 WAITING: Final = frozenset(
@@ -491,6 +493,7 @@ def _configurations() -> Iterator[Config]:
     yield configuration("controlled", control="ops")
     yield configuration("controlled_locks", control="locks")
     yield configuration("controlled_pages", control="pages")
+    yield configuration("controlled_touches", control="touches")
 
 
 CONFIGURATIONS: Final = tuple(_configurations())

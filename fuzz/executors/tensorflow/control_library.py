@@ -42,6 +42,8 @@ FILES: Final = (*_SOURCES, "hooks.h", "engine_hooks.h", "locks.h", "pages.h")
 """What the library is made of."""
 OF_OTHER: Final = " of other"
 """In the name of a lock that belongs to no variable."""
+_PAGES: Final = {"pages": 1, "touches": 2}
+"""For `litmusfuzz_decide_pages`, by level."""
 COMPILER: Final = "compiler"
 """The resource of the events that a cluster is compiled, and that it is asked whether it is."""
 _MOST_DIMENSIONS: Final = 254
@@ -77,6 +79,7 @@ def load() -> ctypes.CDLL:
     library.litmusfuzz_decide_locks.restype = ctypes.c_char_p
     library.litmusfuzz_decide_pages.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_pages.restype = None
+    library.litmusfuzz_sees_touches.restype = ctypes.c_int
     library.litmusfuzz_decide_compilation.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_compilation.restype = None
     library.litmusfuzz_executors_made.restype = ctypes.c_uint32
@@ -185,17 +188,16 @@ class Steering:
         Names of the resources whose ops are events; all are if there are none.
     execute : callable
         Executes once. It calls `begin`, then starts runs and calls `proceed`, then `end`.
-    locks : bool
-        True if locks inside ops are events too.
-    pages : bool
-        True if, moreover, the first touches of a variable's pages are.
+    level : str
+        The events: ``ops`` for ops that begin, ``locks`` also for their locks, ``pages`` also for
+        their first touches of a variable's pages, ``touches`` for each touch of a small one.
     compilation : bool
         True if XLA compiles in the background: that a cluster is compiled is an event, too.
 
     Raises
     ------
     Unavailable
-        If this TensorFlow has other locks.
+        If this TensorFlow has other locks, or this processor is none of whose each touch is seen.
     """
 
     def __init__(
@@ -203,8 +205,7 @@ class Steering:
         resources: Sequence[str],
         execute: Callable[[], None],
         *,
-        locks: bool = False,
-        pages: bool = False,
+        level: str = "ops",
         compilation: bool = False,
     ) -> None:
         # Not at the top: it may be compiled for another Python than a worker's.
@@ -213,7 +214,10 @@ class Steering:
         self.library = load()
         self.controller = Controller()
         self._execute = execute
-        self._locks, self._pages, self._compilation = locks or pages, pages, compilation
+        self._locks, self._pages = level != "ops", _PAGES.get(level, 0)
+        self._compilation = compilation
+        if level == "touches" and not self.library.litmusfuzz_sees_touches():
+            raise Unavailable(f"control of each touch on {platform.machine()} (x86-64 only)")
         if self._locks:
             self._decide_locks(decide=True)
             self._decide_locks(decide=False)
@@ -224,7 +228,7 @@ class Steering:
             raise RuntimeError("the library in TensorFlow is of another version")
         self._decide_locks(decide=self._locks)
         if self._pages:
-            self.library.litmusfuzz_decide_pages(1)
+            self.library.litmusfuzz_decide_pages(self._pages)
         if self._compilation:
             self.library.litmusfuzz_decide_compilation(1)
         self.controller.set_inside(self._locks)

@@ -3,8 +3,9 @@
 The session's executors are those of `control_library`: each op on a resource of the test is an
 event, which begins when the controller chooses it; so is, with ``control=locks``, each lock that
 the op takes, and with ``control=pages``, moreover, its first touch of a page of a variable's
-tensor. Everything else happens at once, as the events allow. So an execution is a function of its
-choices, and the events are named, so that it can be repeated.
+tensor; with ``control=touches``, each touch of a small one. Everything else happens at once, as the
+events allow. So an execution is a function of its choices, and the events are named, so that it can
+be repeated.
 
 One step of `LiveSession` is one execution. It sets the resources, and reads them afterwards,
 without control.
@@ -174,13 +175,12 @@ class PreparedControlled:
         self._sections = {each.name for each in nodes if isinstance(each.attrs, SectionAttrs)}
         names = [f"{_COPY}{each.name}" for each in self._test.resources]
         level = settings.control
-        self._inside = level in ("locks", "pages")
+        self._inside = level != "ops"
         self._warm = self._inside or settings.in_background
         self._steering = Steering(
             names,
             self._execute,
-            locks=self._inside,
-            pages=level == "pages",
+            level=level,
             compilation=settings.in_background,
         )
         self._live: LiveSession | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 import numpy as np
 import tensorflow as tf
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.executors.tensorflow._control import Scheduler
 
-Level = Literal["ops", "locks", "pages"]
+Level = Literal["ops", "locks", "pages", "touches"]
 LIMIT: Final = 10_000
 _MAY_WAIT: Final = ("Dequeue", "Enqueue", "MutexLock", "Take", "Unstage")
 """In the type of an op: it may wait for another one, perhaps for ever."""
@@ -130,6 +130,7 @@ def explore(
     level : str
         ``ops``: an op on a resource is one event. ``locks``: also each lock that it takes.
         ``pages``: also the first touch of each page of a variable of 8 KiB or more.
+        ``touches``: also each touch of a smaller one, and what follows each unlock of a variable.
     preemptions : int, optional
         Only schedules with so few switches away from an op that could go on; None for all.
     limit : int
@@ -146,8 +147,8 @@ def explore(
     ValueError
         If a parameter is out of range, or `build` returns something that is not observed.
     """
-    if level not in ("ops", "locks", "pages"):
-        raise ValueError(f"level must be 'ops', 'locks' or 'pages', got {level!r}")
+    if level not in get_args(Level):
+        raise ValueError(f"level must be one of {', '.join(get_args(Level))}, got {level!r}")
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
     if preemptions is not None and preemptions < 0:
@@ -188,7 +189,7 @@ class _OwnSession:
         _refuse_waiting(graph)
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, device_count={"GPU": 0})
         config.experimental.executor_type = EXECUTOR_TYPE
-        self._steering = Steering([], self._execute, locks=level != "ops", pages=level == "pages")
+        self._steering = Steering([], self._execute, level=level)
         self._value: tuple[Any, str] = (None, "")
         with self._steering:  # a session is made for the level that is on
             self._session = tf.compat.v1.Session(graph=graph, config=config)

@@ -279,6 +279,7 @@ def _words() -> Iterator[tuple[Value, str]]:
     yield ("control", "ops"), "under control, op by op"
     yield ("control", "locks"), "under control, lock by lock"
     yield ("control", "pages"), "under control, page by page"
+    yield ("control", "touches"), "under control, touch by touch"
     for engine in ENGINES:
         yield ("engine", engine), f"on the engine {engine}"
     for threads in (1, 2, 8, 16):

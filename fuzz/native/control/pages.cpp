@@ -32,6 +32,7 @@ struct Buffer {
   uintptr_t address = 0;
   size_t size = 0;
   bool used = false;
+  bool each_touch = false;
   bool closed = false;
   std::vector<std::string> owners;  // sorted
 
@@ -49,6 +50,13 @@ size_t closed = 0;  // number of buffers that are
 /// Pages of closed buffers that are open all the same, to the window that was entered last.
 std::vector<Window::Page> opened;
 
+void close_buffer(Buffer& buffer) {
+  if (buffer.closed) return;
+  protect(buffer.address, buffer.size, PROT_NONE);
+  buffer.closed = true;
+  ++closed;
+}
+
 void open_buffer(Buffer& buffer) {
   if (!buffer.closed) return;
   protect(buffer.address, buffer.size, PROT_READ | PROT_WRITE);
@@ -60,9 +68,23 @@ void open_buffer(Buffer& buffer) {
 
 thread_local Window* entered = nullptr;
 thread_local stack_t other_stack{};  // of a thread that has entered a window
+/// Behind the next instruction of this thread, which has been granted its touches, comes a trap.
+thread_local bool stepping = false;
 void (*decide)(const Touch& touch) = nullptr;
-struct sigaction before;
-bool started = false;
+void (*tell_owners)() = nullptr;
+
+/// A signal that is ours while it is handled here.
+struct Handled {
+  int number;
+  void (*handler)(int signal, siginfo_t* info, void* context);
+  struct sigaction before{};
+  bool started = false;
+
+  void start();
+  void stop();
+  /// What is not ours goes to the handler before.
+  void pass_on(siginfo_t* info, void* context);
+};
 
 Buffer* find(uintptr_t address) {
   const size_t there = count.load(std::memory_order_acquire);
@@ -72,14 +94,38 @@ Buffer* find(uintptr_t address) {
   return nullptr;
 }
 
-void pass_on(int signal, siginfo_t* info, void* context) {
+void Handled::start() {
+  struct sigaction ours, current;
+  std::memset(&ours, 0, sizeof ours);
+  ours.sa_sigaction = handler;
+  // On the other stack where a thread has one: the fault may be an overflow of the stack. While
+  // touches decide, a thread has none (`enter`): handlers wait, several at a time.
+  ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  sigaction(number, nullptr, &current);
+  if (started && current.sa_flags & SA_SIGINFO && current.sa_sigaction == handler) return;
+  before = current;
+  sigaction(number, &ours, nullptr);
+  started = true;
+}
+
+void Handled::stop() {
+  struct sigaction current;
+  sigaction(number, nullptr, &current);
+  // Whoever has set another handler meanwhile may pass signals on to ours: that goes on.
+  if (!started || current.sa_sigaction != handler) return;
+  sigaction(number, &before, nullptr);
+  started = false;
+}
+
+void Handled::pass_on(siginfo_t* info, void* context) {
   if (before.sa_flags & SA_SIGINFO) {
-    before.sa_sigaction(signal, info, context);
+    before.sa_sigaction(number, info, context);
   } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
-    sigaction(signal, &before, nullptr);  // the instruction is repeated, and ends the process
-    if (info->si_code <= 0) raise(signal);  // there is none: somebody has sent the signal
+    sigaction(number, &before, nullptr);  // a fault comes again, and ends the process
+    // Nothing comes again if somebody has sent the signal, or the instruction is over.
+    if (info->si_code <= 0 || number == SIGTRAP) raise(number);
   } else {
-    before.sa_handler(signal);
+    before.sa_handler(number);
   }
 }
 
@@ -117,27 +163,85 @@ struct Faults {
     return found;
   }
 
-  static void handle(int signal, siginfo_t* info, void* given) {
+  static void handle(int, siginfo_t* info, void* given) {
     const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
     Buffer* const buffer = info->si_code > 0 ? find(address) : nullptr;
-    if (buffer == nullptr) return pass_on(signal, info, given);
+    if (buffer == nullptr) return faults.pass_on(info, given);
     const int error = errno;
-    const auto& context = *static_cast<const ucontext_t*>(given);
-    if (entered == nullptr) {
+    auto& context = *static_cast<ucontext_t*>(given);
+    // Perhaps it has been granted another page before; it is the next one to stop behind.
+    if (std::exchange(stepping, false)) trap_behind(context, false);
+    if (entered == nullptr || !is_owned_by_now(*buffer)) {
       const std::lock_guard guard(lock);
       open_buffer(*buffer);
     } else {
       const uintptr_t page = address & ~(page_size() - 1);
       const bool writing = writes(context);
-      entered->add(page, writing, registers(context));
-      Touch touch{{}, (page - buffer->address) / page_size(), writing};
+      if (buffer->each_touch) {
+        entered->touched_.push_back({page, writing});
+      } else {
+        entered->add(page, writing, registers(context));
+      }
+      Touch touch{{},
+                  (page - buffer->address) / page_size(),
+                  address - buffer->address,
+                  writing,
+                  buffer->each_touch};
       {
         const std::lock_guard guard(lock);
         touch.owners = buffer->owners;
       }
       decide(touch);
     }
+    if (entered != nullptr && !entered->touched_.empty()) {
+      stepping = true;
+      trap_behind(context, true);
+    }
     errno = error;
+  }
+
+  /// Behind an instruction that had pages open for itself.
+  static void handle_trap(int, siginfo_t* info, void* given) {
+    if (!std::exchange(stepping, false)) return traps.pass_on(info, given);
+    const int error = errno;
+    trap_behind(*static_cast<ucontext_t*>(given), false);
+    const std::lock_guard guard(lock);
+    entered->touched_.clear();
+    turn_to(*entered);
+    errno = error;
+  }
+
+  /// Whether the processor stops behind the next instruction of what was interrupted.
+  static void trap_behind(ucontext_t& context, bool stops) {
+#if defined(__x86_64__)
+    constexpr greg_t kTrap = 0x100;
+    greg_t& flags = context.uc_mcontext.gregs[REG_EFL];
+    flags = stops ? flags | kTrap : flags & ~kTrap;
+#else
+    if (stops) std::abort();  // nobody may have asked for it
+    static_cast<void>(context);
+#endif
+  }
+
+  static bool is_owned_by_now(const Buffer& buffer) {
+    const auto is_owned = [&] {
+      const std::lock_guard guard(lock);
+      return !buffer.owners.empty();
+    };
+    if (is_owned()) return true;
+    tell_owners();
+    return is_owned();
+  }
+
+  static Handled faults, traps;
+
+  /// What a kernel that decides has allocated: it has touched none of it.
+  static void close_allocated(Buffer& buffer) {
+    if (entered == nullptr) return;
+    const auto its = [&](const Window::Page& each) { return buffer.contains(each.address); };
+    auto& pages = entered->pages_;  // of the buffer before, perhaps
+    pages.erase(std::remove_if(pages.begin(), pages.end(), its), pages.end());
+    close_buffer(buffer);
   }
 
   /// Opens the pages of a window, and no others of closed buffers.
@@ -145,11 +249,13 @@ struct Faults {
     const auto has = [](const auto& pages, const Window::Page& page) {
       return std::find(pages.begin(), pages.end(), page) != pages.end();
     };
+    std::vector<Window::Page> all(window.pages_.begin(), window.pages_.end());
+    all.insert(all.end(), window.touched_.begin(), window.touched_.end());
     for (const Window::Page& each : opened) {
-      if (!has(window.pages_, each)) protect(each.address, page_size(), PROT_NONE);
+      if (!has(all, each)) protect(each.address, page_size(), PROT_NONE);
     }
     std::vector<Window::Page> now;
-    for (const Window::Page& each : window.pages_) {
+    for (const Window::Page& each : all) {
       if (!find(each.address)->closed) continue;
       if (!has(opened, each)) {
         protect(each.address, page_size(), each.writable ? PROT_READ | PROT_WRITE : PROT_READ);
@@ -159,6 +265,9 @@ struct Faults {
     opened = std::move(now);
   }
 };
+
+Handled Faults::faults{SIGSEGV, Faults::handle};
+Handled Faults::traps{SIGTRAP, Faults::handle_trap};
 
 void Window::add(uintptr_t address, bool writable, const Registers& registers) {
   const bool again = registers == last_;
@@ -170,33 +279,21 @@ void Window::add(uintptr_t address, bool writable, const Registers& registers) {
   while (!again && pages_.size() > most_) pages_.pop_front();
 }
 
-void start(void (*touched)(const Touch& touch)) {
+void start(void (*touched)(const Touch& touch), void (*tell)()) {
   decide = touched;
-  struct sigaction ours, current;
-  std::memset(&ours, 0, sizeof ours);
-  ours.sa_sigaction = Faults::handle;
-  // On the other stack where a thread has one: the fault may be an overflow of the stack. While
-  // touches decide, a thread has none (`enter`): handlers wait, several at a time.
-  ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-  sigaction(SIGSEGV, nullptr, &current);
-  if (started && current.sa_flags & SA_SIGINFO && current.sa_sigaction == Faults::handle) return;
-  before = current;
-  sigaction(SIGSEGV, &ours, nullptr);
-  started = true;
+  tell_owners = tell;
+  Faults::faults.start();
+  if (kSeesEachTouch) Faults::traps.start();
 }
 
 void stop() {
   leave();
   open();
-  struct sigaction current;
-  sigaction(SIGSEGV, nullptr, &current);
-  // Whoever has set another handler meanwhile may pass faults on to ours: that goes on.
-  if (!started || current.sa_sigaction != Faults::handle) return;
-  sigaction(SIGSEGV, &before, nullptr);
-  started = false;
+  Faults::faults.stop();
+  if (kSeesEachTouch) Faults::traps.stop();
 }
 
-void* allocate(size_t bytes) {
+void* allocate(size_t bytes, bool each_touch) {
   const size_t size = (bytes + page_size() - 1) / page_size() * page_size();
   const std::lock_guard guard(lock);
   const size_t there = count.load(std::memory_order_relaxed);
@@ -204,6 +301,8 @@ void* allocate(size_t bytes) {
     Buffer& each = buffers[i];
     if (each.used || each.size != size) continue;
     each.used = true;
+    each.each_touch = each_touch;
+    Faults::close_allocated(each);
     return reinterpret_cast<void*>(each.address);
   }
   if (there == kMost) return nullptr;
@@ -214,6 +313,8 @@ void* allocate(size_t bytes) {
   buffer.address = reinterpret_cast<uintptr_t>(made);
   buffer.size = size;
   buffer.used = true;
+  buffer.each_touch = each_touch;
+  Faults::close_allocated(buffer);
   count.store(there + 1, std::memory_order_release);
   return made;
 }
@@ -259,10 +360,7 @@ void enter(Window* window) {
   const size_t there = count.load(std::memory_order_relaxed);
   for (size_t i = 0; i < there; ++i) {
     Buffer& each = buffers[i];
-    if (each.owners.empty() || each.closed) continue;
-    protect(each.address, each.size, PROT_NONE);
-    each.closed = true;
-    ++closed;
+    if (!each.owners.empty()) close_buffer(each);
   }
   Faults::turn_to(*window);
   entered = window;

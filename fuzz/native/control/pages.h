@@ -7,6 +7,13 @@
 // Another thread that touches a closed page, such as a helper of the kernel's, opens the buffer and
 // decides nothing.
 //
+// Of a buffer of which each touch decides, a page is open for one instruction: the handler has the
+// processor stop behind it (the trap flag of x86-64), and the handler of that (SIGTRAP) closes the
+// page again. An instruction that touches two pages has both open until then.
+//
+// What such a kernel allocates is closed, too, and may become an owner's before it is touched: at
+// the first touch the handler asks whose it is. What is nobody's is opened.
+//
 // A fault anywhere else goes to the handler that was there before.
 #pragma once
 
@@ -21,11 +28,20 @@ namespace litmusfuzz::pages {
 
 struct Faults;
 
-/// A page that is about to be touched for the first time.
+/// Whether a handler can stop behind each touch on this processor.
+#if defined(__x86_64__)
+constexpr bool kSeesEachTouch = true;
+#else
+constexpr bool kSeesEachTouch = false;
+#endif
+
+/// Memory that is about to be touched: for the first time a page, or once more.
 struct Touch {
   std::vector<std::string> owners;  // of its buffer, sorted
   size_t page;  // in its buffer
+  size_t offset;  // of the first touched byte, in its buffer
   bool writes;
+  bool is_each;  // of a buffer of which each touch decides
 };
 
 /// The pages that a kernel may touch: the last ones that it has touched.
@@ -54,18 +70,21 @@ class Window {
 
   size_t most_;
   std::deque<Page> pages_;  // the oldest first
+  std::vector<Page> touched_;  // by the current instruction, and closed behind it
   Registers last_{};
 };
 
 /// Handles faults from now on, until `stop`; may be called again if another handler has been set
 /// since. `touched` is called in the handler, in the thread that touches: it may wait there, with
 /// all pages open (`leave`), and has to `enter` the window again, or not if nothing decides any
-/// more.
-void start(void (*touched)(const Touch& touch));
+/// more. `tell` is called there before it, at the first touch of what a kernel has allocated: it
+/// says, by `own`, whose that is now.
+void start(void (*touched)(const Touch& touch), void (*tell)());
 void stop();
 
-/// Memory of at least `bytes`; null if there is no more.
-void* allocate(size_t bytes);
+/// Memory of at least `bytes`; null if there is no more. Each touch of it decides if that is
+/// wanted, where `kSeesEachTouch`, else the first ones of its pages.
+void* allocate(size_t bytes, bool each_touch);
 /// Takes it back; false if the address is not of `allocate`.
 bool release(void* address);
 

@@ -8,7 +8,9 @@
 //
 // Where pages decide, the executor's device is one of ours around TensorFlow's: tensors that are
 // large enough get pages of their own (pages.h). The first touch of a page of a variable's tensor
-// is an event, and the handler of the fault waits for it.
+// is an event, and the handler of the fault waits for it. Where touches decide, smaller tensors get
+// pages of their own, too: each instruction that touches a variable's is an event. So is it that an
+// op has given back a variable's lock.
 //
 // Functions that kernels call have such executors too: the executor's library of functions is one
 // of ours around TensorFlow's, and asks for them.
@@ -240,6 +242,7 @@ struct Inside {
 thread_local Inside* inside = nullptr;
 bool locks_decide = false;
 bool pages_decide = false;
+bool touches_decide = false;  // then pages do, too
 
 /// The variables of an execution, of which pages decide, by name.
 class Variables {
@@ -255,7 +258,8 @@ class Variables {
     const std::lock_guard<std::mutex> guard(lock_);
     found_[name] = std::move(variable);
   }
-  /// Tells whose the tensors are now. Nobody changes them: one kernel computes at a time.
+  /// Tells whose the tensors are now. Nobody changes them: one kernel computes at a time, and has
+  /// stopped.
   void mark() {
     const std::lock_guard<std::mutex> guard(lock_);
     for (const auto& [name, variable] : found_) {
@@ -264,6 +268,12 @@ class Variables {
       if (!tensor.IsInitialized() || !tensorflow::DataTypeCanUseMemcpy(tensor.dtype())) continue;
       litmusfuzz::pages::own(tensor.data(), name);
     }
+  }
+  /// Size of an element of a variable.
+  size_t element(const std::string& name) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    const auto found = found_.find(name);
+    return found == found_.end() ? 1 : tensorflow::DataTypeSize(found->second->tensor()->dtype());
   }
 
  private:
@@ -328,6 +338,9 @@ void stop_at(const LitmusFuzzEvent& event, Inside* kernel) {
   }
 }
 
+/// Whose the memory is that a kernel has allocated.
+void tell_owners() { variables().mark(); }
+
 /// Before a kernel touches a page.
 void decide_page(const litmusfuzz::pages::Touch& touch) {
   Inside* const here = inside;
@@ -345,8 +358,11 @@ void decide_page(const litmusfuzz::pages::Touch& touch) {
       resources.push_back(each.c_str());
     }
   }
-  const std::string point = (touch.writes ? "write of page " : "read of page ") +
-                            std::to_string(touch.page) + " of " + *of;
+  const std::string kind = touch.writes ? "write" : "read";
+  const std::string place =
+      touch.is_each ? " at element " + std::to_string(touch.offset / variables().element(*of))
+                    : " of page " + std::to_string(touch.page);
+  const std::string point = kind + place + " of " + *of;
   LitmusFuzzEvent event = event_in(*here);
   event.point = point.c_str();
   event.resources = resources.data();
@@ -392,10 +408,23 @@ void decide_lock(void* mutex, bool shared) {
   stop_at(event, here);
 }
 
-void after_unlock(void* mutex, bool) {
-  if (inside != nullptr && hooks != nullptr) {
-    hooks->released(hooks->controller, reinterpret_cast<uint64_t>(mutex));
-  }
+void after_unlock(void* mutex, bool shared) {
+  Inside* const here = inside;
+  if (here == nullptr || hooks == nullptr) return;
+  hooks->released(hooks->controller, reinterpret_cast<uint64_t>(mutex));
+  const std::string name = touches_decide ? name_of(*here, mutex) : kOther;
+  if (name == kOther) return;
+  // What follows may use what it has found under the lock; another op may come before that.
+  const Deciding nothing(nullptr);
+  const std::string point = (shared ? "after shared unlock of " : "after unlock of ") + name;
+  std::vector<const char*> resources;
+  for (const std::string& each : *here->resources) resources.push_back(each.c_str());
+  LitmusFuzzEvent event = event_in(*here);
+  event.point = point.c_str();
+  event.resources = resources.data();
+  event.resource_count = static_cast<uint32_t>(resources.size());
+  event.reads_only = here->reads_only;
+  stop_at(event, here);
 }
 
 /// A kernel that is computed when the controller chooses it.
@@ -637,7 +666,7 @@ class Clusters {
   std::map<std::string, std::string> members_;
 };
 
-/// Hands out memory of which touches can be seen, for tensors that are large enough.
+/// Hands out memory of which touches can be seen.
 class PagedAllocator : public tensorflow::Allocator {
  public:
   static PagedAllocator* get() {
@@ -646,15 +675,19 @@ class PagedAllocator : public tensorflow::Allocator {
   }
   std::string Name() override { return "litmusfuzz_pages"; }
   void* AllocateRaw(size_t alignment, size_t bytes) override {
-    if (bytes < kLeast) return tensorflow::cpu_allocator()->AllocateRaw(alignment, bytes);
-    return litmusfuzz::pages::allocate(bytes);
+    const bool is_small = bytes < kPaged;
+    if (bytes == 0 || (is_small && !touches_decide)) {
+      return tensorflow::cpu_allocator()->AllocateRaw(alignment, bytes);
+    }
+    return litmusfuzz::pages::allocate(bytes, is_small);
   }
   void DeallocateRaw(void* address) override {
     if (!litmusfuzz::pages::release(address)) tensorflow::cpu_allocator()->DeallocateRaw(address);
   }
 
  private:
-  static constexpr size_t kLeast = 8192;
+  /// Of a smaller tensor each touch decides, if anything does: of a larger one they are too many.
+  static constexpr size_t kPaged = 8192;
 };
 
 /// TensorFlow's device, with another allocator.
@@ -980,12 +1013,18 @@ __attribute__((visibility("default"))) const char* litmusfuzz_decide_locks(int d
   return why.c_str();
 }
 
-/// Whether pages of variables' tensors decide, in sessions that are made from now on. Locks then
-/// decide too.
+/// Whether each touch of a variable's tensor can decide, on this processor.
+__attribute__((visibility("default"))) int litmusfuzz_sees_touches() {
+  return litmusfuzz::pages::kSeesEachTouch;
+}
+
+/// Whether pages of variables' tensors decide, or each touch (2), in sessions that are made from
+/// now on. Locks then decide too.
 __attribute__((visibility("default"))) void litmusfuzz_decide_pages(int decide) {
   pages_decide = decide;
+  touches_decide = decide == 2;
   if (decide) {
-    litmusfuzz::pages::start(decide_page);
+    litmusfuzz::pages::start(decide_page, tell_owners);
   } else {
     variables().begin(0);
     litmusfuzz::pages::stop();
