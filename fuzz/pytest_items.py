@@ -19,8 +19,8 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, FileError
 from litmusfuzz.corpus.words import NotationError
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, carry_out, on_worker
+from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.cli.campaigns import known_named
 from litmusfuzz.fuzz.cli.common import MODEL, NOTATION, Duration, harmless
 from litmusfuzz.fuzz.commands.explanation import explain_violation

@@ -29,8 +29,8 @@ from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET, shallow
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.campaign.target import Target
+from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.protocol import Noise

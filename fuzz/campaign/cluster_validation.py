@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.tuning import GIVEN_CLUSTERS_S
 from litmusfuzz.fuzz.finding.canonical import key
 from litmusfuzz.fuzz.finding.causes import name_for
 from litmusfuzz.fuzz.finding.chosen_clusters import NotDescribed, executed, with_chosen
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.reports.events import Event
 
-REDUCTION_S: Final = 2.0
-"""Seconds for each unsound clustering. The campaign waits meanwhile."""
 MAX_REDUCED: Final = 8
 """Unsound clusterings that are reduced; further ones are only counted."""
 MAX_CACHED: Final = 4096
@@ -312,7 +311,7 @@ class Validator:
 
     def _reduced(self, test: LitmusTest, made: type[Clusters], config: Config) -> LitmusTest:
         """The smallest test found that the executor clusters unsoundly, with those clusters."""
-        end = clock.now() + REDUCTION_S
+        end = clock.now() + GIVEN_CLUSTERS_S
         smallest = made.clustered(test, config)
 
         def is_unsound(candidate: LitmusTest) -> bool:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S
+from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S, MIN_ROUND_S, ROUND_COST
 from litmusfuzz.fuzz.finding.judge import judge
 
 if TYPE_CHECKING:
@@ -57,9 +57,6 @@ MAX_WAITING_RUNS: Final = 128
 PRIOR_ROUNDS: Final = 4.0
 """Unseen outcomes, of which rounds have found a half, a quarter and so on, that the ranking begins
 with."""
-ROUND_COST: Final = 4.0
-"""Seconds of a first round, relative to the shallow executions, before any was timed."""
-MIN_ROUND_S: Final = 0.001
 NEW_PAIR_WORTH: Final = 1.0
 """Outcomes that a new pair of ops counts for: it may show what no oracle expects."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.campaign_executor import MAX_WAITING, MOST_FAMILIES, GeneratedTest
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
+from litmusfuzz.fuzz.campaign.tuning import PATIENCE_S
 from litmusfuzz.fuzz.finding.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.model import FRONT_ENDS
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 CANARY_EVERY: Final = 64
 """Of a family's tests, the canary runs one in so many, the first included: if it ran all, it would
 take a tenth of the time of a campaign on one configuration."""
-PATIENCE_S: Final = 5.0
-"""Seconds that the others wait for an executor that takes nothing from a full queue because it
-minimizes or hangs. A campaign limited by a number of tests waits without limit."""
 MAX_CONFIGURATIONS: Final = 8
 """Configurations of one executor in which a test runs, in a campaign limited by time."""
 MAX_SHARED: Final = 4

@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.candidate import State
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.trial_runner import DIED, TIME_IS_UP, TrialBudget, carry_out, tally_of
+from litmusfuzz.fuzz.campaign.tuning import CHECK_S, TRIAL_SHARE
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import UnknownExecutor
 from litmusfuzz.fuzz.executors.worker import Died
@@ -54,10 +55,6 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.events import Event
 
 
-TRIAL_SHARE: Final = 0.25
-"""Part of a reduction's time that one trial of a minimized finding may take."""
-CHECK_S: Final = 5.0
-"""Seconds for the experiments on anything else: there are many of these."""
 OTHER_LOAD: Final = 64
 """Factor by which a known cause may show more rarely here than where its rate was measured: racing
 ops seldom meet on busy cores."""

@@ -5,24 +5,28 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from msgspec import structs
+
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule, plain_of
 from litmusfuzz.fuzz.campaign.settings import shallow
+from litmusfuzz.fuzz.campaign.tuning import RECORD_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Explored, Noise
 from litmusfuzz.fuzz.executors.worker import Died
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.executors.worker import Tests
 
 NO_TIME: Final = "time"
 """Refusal of a job that is slow. Reports list it with the features that a configuration lacks."""
 RUNNING_S: Final = "running_s"
 """Counter of an executor's seconds without building; not every executor has it."""
-RECORD_S: Final = 2.0
-"""Seconds of the processor's time to look for an execution that shows a finding, to record it."""
 
 
 class SearchStep(NamedTuple):
@@ -118,3 +122,31 @@ these: the worker died, refused the test, or found no execution to record."""
 def is_slow(result: Result) -> bool:
     """True if a job was refused for lack of time."""
     return isinstance(result, messages.Reply) and result.refused.startswith(f"{NO_TIME} (")
+
+
+def request_of(jobs: Sequence[Job], config: Config) -> messages.Request:
+    """The message to the worker for a job, or a pack that differ in their tests and seeds only."""
+    request = jobs[0].request(config)
+    if len(jobs) == 1:
+        return request
+    pack = [messages.Packed(plain_of(job.test), job.seed) for job in jobs if job.test is not None]
+    return structs.replace(request, test={}, seed=0, pack=pack)
+
+
+def tests_of(jobs: Sequence[Job]) -> Tests:
+    """The test of a job, or the tests of a pack, as a worker takes them."""
+    if len(jobs) == 1:
+        return jobs[0].test
+    return tuple(job.test for job in jobs if job.test is not None)
+
+
+class Queued(NamedTuple):
+    """A job or a pack that was sent before the one before it had ended, and when."""
+
+    jobs: Sequence[Job]
+    request: messages.Request
+    at: float
+
+    def holds(self, jobs: Sequence[Job]) -> bool:
+        """True if it is these jobs, the same objects."""
+        return [id(each) for each in self.jobs] == [id(each) for each in jobs]

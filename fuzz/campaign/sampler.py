@@ -22,6 +22,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.fuzz.campaign.tuning import (
+    GENERATED_SHARE,
+    GENERATED_SLICE,
+    MAX_COST_S,
+    MAX_SLICE,
+    MIN_COST_S,
+    MIN_SLICE,
+    SLICES_OF_EACH,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -29,25 +39,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
 
-MAX_SLICE: Final = 25.0
-"""Seconds, or tests, for which one environment is kept at most."""
-MIN_SLICE: Final = 3.0
-"""The same at least, for each of its configurations: to start it costs half a second."""
-SLICES_OF_EACH: Final = 2
-"""How often each configuration has a slice in a campaign, if these are long enough."""
-GENERATED_SLICE: Final = 5.0
-"""Seconds, or tests, for which a generated configuration is kept."""
-GENERATED_SHARE: Final = 1 / 4
-"""Share of the time that generated configurations get, if others are listed. Some fifty of them
-cover all pairs of values on TensorFlow, so that an hour has several rounds."""
 MAX_UNAVAILABLE: Final = 16
 """Generated configurations that cannot run here, one after another, before that holds for all."""
-MIN_COST_S: Final = 0.05
-"""Cost of a test at least, generating it included: a configuration that refuses every test gets no
-more tests than the others."""
-MAX_COST_S: Final = 4.0
-"""Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
-for that. The slowest presets of TensorFlow take 1 s on busy cores."""
 MIN_REFUSED: Final = 2
 """Tests of a family that a setting refuses before that says anything."""
 MIN_TAKEN: Final = 1 / 4

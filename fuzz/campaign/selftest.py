@@ -31,8 +31,8 @@ from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.campaign.suite import RUN_SETUPS, RunSetup, Suite
+from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.configuration_generator import points
 from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace

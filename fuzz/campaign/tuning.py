@@ -32,6 +32,29 @@ COST_OF_ANOTHER: Final = 0.5
 """Part of a reduction's expected seconds that must be left of its share before it begins. One that
 looks new may exceed the share more."""
 
+TRIAL_SHARE: Final = 0.25
+"""Part of a reduction's time that one trial of a minimized finding may take."""
+
+# --- time of a configuration -------------------------------------------------------------
+
+MAX_SLICE: Final = 25.0
+"""Seconds, or tests, for which one environment is kept at most."""
+MIN_SLICE: Final = 3.0
+"""The same at least, for each of its configurations: to start it costs half a second."""
+SLICES_OF_EACH: Final = 2
+"""How often each configuration has a slice in a campaign, if these are long enough."""
+GENERATED_SLICE: Final = 5.0
+"""Seconds, or tests, for which a generated configuration is kept."""
+GENERATED_SHARE: Final = 1 / 4
+"""Share of the time that generated configurations get, if others are listed. Some fifty of them
+cover all pairs of values on TensorFlow, so that an hour has several rounds."""
+MIN_COST_S: Final = 0.05
+"""Cost of a test at least, generating it included: a configuration that refuses every test gets no
+more tests than the others."""
+MAX_COST_S: Final = 4.0
+"""Cost of a test that is reckoned with at most: a configuration whose tests hang gets no more time
+for that. The slowest presets of TensorFlow take 1 s on busy cores."""
+
 # --- seconds of one piece of work --------------------------------------------------------
 
 MAX_REDUCTION_S: Final = 20.0
@@ -56,11 +79,38 @@ ASKED_AT_END_S: Final = 5.0
 There are 50 of TensorFlow, for which it asks for twenty seconds."""
 ENVIRONMENT_SWITCH_S: Final = 0.5
 """Seconds to begin in another environment, and later again in this one."""
+CHECK_S: Final = 5.0
+"""Seconds for the experiments on what is not minimized: there are many of these."""
+GIVEN_CLUSTERS_S: Final = 2.0
+"""Seconds to reduce one unsound clustering when its test is generated. The campaign waits
+meanwhile."""
+CLUSTERS_S: Final = 10.0
+"""Seconds to reduce one unsound clustering. A framework needs some tens of milliseconds to say
+which clusters a smaller test has."""
+SHOWN_CLUSTERS_S: Final = 20.0
+"""Seconds to look for an execution that shows an unsound clustering."""
+RECORD_S: Final = 2.0
+"""Seconds of the processor's time to look for an execution that shows a finding, to record it."""
+ROUND_COST: Final = 4.0
+"""Seconds of a first round, relative to the shallow executions, before any was timed."""
+MIN_ROUND_S: Final = 0.001
+"""Seconds of a round that are reckoned with at least."""
+
+# --- how long one waits ------------------------------------------------------------------
+
+PATIENCE_S: Final = 5.0
+"""Seconds that the others wait for an executor that takes nothing from a full queue because it
+minimizes or hangs. A campaign limited by a number of tests waits without limit."""
+JOB_TIMEOUT_S: Final = 60.0
+"""Limit of a job. One that is late hangs, or is slow (`fuzz.campaign.slot_process`, "Hangs")."""
+HANG_TIMEOUT_S: Final = 300.0
+"""Limit of each further try, in a fresh process. Even a test with a million lanes is executed
+hundreds of times in a minute."""
 
 # --- numbers -----------------------------------------------------------------------------
 
 LEAST_ATTEMPTS: Final = 2
-"""Fresh processes that are given such a test before a campaign of so many tests ends."""
+"""Fresh processes that have tried a candidate before a campaign of so many tests ends."""
 CLUSTERINGS: Final = 8
 """Graphs of a minimized test that are built to see which clusters it has: TensorFlow clusters ops
 by their order in the graph, in which they are shuffled."""

@@ -30,6 +30,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.tuning import CLUSTERS_S, SHOWN_CLUSTERS_S
 from litmusfuzz.fuzz.finding.causes import explains
 from litmusfuzz.fuzz.finding.driver import drive
 from litmusfuzz.fuzz.finding.judge import explorer_or_none
@@ -51,11 +52,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.oracles.model import Model
 
-REDUCE_S: Final = 10.0
-"""Seconds to reduce one unsound clustering. A framework needs some tens of milliseconds to say
-which clusters a smaller test has."""
-SHOW_S: Final = 20.0
-"""Seconds to look for an execution that shows an unsound clustering."""
 SHOW_COUNT: Final = 1024
 """Executions of one build, at least, while one is looked for: to compile takes far longer."""
 
@@ -218,7 +214,7 @@ class UnsoundClusters:
 
         A framework's clusters may depend on names.
         """
-        end = clock.now() + REDUCE_S
+        end = clock.now() + CLUSTERS_S
         await drive(
             reduce(best.test), partial(self._improved, slot, best), lambda: clock.now() < end
         )
@@ -244,7 +240,7 @@ class UnsoundClusters:
         clustered = explorer_or_none(best.verdict.test, RFC, self.settings.budget)
         if oracle is None or clustered is None:
             return
-        end = clock.now() + SHOW_S
+        end = clock.now() + SHOWN_CLUSTERS_S
         while not shown.by_clusters and clock.now() < end:
             count = max(job.count, SHOW_COUNT)
             again = Job(best.test, count, job.noise, rng.getrandbits(31))

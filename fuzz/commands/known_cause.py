@@ -15,8 +15,8 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.explainer import TRIAL_SHARE
 from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, carry_out, on_worker, tally_of
+from litmusfuzz.fuzz.campaign.tuning import TRIAL_SHARE
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Worker

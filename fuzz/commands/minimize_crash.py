@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.campaign.crash_reducer import (
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.settings import shallow
-from litmusfuzz.fuzz.campaign.slots import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors.messages import Reply
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class

@@ -18,9 +18,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.sampler import GENERATED_SHARE
 from litmusfuzz.fuzz.campaign.shard import Shard
-from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S, MINIMIZING_SHARE
+from litmusfuzz.fuzz.campaign.tuning import GENERATED_SHARE, MAX_REDUCTION_S, MINIMIZING_SHARE
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.executors.memory import SHARE
 from litmusfuzz.fuzz.executors.table import SELFTEST

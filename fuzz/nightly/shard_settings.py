@@ -12,9 +12,9 @@ from litmusfuzz.corpus.document import FileError, read_text
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
-from litmusfuzz.fuzz.campaign.sampler import MIN_SLICE
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shard import ShardFinding
+from litmusfuzz.fuzz.campaign.tuning import MIN_SLICE
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named

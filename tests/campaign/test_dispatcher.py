@@ -21,12 +21,12 @@ from litmusfuzz.fuzz.campaign.dispatcher import (
     CANARY_EVERY,
     MAX_CONFIGURATIONS,
     MAX_SHARED,
-    PATIENCE_S,
     Dispatcher,
 )
 from litmusfuzz.fuzz.campaign.sampler import ConfigurationSampler, SampledConfiguration
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.target import Target
+from litmusfuzz.fuzz.campaign.tuning import PATIENCE_S
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.fuzz.finding import judge as campaign_judge
 from litmusfuzz.fuzz.finding.canonical import digest

@@ -14,10 +14,11 @@ from helpers import PATIENCE_S
 from msgspec import structs
 
 from litmusfuzz.corpus.textfile import Script, load
+from litmusfuzz.fuzz.campaign.counters import SLOW
 from litmusfuzz.fuzz.campaign.lanes import scripts
 from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.slots import SLOW, Slot
+from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.reports.events import (

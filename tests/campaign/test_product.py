@@ -12,15 +12,13 @@ from campaign.doubles import Spaced
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.sampler import (
-    GENERATED_SHARE,
-    GENERATED_SLICE,
-    MAX_SLICE,
     MAX_UNAVAILABLE,
     ConfigurationSampler,
     SampledConfiguration,
 )
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.target import Target
+from litmusfuzz.fuzz.campaign.tuning import GENERATED_SHARE, GENERATED_SLICE, MAX_SLICE
 from litmusfuzz.fuzz.executors.configuration_generator import (
     PRODUCT,
     ConfigurationGenerator,

@@ -9,17 +9,14 @@ from collections import Counter
 import pytest
 
 from litmusfuzz.fuzz.campaign.sampler import (
-    MAX_COST_S,
-    MAX_SLICE,
-    MIN_COST_S,
     MIN_REFUSED,
-    MIN_SLICE,
     TRIED_EVERY,
     ConfigurationSampler,
     Refusals,
     SampledConfiguration,
 )
 from litmusfuzz.fuzz.campaign.target import Target
+from litmusfuzz.fuzz.campaign.tuning import MAX_COST_S, MAX_SLICE, MIN_COST_S, MIN_SLICE
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.oracles.model import EXECUTOR
 

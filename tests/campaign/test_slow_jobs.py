@@ -16,10 +16,12 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.counters import SLOW
 from litmusfuzz.fuzz.campaign.job import Job, Result, is_slow
 from litmusfuzz.fuzz.campaign.recording import ScheduleRecorder
 from litmusfuzz.fuzz.campaign.settings import shallow
-from litmusfuzz.fuzz.campaign.slots import HANG_TIMEOUT_S, JOB_TIMEOUT_S, SLOW, Slot
+from litmusfuzz.fuzz.campaign.slots import Slot
+from litmusfuzz.fuzz.campaign.tuning import HANG_TIMEOUT_S, JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
