@@ -150,7 +150,7 @@ class UnfinishedRun:
 
     generated: GeneratedTest
     sampled: SampledConfiguration
-    made: VariedTest
+    variant: VariedTest
     """The test as it is run."""
     run: GraphRun
 

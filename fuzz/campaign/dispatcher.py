@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.campaign_executor import MAX_WAITING, MOST_FAMILIES, GeneratedTest
+from litmusfuzz.fuzz.campaign.comparisons import Comparisons
 from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.tuning import PATIENCE_S
 from litmusfuzz.fuzz.finding.judge import CachingOracle, explorer_or_none, number_allowed
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, generate
 from litmusfuzz.oracles.model import FRONT_ENDS
-from litmusfuzz.reports.differential import DifferentialComparison, ExecutorResult
-from litmusfuzz.reports.events import Compared, Generated, NotRun
+from litmusfuzz.reports.events import Generated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.cluster_validation import Validator
     from litmusfuzz.fuzz.campaign.sampler import SampledConfiguration
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.campaign.target import Target
     from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
     from litmusfuzz.reports.events import Event
 
@@ -41,8 +40,6 @@ MAX_CONFIGURATIONS: Final = 8
 """Configurations of one executor in which a test runs, in a campaign limited by time."""
 MAX_SHARED: Final = 4
 """Tests of a family that further configurations may still take."""
-MAX_COMPARED_BYTES: Final = 1 << 25
-"""Bytes of outcomes that a campaign keeps of its comparisons: some ten thousand tests."""
 
 
 class _Shared:
@@ -105,8 +102,7 @@ class Dispatcher:
         self.dispatched = 0
         self.numbers: Counter[str] = Counter()
         """Tests generated so far, by family."""
-        self.compared_bytes = 0
-        self.unfinished: set[GeneratedTest] = set()
+        self.comparisons = Comparisons(log)
         self._shared: defaultdict[tuple[CampaignExecutor, str], deque[_Shared]] = defaultdict(
             lambda: deque(maxlen=MAX_SHARED)
         )
@@ -200,7 +196,7 @@ class Dispatcher:
                     self.validator.judge_chosen(
                         again.index, again.test, executor.clusterer, sampled.target
                     )
-                self.unfinished.add(again)
+                self.comparisons.unfinished.add(again)
                 executor.waiting.append(again)
                 return True
         return False
@@ -271,7 +267,7 @@ class Dispatcher:
         generated = GeneratedTest(
             index, family, test, oracles, allowed, running, set(running), new_pairs
         )
-        self.unfinished.add(generated)
+        self.comparisons.unfinished.add(generated)
         for executor in running:
             executor.waiting.append(generated)
         for executor in self.executors if watched else ():
@@ -308,50 +304,6 @@ class Dispatcher:
         self, generated: GeneratedTest, executor: CampaignExecutor, judgement: Judgement | None
     ) -> None:
         """Note that an executor has run a test or failed to; after the last one, compare."""
-        generated.pending.remove(executor)
+        self.comparisons.done(generated, executor, judgement)
         if judgement is not None:
-            generated.judgements[executor] = judgement
             self.weights.add_new_pairs(generated.family, generated.new_pairs)
-        if not generated.pending:
-            self._finish(generated)
-
-    def finish(self) -> None:
-        """Note what was not run, and compare the outcomes of tests that some executors ran."""
-        for generated in sorted(self.unfinished, key=lambda each: each.index):
-            for executor, sampled in generated.sampled.items():
-                if executor in generated.pending:
-                    self.not_run(generated, sampled.target)
-            self._finish(generated)
-
-    def not_run(self, generated: GeneratedTest, target: Target) -> None:
-        """Note that a configuration did not run a test."""
-        name = target.config.name
-        self.log(NotRun(index=generated.index, executor=target.executor, configuration=name))
-
-    def _finish(self, generated: GeneratedTest) -> None:
-        self.unfinished.remove(generated)
-        if len(generated.judgements) < 2:
-            return
-        shown = tuple(
-            ExecutorResult(
-                s.name, sampled.config.name, sampled.model.name, generated.judgements[s].histogram
-            )
-            for s, sampled in generated.sampled.items()
-            if s in generated.judgements
-        )
-        outcomes = {outcome for result in shown for outcome in result.histogram}
-        verdicts = {
-            result.model: {o: str(generated.oracles[result.model].judge(o)) for o in outcomes}
-            for result in shown
-        }
-        comparison = DifferentialComparison(generated.test, shown, verdicts)
-        kept = comparison.as_json()["outcomes"]
-        self.compared_bytes += len(str(kept))
-        self.log(
-            Compared(
-                index=generated.index,
-                family=generated.family,
-                totals=comparison.totals(),
-                outcomes=tuple(kept) if self.compared_bytes <= MAX_COMPARED_BYTES else (),
-            )
-        )

@@ -153,18 +153,6 @@ class Explainer:
         except UnknownExecutor:
             return None
 
-    @staticmethod
-    def _case(test: LitmusTest, judgement: Judgement, target: Target, noise: Noise) -> Case:
-        shown = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
-        return Case(test, target.executor, target.config, target.model, noise, shown)
-
-    @staticmethod
-    def _control(case: Case, judgement: Judgement) -> Experiment:
-        """An execution of a test that was no trial, as the control of a comparison."""
-        name, hits = case.config.name, judgement.forbidden_count
-        done = judgement.executions
-        return Experiment(Reason.CONTROL, case.test, name, case.symptoms, None, done, hits)
-
     def _judged(self, case: Case, test: LitmusTest, run: _OnSlot) -> Judgement:
         """What the trials of a test have shown together."""
         oracle = explorer_or_none(test, case.model, self.settings.budget)
@@ -233,12 +221,12 @@ class Explainer:
         start = clock.now()
         judgement, name = candidate.judgement, candidate.target.config.name
         test = candidate.test
-        case = self._case(test, judgement, candidate.target, candidate.noise)
+        case = _case(test, judgement, candidate.target, candidate.noise)
         causes = [
             there for each, there in self._may_explain(candidate) if name in each.configurations
         ]
         run = _OnSlot(slot, rng)
-        control = self._control(case, judgement)
+        control = _control(case, judgement)
         checking = check_look_alike(case, causes, control, self._count)
         try:
             end = start + CHECK_S
@@ -272,12 +260,12 @@ class Explainer:
         list of (MinimizedFinding, Comparison)
             The comparisons, to be logged with the finding's key once it is stored.
         """
-        case = self._case(best.test, best.judgement, best.target, best.noise)
+        case = _case(best.test, best.judgement, best.target, best.noise)
         case = replace(case, as_it_stands=bool(best.needs_names) or best.needs_order)
         causes = self.findings.of(candidate.target.executor)
         likely = [each for each in causes if contains(each.entry.test, best.test, strict=True)]
         run = _OnSlot(slot, rng)
-        control = self._control(case, best.judgement)
+        control = _control(case, best.judgement)
         budget = self._budget(thorough=True)
         end = clock.now() + self.settings.max_reduction_s
         done: list[tuple[MinimizedFinding, Comparison]] = []
@@ -358,3 +346,15 @@ class Explainer:
         )
         if shows is not None:
             (known.configurations if shows else known.hidden_in).add(case.config.name)
+
+
+def _case(test: LitmusTest, judgement: Judgement, target: Target, noise: Noise) -> Case:
+    shown = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
+    return Case(test, target.executor, target.config, target.model, noise, shown)
+
+
+def _control(case: Case, judgement: Judgement) -> Experiment:
+    """An execution of a test that was no trial, as the control of a comparison."""
+    name, hits = case.config.name, judgement.forbidden_count
+    done = judgement.executions
+    return Experiment(Reason.CONTROL, case.test, name, case.symptoms, None, done, hits)

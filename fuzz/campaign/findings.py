@@ -5,18 +5,14 @@ Each method that stores something writes the file first, then the event that nam
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save, write_text
+from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.candidate import State
-from litmusfuzz.fuzz.campaign.crash_reducer import crash_entry
-from litmusfuzz.fuzz.executors.process_log import legible
 from litmusfuzz.fuzz.finding.canonical import form, key
 from litmusfuzz.fuzz.finding.causes import finding_name, likely_cause, may_show, symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings, needs_in_words
@@ -33,9 +29,7 @@ from litmusfuzz.reports.events import (
     FindingKind,
     SeenAgain,
     Unconfirmed,
-    WorkerDied,
 )
-from litmusfuzz.reports.headline import in_a_name
 from litmusfuzz.reports.tables import in_short
 
 if TYPE_CHECKING:
@@ -45,19 +39,14 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.candidate import Candidate
-    from litmusfuzz.fuzz.campaign.crash_reducer import SmallestCrash, UnreducedCrash
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
-    from litmusfuzz.fuzz.campaign.job import Job
     from litmusfuzz.fuzz.campaign.settings import Settings
-    from litmusfuzz.fuzz.campaign.slots import Slot
-    from litmusfuzz.fuzz.executors.worker import Died
     from litmusfuzz.oracles.explorer import Budget
     from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
 MOST_LISTED: Final = 8
 """Forbidden outcomes of each kind in a finding's file."""
-_MEMORY: Final = re.compile(r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of memory")
 
 
 class Findings:
@@ -85,7 +74,6 @@ class Findings:
         self.dispatcher = dispatcher
         self.known = list(known)
         self.causes: set[str] = set()
-        self.deaths = 0
 
     def of(self, executor: str) -> list[MinimizedFinding]:
         """The minimized findings of an executor, and known causes that hold for its versions."""
@@ -266,56 +254,6 @@ class Findings:
     def path(self, file: str) -> Path:
         """Path of a file that an event names."""
         return self.settings.out / file
-
-    def store_death(
-        self, slot: Slot, job: Job, died: Died, suspects: Sequence[Candidate]
-    ) -> WorkerDied:
-        """Store the test on which a worker crashed or hung, and beside it its log."""
-        assert job.test is not None
-        self.deaths += 1
-        seed, target = self.settings.seed, slot.target
-        ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
-        kind = FindingKind.TIMED_OUT if died.timed_out else ended
-        name = f"{in_a_name(kind)}-{seed}-{self.deaths}"
-        doing = "minimizing" if slot.minimizing else "fuzzing"
-        description = (
-            f"{target.title}: {died.message}\n"
-            f"seed {seed}, while {doing}, "
-            f"after {slot.jobs_run - 1} other jobs in the same process\n"
-            + ", ".join(f"{k} {v}" for k, v in slot.executor.versions_of(slot.config.name).items())
-        )
-        entry = Entry(job.test.titled(name, description))
-        file = self._save(entry, "timed-out" if died.timed_out else "crashed")
-        log = str(PurePath(file).with_suffix(".txt")) if died.log.strip() else ""
-        if log:
-            write_text(legible(died.log), self.path(log))
-        event = WorkerDied(
-            kind=kind,
-            executor=target.executor,
-            configuration=target.config.name,
-            executor_class=target.finding_class,
-            message=died.message,
-            file=file,
-            log=log,
-            traceback=died.traceback,
-            entry=dumps(entry),
-            ops=tuple(sorted({node.definition.kernel_class for node in job.test.effects})),
-            minimizing=slot.minimizing,
-            suspects=tuple((each.index, each.target.config.name) for each in suspects),
-        )
-        self.log(event)
-        return event
-
-    def store_crash(
-        self, unreduced: UnreducedCrash, smallest: SmallestCrash, died: Died
-    ) -> tuple[Entry, str]:
-        """Store a reduced test that ends its process; its entry and its file."""
-        entry = crash_entry(unreduced.target.executor, smallest.crash, died.message)
-        name, number = entry.test.name, 1
-        while self.path(f"crashed/{entry.test.name}{self.settings.suffix}.yaml").exists():
-            number += 1  # in another configuration it ends otherwise
-            entry = replace(entry, test=entry.test.titled(f"{name}-{number}"))
-        return entry, self._save(entry, "crashed")
 
 
 def models_that_allow(

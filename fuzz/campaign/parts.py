@@ -12,6 +12,7 @@ from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
 from litmusfuzz.fuzz.campaign.cluster_explanation import ClusterExplanation
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.course import Course
+from litmusfuzz.fuzz.campaign.crash_files import CrashFiles
 from litmusfuzz.fuzz.campaign.crash_reducer import UnreducedCrash
 from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
 from litmusfuzz.fuzz.campaign.event_log import EventLog
@@ -93,10 +94,11 @@ class Parts:
             ClusterExplanation(unsound),
             self.scripts.add,
         )
+        self.crash_files = CrashFiles(settings, log)
         self.reduce = Reduce(self.shares, self.candidates, reductions)
         self.crashes = Crashes(
             self.shares,
-            self.findings,
+            self.crash_files,
             self.minimizer.put_back,
             self.scripts.runner,
             earlier.deaths,
@@ -120,7 +122,7 @@ class Parts:
         if exception and exception == slot.reducing:
             return  # a smaller test does what it should
         suspects = [] if died.timed_out else [each for each in slot.shown if not each.settled]
-        event = self.findings.store_death(slot, job, died, suspects)
+        event = self.crash_files.store_death(slot, job, died, suspects)
         if exception:
             number, target = slot.executor.number, slot.target
             self.crashes.add(UnreducedCrash(number, target, job, event, exception))
@@ -133,4 +135,4 @@ class Parts:
             self.candidates.count_unchecked(*each)
         self.recorder.finish_all()
         with self.log.together():
-            self.dispatcher.finish()
+            self.dispatcher.comparisons.finish()

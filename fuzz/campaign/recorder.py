@@ -71,9 +71,9 @@ class Recorder:
         histogram: Mapping[Any, int],
     ) -> Candidate | None:
         """Judge what a test showed, log it, and keep it, as it was run, if it is forbidden."""
-        generated, run, made = unfinished.generated, unfinished.run, unfinished.made
+        generated, run, variant = unfinished.generated, unfinished.run, unfinished.variant
         start = clock.now()
-        judgement = run.add(made.as_generated(histogram), event.seconds)
+        judgement = run.add(variant.as_generated(histogram), event.seconds)
         seconds = clock.now() - start
         self.dispatcher.weights.add_time(generated.family, seconds)
         event = structs.replace(
@@ -89,10 +89,10 @@ class Recorder:
             candidate = Candidate(
                 index=generated.index,
                 family=generated.family,
-                test=made.test,
+                test=variant.test,
                 executor=slot.executor.number,
                 target=unfinished.sampled.target,
-                judgement=made.as_run(judgement),
+                judgement=variant.as_run(judgement),
                 noise=job.noise,
                 seed=job.seed,
                 repetition=generated.repetition,

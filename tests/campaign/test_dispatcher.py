@@ -301,7 +301,7 @@ def test_a_stuck_executor_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(still.waiting) == MAX_WAITING
     for generated in taken:
         table.dispatcher.done(generated, fast, None)
-    table.dispatcher.finish()
+    table.dispatcher.comparisons.finish()
     assert (table.share(fast).not_run, table.share(still).not_run) == (0, MAX_WAITING + 10)
     # Those in its queue, each by its index; the others never got there.
     not_run = [each for each in table.events if isinstance(each, NotRun)]
@@ -352,7 +352,7 @@ def test_histograms_are_compared_when_all_executors_have_run_the_test_or_time_is
     assert row["counts"] == {"first/plain": 3, "second/plain": 3}
     assert (compared.index, compared.family) == (generated.index, "dag")
     table.dispatcher.done(rest, first, None)
-    table.dispatcher.finish()
+    table.dispatcher.comparisons.finish()
     assert len(table.compared) == 1
 
 
@@ -397,7 +397,7 @@ def test_a_test_runs_in_several_configurations_and_in_none_twice() -> None:
     one = in_configurations("abcdefghijklm")
     table, events = a_dispatcher(one)
     found = run_all(table, one, 200)
-    assert not table.unfinished
+    assert not table.comparisons.unfinished
     assert all(len(set(names)) == len(names) for names in found.values())
     assert max(map(len, found.values())) == MAX_CONFIGURATIONS
     assert len(found) <= 200 / MAX_CONFIGURATIONS + 2 * MAX_SHARED

@@ -100,7 +100,7 @@ def test_a_test_is_run_after_its_event_is_handed_on(tmp_path: Path, monkeypatch)
 
     def look(tests: object) -> None:
         sent = tests if isinstance(tests, tuple) else (tests,)
-        unfinished = run.campaign.dispatcher.unfinished
+        unfinished = run.campaign.dispatcher.comparisons.unfinished
         indices = {each.index for each in unfinished if any(each.test is test for test in sent)}
         assert indices <= {event.index for event in run.of(Generated)}
         asked.update(indices)

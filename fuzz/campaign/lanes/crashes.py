@@ -29,7 +29,7 @@ from litmusfuzz.reports.script import NoScript
 if TYPE_CHECKING:
     from collections.abc import Collection, Coroutine
 
-    from litmusfuzz.fuzz.campaign.findings import Findings
+    from litmusfuzz.fuzz.campaign.crash_files import CrashFiles
     from litmusfuzz.fuzz.campaign.job import Job, Result
     from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
     from litmusfuzz.fuzz.campaign.shares import Shares
@@ -44,7 +44,7 @@ class Crashes(Lane):
     Parameters
     ----------
     shares : Shares
-    findings : Findings
+    files : CrashFiles
     put_back : PutBack
         What is known of the settings that findings and crashes need.
     runner : ScriptRunner
@@ -60,14 +60,14 @@ class Crashes(Lane):
     def __init__(
         self,
         shares: Shares,
-        findings: Findings,
+        files: CrashFiles,
         put_back: PutBack,
         runner: ScriptRunner,
         known: KnownFindings,
         reduced: Collection[tuple[str, str]],
     ) -> None:
         self.shares = shares
-        self.findings = findings
+        self.files = files
         self.put_back = put_back
         self.runner = runner
         self.known = known
@@ -164,12 +164,12 @@ class Crashes(Lane):
     ) -> None:
         """Store a reduced crash with its script, and run that."""
         executor, config = slot.executor, smallest.crash.config
-        entry, file = self.findings.store_crash(crash, smallest, died)
+        entry, file = self.files.store_crash(crash, smallest, died)
         version = executor.versions_of(config.name).get("jax", "")
         needs = needs_in_words(executor.name, config, reduced=smallest.settings_tried)
         shows: bool | None = False
         try:
-            script = self.findings.path(file).with_suffix(".py")
+            script = self.files.path(file).with_suffix(".py")
             shown = config, version, smallest.place, crash.raised, needs
             write_text(crash_script(entry.test, executor.name, *shown), script)
             error = crash.raised.split()[0]
@@ -177,7 +177,7 @@ class Crashes(Lane):
         except NoScript:
             shows = None
         finally:  # also if the time is over
-            self.findings.log(
+            self.files.log(
                 CrashReduced(
                     died_on=crash.died.file,
                     raised=crash.raised,

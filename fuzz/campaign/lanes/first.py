@@ -192,7 +192,7 @@ class First(Lane):
         if sampled.unavailable:
             for each in pack:
                 executor.sampler.add_run(sampled, 0.0)
-                self.dispatcher.not_run(each.generated, sampled.target)
+                self.dispatcher.comparisons.not_run(each.generated, sampled.target)
                 self.dispatcher.done(each.generated, executor, None)
             return []
         if len(pack) == 1:

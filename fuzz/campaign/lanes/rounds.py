@@ -59,7 +59,7 @@ class Rounds(Lane):
     async def _continue(self, slot: Slot, unfinished: UnfinishedRun) -> None:
         """Execute and judge one round of a test."""
         generated, sampled, run = unfinished.generated, unfinished.sampled, unfinished.run
-        variant, number = unfinished.made, run.rounds + 1
+        variant, number = unfinished.variant, run.rounds + 1
         recorder, settings = self.recorder, self.course.settings
         waiting = self.unfinished[slot.executor.number]
         finished = False
