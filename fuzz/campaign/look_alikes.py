@@ -13,7 +13,7 @@ the end counts as the cause that it looks like.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -48,8 +48,9 @@ class LookAlikes:
 
     waiting: list[LookAlike] = field(default_factory=list)
     checked: Counter[Stratum] = field(default_factory=Counter)
-    in_full_at: defaultdict[Stratum, int] = field(default_factory=lambda: defaultdict(_first))
-    """By stratum, how many are checked before the next one that is reduced in full."""
+    in_full_at: dict[Stratum, int] = field(default_factory=dict)
+    """By stratum, how many are checked before the next one that is reduced in full; at first
+    `FIRST_IN_FULL`."""
 
     def add(self, candidate: Candidate, known: MinimizedFinding) -> LookAlike | None:
         """Add one; the one that it displaces, if too many wait."""
@@ -69,7 +70,7 @@ class LookAlikes:
     def is_due_in_full(self, chosen: LookAlike) -> bool:
         """True if this one is to be reduced in full, as soon as there is time."""
         stratum = _stratum(*chosen)
-        return self.checked[stratum] + 1 >= self.in_full_at[stratum]
+        return self.checked[stratum] + 1 >= self.in_full_at.get(stratum, FIRST_IN_FULL)
 
     def take(self, chosen: LookAlike, *, in_full: bool) -> None:
         """Remove one that is checked next, or reduced in full."""
@@ -77,7 +78,8 @@ class LookAlikes:
         stratum = _stratum(*chosen)
         self.checked[stratum] += 1
         if in_full:
-            self.in_full_at[stratum] *= IN_FULL_FACTOR
+            due_at = self.in_full_at.get(stratum, FIRST_IN_FULL)
+            self.in_full_at[stratum] = due_at * IN_FULL_FACTOR
             chosen[0].to(State.IN_FULL)
 
     def drop(self, suspects: Sequence[Candidate]) -> None:
@@ -102,10 +104,6 @@ def in_full_s(candidate: Candidate, executor: CampaignExecutor) -> float:
     run_s = RUN_S if executor.sampler.counted else max(RUN_S, cost_s)
     settings = beyond_plain(target.executor, target.config)
     return expected_cost_s(candidate, run_s) + SETTING_S * len(settings)
-
-
-def _first() -> int:
-    return FIRST_IN_FULL
 
 
 def _stratum(candidate: Candidate, known: MinimizedFinding) -> Stratum:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -50,16 +49,18 @@ class Ledger:
     """Seconds that each executor's workers have spent on each account, or are expected to."""
 
     def __init__(self) -> None:
-        self._spent: defaultdict[tuple[Account, int], float] = defaultdict(float)
-        self._reserved: defaultdict[tuple[Account, int], float] = defaultdict(float)
+        self._spent: dict[tuple[Account, int], float] = {}
+        self._reserved: dict[tuple[Account, int], float] = {}
 
     def of(self, account: Account, executor: int) -> float:
         """Seconds spent and reserved."""
-        return self._spent[account, executor] + self._reserved[account, executor]
+        key = account, executor
+        return self._spent.get(key, 0.0) + self._reserved.get(key, 0.0)
 
     def add(self, account: Account, executor: int, seconds: float) -> None:
         """Note that these were spent."""
-        self._spent[account, executor] += seconds
+        key = account, executor
+        self._spent[key] = self._spent.get(key, 0.0) + seconds
 
     @contextmanager
     def charged(self, account: Account, executor: int, cost_s: float = 0.0) -> Iterator[Charge]:
@@ -68,11 +69,12 @@ class Ledger:
         Meanwhile another worker may ask what is left.
         """
         charge = Charge(account, clock.now())
-        self._reserved[account, executor] += cost_s
+        key = account, executor
+        self._reserved[key] = self._reserved.get(key, 0.0) + cost_s
         try:
             yield charge
         finally:
-            self._reserved[account, executor] -= cost_s
+            self._reserved[key] -= cost_s
             self.add(charge.account, executor, charge.elapsed_s)
 
 
