@@ -57,7 +57,7 @@ class Family:
         One line for `litmusfuzz list families`.
     weight : float
         How often a campaign generates it, beside the others, until it finds something
-        (`litmusfuzz.fuzz.campaign.weights`): twice for ops or shapes of all kinds, never
+        (`litmusfuzz.fuzz.campaign.family_weights`): twice for ops or shapes of all kinds, never
         unless it is named for 0, as another family has all of its tests.
     features : frozenset of str
         Of `litmusfuzz.corpus.model.FEATURES`, those that the family is about. Some of its

@@ -336,7 +336,7 @@ def test_a_missing_cluster_is_reported_in_one_line(
 
 def test_a_client_that_never_was_connected_does_not_wait_for_its_end() -> None:
     code = (
-        "from litmusfuzz.fuzz.campaign import pools\n"
+        "from litmusfuzz.fuzz.nightly import pools\n"
         "pools.CONNECT_S = 0.5\n"
         "with pools.open(1, 'evil'): pass"
     )
