@@ -10,10 +10,13 @@ import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from helpers import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).parent.parent
 FOLDERS: Final = ("corpus", "oracles", "fuzz", "reports")
@@ -107,10 +110,16 @@ def all_imported(path: Path) -> frozenset[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            # What imports nothing but modules of a package needs those, not the package.
-            found |= names if names <= OURS else {node.module} | names
+            found |= names_in(node)
     return frozenset(found)
+
+
+def names_in(node: ast.ImportFrom) -> set[str]:
+    """Dotted names that an import brings in."""
+    assert node.module is not None
+    names = {f"{node.module}.{alias.name}" for alias in node.names}
+    # What imports nothing but modules of a package needs those, not the package.
+    return names if names <= OURS else {node.module} | names
 
 
 @cache
@@ -192,6 +201,95 @@ def test_commands_that_run_nothing_load_nothing_heavy(arguments: list[str]) -> N
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+# --- sizes -----------------------------------------------------------------------------
+
+SIZED: Final = ("fuzz.finding", "fuzz.store", "fuzz.campaign", "fuzz.nightly", "fuzz.commands")
+MAX_LINES: Final = 400
+MAX_CLASS_LINES: Final = 250
+MAX_IMPORTS: Final = 10
+"""Of modules of `fuzz`, which need not be there for types alone."""
+LONGER: Final = {
+    "fuzz.campaign.selftest": (418, "a candidate and its trials change together"),
+    "fuzz.finding.known_findings": (535, "the records of a file, and their reading and writing"),
+    "fuzz.store.report_builder": (432, "one class; see LONGER_CLASSES"),
+    "fuzz.store.store": (719, "one class; see LONGER_CLASSES"),
+}
+"""Modules with more lines, each with as many as it may have, and why. The list only shrinks."""
+LONGER_CLASSES: Final = {
+    "fuzz.campaign.dispatcher.Dispatcher": (253, "a test on its way to every executor"),
+    "fuzz.nightly.coordinator.Coordinator": (325, "signals, progress, reports: one life of a run"),
+    "fuzz.store.report_builder.ReportBuilder": (353, "completes a report, field by field"),
+    "fuzz.store.store.Store": (506, "a database: who holds its lock does all that is done to it"),
+}
+MORE_IMPORTS: Final = {
+    "fuzz.campaign.explainer": (14, "asks every rule that explains a candidate"),
+    "fuzz.campaign.lanes.crashes": (11, "reduces, stores and scripts what ends a process"),
+    "fuzz.campaign.parts": (27, "puts a campaign together: it is to know all parts"),
+    "fuzz.campaign.selftest": (13, "a small campaign of its own"),
+    "fuzz.campaign.targets": (11, "makes targets of executors, configurations and models"),
+    "fuzz.campaign.trial_runner": (11, "carries out on a worker what `fuzz.finding` asks for"),
+    "fuzz.commands.corpus_minimization": (11, "executes, judges, and measures by all shapes"),
+    "fuzz.commands.known_cause": (11, "asks the file of known findings, and then experiments"),
+    "fuzz.commands.minimize_crash": (13, "joins the reduction of crashes to a command"),
+}
+
+
+def sized() -> Iterator[tuple[str, ast.Module]]:
+    """The modules that have to be small, parsed."""
+    for module, path in SOURCES.items():
+        if layer_of(module) in SIZED:
+            yield module, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def assert_small(sizes: dict[str, int], limit: int, larger: dict[str, tuple[int, str]]) -> None:
+    """No size is over the limit, nor over that of its exception, which is still needed."""
+    over = {name: size for name, size in sizes.items() if size > limit}
+    assert over.keys() == larger.keys()
+    assert not {name: size for name, size in over.items() if size > larger[name][0]}
+    assert all(reason for _, reason in larger.values())
+
+
+def lines_of(node: ast.ClassDef) -> int:
+    """Lines of a class."""
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def test_a_module_reads_in_one_sitting() -> None:
+    paths = {module: SOURCES[module] for module, _ in sized()}
+    lines = {m: len(path.read_text(encoding="utf-8").splitlines()) for m, path in paths.items()}
+    assert_small(lines, MAX_LINES, LONGER)
+
+
+def test_a_class_reads_in_one_sitting() -> None:
+    classes = {
+        f"{module}.{node.name}": lines_of(node)
+        for module, tree in sized()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert_small(classes, MAX_CLASS_LINES, LONGER_CLASSES)
+
+
+def test_a_module_needs_few_others() -> None:
+    needed = {}
+    for module, tree in sized():
+        for_types = {
+            below
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for below in ast.walk(node)
+        }
+        names = {
+            name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node not in for_types
+            for name in names_in(node)
+        }
+        needed[module] = sum(name.startswith("litmusfuzz.fuzz.") for name in names & OURS)
+    assert_small(needed, MAX_IMPORTS, MORE_IMPORTS)
 
 
 # --- files -----------------------------------------------------------------------------
