@@ -1,7 +1,7 @@
 """Sentences of a report that deny something: nothing new, none forbidden, not seen.
 
 A denial that is wrong is the worst that a report can say. So each is here, with the condition under
-which it is true, and no output words one of its own (`tests/campaign/test_denials.py`).
+which it is true, and no output words one of its own (`tests/store/test_denials.py`).
 """
 
 # ruff: noqa: D102 - Report, Known and ReportedFinding document what the protocols name.
