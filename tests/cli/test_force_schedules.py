@@ -79,9 +79,10 @@ def test_options_of_schedules_and_of_orders_do_not_mix(litmusfuzz_here) -> None:
 
 
 def test_a_test_that_the_executor_refuses_is_a_mistake(litmusfuzz_here) -> None:
-    result = litmusfuzz_here("force", "nested-three-ring", "--executors", "tf:controlled_locks")
+    config = "front_end=function;control=locks"
+    result = litmusfuzz_here("force", "nested-three-ring", "--executors", f"tf:{config}")
     assert result.returncode == 2
-    assert "critical sections in configuration controlled_locks" in result.stderr
+    assert f"critical sections in configuration {config}" in result.stderr
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(litmusfuzz_here, tmp_path) -> None:

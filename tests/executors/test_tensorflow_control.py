@@ -370,9 +370,78 @@ def test_locks_that_an_op_takes_only_when_it_first_runs_are_no_events() -> None:
         assert executor.explore(LIMIT).complete
 
 
-def test_ops_that_go_on_in_other_threads_have_no_locks_under_control() -> None:
-    with pytest.raises(Refused, match=r"^critical sections in configuration controlled_locks$"):
-        TensorFlowExecutor().prepare(DEADLOCK, LOCKS)
+INSIDE = ("controlled_locks", "controlled_pages", "controlled_touches")
+"""Levels at which ops stop inside."""
+WAITING = (
+    *("fifo-two-producers", "full-queue-either-waiter", "section-increments"),
+    *("accumulator-race", "accumulator-two-takes", "section-held-by-blocked"),
+)
+"""Tests whose queues, accumulators and mutexes ops wait for."""
+
+
+@pytest.mark.parametrize("level", INSIDE)
+@pytest.mark.parametrize("stem", WAITING)
+def test_ops_that_may_wait_are_whole_at_each_level(stem: str, level: str) -> None:
+    """So schedules without preemptions show what schedules of ops do."""
+    test = corpus_entry(next(path for path in LITMUS if path.stem == stem)).test
+    with prepared(test, configuration("tf", level)) as executor:
+        found = executor.explore(LIMIT, preemptions=0)
+        assert found.complete
+        assert set(found.histogram) == allowed(test)
+        on_variables = {each.name for each in test.nodes if "Variable" in each.op}
+        for outcome, schedule in found.schedules.items():
+            inside = {each.node for each in schedule if each.point != "begin"}
+            assert inside <= on_variables
+            assert executor.follow(schedule) == outcome
+
+
+def test_a_race_beside_a_queue_is_searched_lock_by_lock() -> None:
+    """It shows with the queue what it shows without (docs/tensorflow-findings.md)."""
+    alone = corpus_entry(FINDINGS / "first-assignment-writes-twice.yaml").test
+    beside = loads("""\
+litmusfuzz: 2
+name: first-assignment-beside-a-queue
+variables:
+  X: {dtype: float64, shape: [], initialized: false}
+queues:
+  Q: {dtype: float64, shape: [], capacity: 1}
+graphs:
+  main:
+    c0: {op: Const, dtype: float64, shape: [], value: 1}
+    w0: {op: AssignAddVariableOp, resources: [X], inputs: [c0]}
+    c1: {op: Const, dtype: float64, shape: [], value: 1}
+    w1: {op: AssignVariableOp, resources: [X], inputs: [c1]}
+    t0: {op: QueueDequeueV2, resources: [Q]}
+    p0: {op: QueueEnqueueV2, resources: [Q], inputs: [c0]}
+""").test
+    shown = []
+    for test in (alone, beside):
+        with prepared(test, LOCKS) as executor:
+            found = executor.explore(LIMIT)
+        assert found.complete
+        shown.append({(each.status, dict(each.values).get("X")) for each in found.histogram})
+        events = next(iter(found.schedules.values()))
+        assert {e.point for e in events if e.node in ("t0", "p0")} <= {"begin"}
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == 3
+
+
+@pytest.mark.parametrize("level", INSIDE)
+def test_blocked_is_known_where_ops_stop_inside(monkeypatch, level: str) -> None:
+    from litmusfuzz.fuzz.executors.tensorflow import session
+
+    def look() -> bool:
+        raise AssertionError("a look at threads")
+
+    test = litmus("X+=1; Q!1; Q!2 || X+=2 || r0=X", queues={"Q": 1})
+    with prepared(test, configuration("tf", level)) as executor:
+        executor.sample(0)  # executes without control first
+        monkeypatch.setattr(session, "stays_quiescent", look)
+        monkeypatch.setattr(session, "other_threads_s", look)
+        found = executor.explore(LIMIT, preemptions=1)
+    assert found.complete
+    assert {outcome.status for outcome in found.histogram} == {Status.BLOCKED}
+    assert found.executions > 1
 
 
 def test_locks_that_are_not_found_make_the_configuration_unavailable(monkeypatch) -> None:

@@ -215,9 +215,8 @@ class Settings:
             refused |= {"fetches", "uninitialized variables"}
         if self.compiled == "region" or self.front_end == "critical_section":
             refused |= {"handles"}
-        if self.control not in ("", "ops") or (self.control and self.in_background):
-            # Their ops go on in threads of TensorFlow's, whose locks are not under control yet; and
-            # what may be blocked cannot run until XLA has compiled it.
+        if self.control and self.in_background:
+            # What may be blocked cannot run until XLA has compiled it.
             refused |= {"queues", "accumulators", "critical sections"}
         if self.model_code or self.front_end == "critical_section":
             # They rewrite a graph that is run as a whole, and whose ops do not fail.

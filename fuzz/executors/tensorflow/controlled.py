@@ -3,8 +3,9 @@
 The session's executors are those of `control_library`: each op on a resource of the test is an
 event, which begins when the controller chooses it; so is, with ``control=locks``, each lock that
 the op takes, and with ``control=pages``, moreover, its first touch of a page of a variable's
-tensor; with ``control=touches``, each touch of a small one. Everything else happens at once, as the
-events allow. So an execution is a function of its choices, and the events are named, so that it can
+tensor; with ``control=touches``, each touch of a small one. An op that may wait (a queue's, an
+accumulator's, a mutex's) is one event at all levels. Everything else happens at once, as the events
+allow. So an execution is a function of its choices, and the events are named, so that it can
 be repeated.
 
 One step of `LiveSession` is one execution. It sets the resources, and reads them afterwards,

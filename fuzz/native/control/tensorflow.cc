@@ -82,8 +82,8 @@ bool reads_only(const std::string& type) {
   return false;
 }
 
-/// Asynchronous ops that may wait for another op of the graph. All others come back by
-/// themselves.
+/// Ops that may wait for another op of the graph, which calls them back; or that look at what such
+/// ops use. All other asynchronous ops come back by themselves.
 bool may_wait(const std::string& type) {
   return type.find("Queue") != std::string::npos || type.find("Accumulator") != std::string::npos ||
          type.find("Recv") != std::string::npos || type.find("Unstage") != std::string::npos ||
@@ -232,8 +232,9 @@ struct Inside {
   OpKernelContext* context;
   const std::vector<std::string>* resources;
   bool reads_only;
-  /// XLA's kernels take a dozen locks of its own: of theirs, only those of variables decide.
-  bool is_cluster;
+  /// Only locks of variables decide, and others that another op holds: XLA's kernels take a dozen
+  /// of its own, and an op that is one event has no events inside.
+  bool has_silent_locks;
   /// The mutexes of the resources that were there when the op began, by name.
   std::vector<std::pair<const void*, std::string>> mutexes;
   /// Where pages decide.
@@ -388,7 +389,7 @@ void decide_lock(void* mutex, bool shared) {
   const Deciding nothing(nullptr);
   const std::string name = name_of(*here, mutex);
   const auto id = reinterpret_cast<uint64_t>(mutex);
-  if (here->is_cluster && name == kOther && hooks != nullptr &&
+  if (here->has_silent_locks && name == kOther && hooks != nullptr &&
       hooks->acquire(hooks->controller, here->step_id, id, shared)) {
     return;
   }
@@ -441,7 +442,8 @@ class Decided : public AsyncOpKernel {
         compiled_late_(type_string() == kCompile && !node.attr().at("must_compile").b()),
         reads_only_(reads_only(type_string())),
         acquires_(type_string() == "MutexLock"),
-        releases_(type_string() == "ConsumeMutexLock") {}
+        releases_(type_string() == "ConsumeMutexLock"),
+        is_whole_(acquires_ || releases_ || may_wait(type_string())) {}
 
   OpKernel* inner() const { return inner_; }
   /// While an op of a synchronous kernel is computed, it is one: OP_REQUIRES looks.
@@ -510,9 +512,14 @@ class Decided : public AsyncOpKernel {
       done();
       return;
     }
-    Inside here{step_id, name.c_str(), context, &names, reads_only_, is_cluster_, {}, {}};
+    const bool has_silent_locks = is_cluster_ || is_whole_;
+    Inside here{step_id, name.c_str(), context, &names, reads_only_, has_silent_locks, {}, {}};
     Inside* const decides = controlled && locks_decide ? &here : nullptr;
-    if (decides != nullptr) Find(context, decides);
+    if (is_whole_) {
+      open_pages();
+    } else if (decides != nullptr) {
+      Find(context, decides);
+    }
     AsyncOpKernel* const inner = inner_->AsAsync();
     if (inner == nullptr) {
       const Decided* const around = std::exchange(computed, this);
@@ -603,6 +610,8 @@ class Decided : public AsyncOpKernel {
   const std::string called_;
   const bool is_cluster_, calls_, compiled_late_;
   const bool reads_only_, acquires_, releases_;
+  /// It is one event at all levels: no page decides, nor a lock that is free.
+  const bool is_whole_;
 };
 
 bool decides(const OpKernel& kernel) {
