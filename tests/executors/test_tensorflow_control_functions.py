@@ -136,6 +136,9 @@ def test_it_is_decided_when_a_cluster_is_compiled_in_the_background() -> None:
         # The kernel's iterations come one after another: the write comes before, between or after.
         ("h-loop-increments", "front_end=functional_kernels;control=ops", 4),
         ("call-nested", "front_end=function;control=ops", 1),
+        # A tf.CriticalSection's lock is in a function of its own.
+        ("section-full-queue", "front_end=critical_section;control=ops", 2),
+        ("section-full-queue", "front_end=critical_section;control=locks", 2),
     ],
 )
 def test_the_ops_in_functions_decide(stem: str, config: str, outcomes: int) -> None:

@@ -390,9 +390,9 @@ class PreparedControlled:
     def _path(self, plain: str) -> str:
         """The path of a node: what a function has inside is of a copy, a section's lock is not.
 
-        Functions that Python code writes know of no copies.
+        Functions that Python code writes know of no copies, nor do those of `tf.CriticalSection`.
         """
-        if clusters.is_built(self._settings):
+        if clusters.is_built(self._settings) or self._settings.front_end == "critical_section":
             return plain
         first, *inner = plain.split("/")
         around = [first, *inner]
