@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 BEGIN: Final = "begin"
 """The first point of each op instance."""
 KERNELS: Final[Mapping[str, str]] = MappingProxyType(
-    {".compile": "_XlaCompile", ".run": "_XlaRun", ".compiled": "the compiler", ".ops": ""}
+    {
+        ".compile": "_XlaCompile",
+        ".run": "_XlaRun",
+        ".compiled": "the compiler",
+        ".ops": "",
+        ".launch": "XlaLaunch",
+    }
 )
 """Kernels of a cluster in TensorFlow, by what the node of such an event begins with.
 
 `_XlaCompile` takes a snapshot of the cluster's variables, `_XlaRun` computes with that and writes
 them. Where XLA compiles in the background, it is an event that it is done; until then the ops of
-the cluster run one by one."""
+the cluster run one by one. `XlaLaunch` computes a function with `jit_compile` at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,17 @@ from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.schedule import kernel_of, need, node_of
+from litmusfuzz.corpus.schedule import BEGIN, kernel_of, need, node_of
 from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import messages
+from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding.chosen_clusters import with_chosen
 from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import RFC
+from litmusfuzz.oracles.model import GUARANTEES, RFC
 from litmusfuzz.reports.schedule import schedule_table
 
 if TYPE_CHECKING:
@@ -150,3 +151,56 @@ def test_the_ops_in_functions_decide(stem: str, config: str, outcomes: int) -> N
         for outcome, schedule in found.schedules.items():
             assert executor.follow(schedule) == outcome
             assert all(node_of(test, event) for event in schedule)
+
+
+@pytest.mark.parametrize(
+    ("stem", "config"),
+    [
+        ("cl-2-2w", "compiled=region;control=ops"),
+        ("cl-2-2w", "compiled=region;control=locks"),
+        ("cl-2-2w", "compiled=region;rewrites=all;control=ops"),
+        ("call-seen-by-another-run", "compiled=whole;front_end=function;control=ops"),
+        ("call-seen-by-another-run", "compiled=whole;front_end=function;control=locks"),
+    ],
+)
+def test_two_functions_that_xla_compiles_come_in_both_orders(stem: str, config: str) -> None:
+    """Each is one event; where locks decide, it stops at those of its variables."""
+    test, chosen = entry(stem), configuration("tf", config)
+    with closing(TensorFlowExecutor().prepare(test, chosen)) as executor:
+        found = executor.explore(LIMIT)
+        assert found.complete
+        allowed = Explorer(test, GUARANTEES[chosen.guarantees]).allowed_outcomes()
+        assert set(found.histogram) == set(allowed.witnesses)
+        assert len(found.histogram) == 2
+        for outcome, schedule in found.schedules.items():
+            assert executor.follow(schedule) == outcome
+            assert {kernel_of(event) for event in schedule} == {"XlaLaunch"}
+            assert all(node_of(test, event) for event in schedule)
+            begun = [event for event in schedule if event.point == BEGIN]
+            assert len(begun) == 2
+            inside = [event.point for event in schedule if event.point != BEGIN]
+            assert bool(inside) == config.endswith("locks")
+            assert all(" of " in point for point in inside)  # XLA's own locks are no events
+
+
+def test_a_region_is_one_event_beside_ops() -> None:
+    """Three ops, of which XLA compiles one; all outcomes are allowed, and seen."""
+    test = litmus("X=1; r0=Y || Y=1; r1=X")
+    config = configuration("tf", "compiled=region;control=ops")
+    with closing(TensorFlowExecutor().prepare(test, config)) as executor:
+        found = executor.explore(LIMIT)
+    assert found.complete
+    assert set(found.histogram) == set(Explorer(test, RFC).allowed_outcomes().witnesses)
+    for schedule in found.schedules.values():
+        assert [str(event) for event in schedule].count(".launch/r0") == 1
+
+
+def test_what_xla_does_not_compile_is_refused_under_control() -> None:
+    """It says so when the function first runs, which is inside the loop in C++."""
+    test = entry("h-zero-trips")
+    config = configuration("tf", "compiled=whole;front_end=function;control=ops")
+    with (
+        closing(TensorFlowExecutor().prepare(test, config)) as executor,
+        pytest.raises(Refused, match="XLA does not compile it"),
+    ):
+        executor.explore(LIMIT)

@@ -335,7 +335,7 @@ class Program:
         message, length = ctypes.c_void_p(), ctypes.c_size_t()
         code = self._library.litmusfuzz_program_failure(self._program, message, length)
         text = ctypes.string_at(message, length.value).decode(errors="replace")
-        return tf.errors.exception_type_from_error_code(code)(None, None, text)
+        return tf.compat.v1.errors.exception_type_from_error_code(code)(None, None, text)
 
     def fetched(self, outcome: int) -> list[npt.NDArray[Any]]:
         """What the race, and then the reading run, have returned in executions with an outcome."""

@@ -37,9 +37,12 @@ from litmusfuzz.fuzz.executors.tensorflow.control_library import (
     must_have_followed,
 )
 from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, HistogramBuilder
+from litmusfuzz.fuzz.executors.tensorflow.regions import refuse_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import tensorflow as tf
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
@@ -114,13 +117,18 @@ class _Looped:
     def run(self, chooses: Scheduler, executions: int) -> None:
         """Execute so often."""
         if not self._loop.run(chooses, executions):
-            raise self._program.failure()
+            raise self._failure()
 
     def explore(self, search: Exhaustive, executions: int) -> bool:
         """Execute what a search has, at most so often; true if that was all."""
         if not self._loop.explore(search, executions):
-            raise self._program.failure()
+            raise self._failure()
         return self._loop.complete
+
+    def _failure(self) -> tf.errors.OpError:
+        failure = self._program.failure()
+        refuse_compiler(failure)
+        return failure
 
     def begun(self) -> int:
         """Executions since the last time that this was asked."""
@@ -403,6 +411,8 @@ class PreparedControlled:
 
 def _function(unit: str, settings: Settings) -> str:
     """What Python code, or a `tf.function`, puts before the names of a unit's nodes."""
+    if settings.compiled == "whole":
+        return ""  # one event, named beside the call
     if settings.traced:
         return f".{unit}.call/"
     return f".{unit}.built/" if clusters.is_built(settings) else ""

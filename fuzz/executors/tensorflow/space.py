@@ -212,7 +212,6 @@ def _of_control() -> Iterator[Exclusion]:
         yield Exclusion(
             control, _other(setting, _VALUES[setting][0]), "no threads of TensorFlow's take part"
         )
-    yield Exclusion(control, ("compiled", ("region", "whole")), "what XLA compiles is one op")
     yield Exclusion(control, ("model_code", (True,)), "its ops are not those of the test")
     yield Exclusion(control, ("workers", (2,)), "other processes are not under control")
 

@@ -69,6 +69,13 @@ void call_and_delete(void* data) {
 constexpr char kCompile[] = "_XlaCompile";
 constexpr char kRun[] = "_XlaRun";
 
+/// Whether XLA compiles the function that a node calls: its kernel computes all of it at once, and
+/// holds the locks of the variables meanwhile.
+bool is_region(const tensorflow::AttrSlice& attributes) {
+  bool must = false;
+  return tensorflow::TryGetNodeAttr(attributes, "_XlaMustCompile", &must) && must;
+}
+
 /// Ops that look at a resource, and do not change it. `_XlaCompile` takes a snapshot of the
 /// cluster's variables; `_XlaRun` computes with that, and writes them.
 bool reads_only(const std::string& type) {
@@ -115,7 +122,7 @@ bool calls(const std::string& type) {
 
 /// Where kernels are computed, and functions called.
 struct Place {
-  int64_t step_id;     // of the run; that of a function is another one
+  int64_t step_id;  // of the run; that of a function is another one
   std::string around;  // the names of all calls around it, each with a slash behind it
 };
 
@@ -437,8 +444,9 @@ class Decided : public AsyncOpKernel {
         inner_(inner),
         device_(device),
         called_(std::move(called)),
-        is_cluster_(type_string() == kCompile || type_string() == kRun),
-        calls_(calls(type_string()) && inner->AsAsync() != nullptr),
+        is_region_(is_region(tensorflow::AttrSlice(node))),
+        is_cluster_(is_region_ || type_string() == kCompile || type_string() == kRun),
+        calls_(!is_region_ && calls(type_string()) && inner->AsAsync() != nullptr),
         compiled_late_(type_string() == kCompile && !node.attr().at("must_compile").b()),
         reads_only_(reads_only(type_string())),
         acquires_(type_string() == "MutexLock"),
@@ -608,7 +616,7 @@ class Decided : public AsyncOpKernel {
   OpKernel* const inner_;  // its owner is the session
   tensorflow::Device* const device_;
   const std::string called_;
-  const bool is_cluster_, calls_, compiled_late_;
+  const bool is_region_, is_cluster_, calls_, compiled_late_;
   const bool reads_only_, acquires_, releases_;
   /// It is one event at all levels: no page decides, nor a lock that is free.
   const bool is_whole_;
@@ -628,21 +636,33 @@ bool decides(const OpKernel& kernel) {
 /// ``.ops/`` and the op, one by one, if the cluster is not compiled yet.
 ///
 /// TensorFlow numbers clusters, and no number comes twice in a process. So a cluster is named by
-/// the first of its members, by name, that takes a resource.
+/// the first of its members, by name, that takes a resource. So is a function with `jit_compile`:
+/// ``.launch/MEMBER``, where the member would be beside the call.
 class Clusters {
  public:
   Clusters(const tensorflow::Graph& graph, const tensorflow::FunctionLibraryRuntime* library) {
     if (library == nullptr) return;
     for (const tensorflow::Node* node : graph.op_nodes()) {
-      const tensorflow::AttrValue* const function = node->attrs().Find("function");
-      if (node->type_string() != kCompile || function == nullptr) continue;
+      const bool launches = is_region(node->attrs());
+      if (!launches && node->type_string() != kCompile) continue;
+      const tensorflow::AttrValue* const function = node->attrs().Find(launches ? "f" : "function");
+      if (function == nullptr) continue;
       const tensorflow::FunctionDef* const body =
           library->GetFunctionLibraryDefinition()->Find(function->func().name());
-      if (body != nullptr) members_[cluster_of(node->name())] = first_of(*body);
+      if (body == nullptr) continue;
+      if (launches) {
+        const std::string& name = node->name();
+        launched_[name] = ".launch/" + name.substr(0, name.rfind('/') + 1) + first_of(*body);
+      } else {
+        members_[cluster_of(node->name())] = first_of(*body);
+      }
     }
   }
 
   std::string name_of(const OpKernel& kernel) const {
+    if (const auto call = launched_.find(kernel.name()); call != launched_.end()) {
+      return call->second;
+    }
     const auto found = members_.find(cluster_of(kernel.name()));
     if (found == members_.end()) return kernel.name();
     if (kernel.type_string() == kCompile) return ".compile/" + found->second;
@@ -660,19 +680,23 @@ class Clusters {
   static std::string cluster_of(const std::string& node) { return node.substr(0, node.rfind('/')); }
 
   static std::string first_of(const tensorflow::FunctionDef& body) {
-    std::string first;
+    std::string first, first_call;  // a function may have nothing but loops and calls
+    const auto take = [](const std::string& name, std::string* least) {
+      if (least->empty() || name < *least) *least = name;
+    };
     for (const tensorflow::NodeDef& node : body.node_def()) {
       const tensorflow::OpDef* op = nullptr;
       if (!tensorflow::OpRegistry::Global()->LookUpOpDef(node.op(), &op).ok()) continue;
       const bool takes =
           std::any_of(op->input_arg().begin(), op->input_arg().end(),
                       [](auto& each) { return each.type() == tensorflow::DT_RESOURCE; });
-      if (takes && (first.empty() || node.name() < first)) first = node.name();
+      if (takes) take(node.name(), &first);
+      if (calls(node.op())) take(node.name(), &first_call);
     }
-    return first;
+    return first.empty() ? first_call : first;
   }
 
-  std::map<std::string, std::string> members_;
+  std::map<std::string, std::string> members_, launched_;
 };
 
 /// Hands out memory of which touches can be seen.
