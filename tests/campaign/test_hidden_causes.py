@@ -20,7 +20,6 @@ from litmusfuzz.fuzz.campaign.campaign_executor import (
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
 from litmusfuzz.fuzz.campaign.lanes import known as known_lane
 from litmusfuzz.fuzz.campaign.lanes.known import Check
-from litmusfuzz.fuzz.campaign.look_alikes import in_full_s
 from litmusfuzz.fuzz.campaign.scheduler import Work
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shares import Account
@@ -47,7 +46,6 @@ from litmusfuzz.reports.report import Known
 
 if TYPE_CHECKING:
     from pathlib import Path
-
 
 COUNT = 64
 TEARS = {
@@ -215,7 +213,9 @@ def test_a_campaign_of_so_many_tests_asks_for_some_seconds_only(
     assert {each.state for each in causes} == {"not run by itself"}
 
 
-def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:
+def test_what_is_known_has_its_share_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A task about it begins if it ends within the share, and counts as soon as it begins."""
     campaign = Run(settings(tmp_path, "mutant/torn-scatter", seed=1, tests=None)).campaign
     parts, ledger = campaign.parts, campaign.parts.shares.ledger
@@ -234,9 +234,21 @@ def test_what_is_known_has_its_share_of_the_time(tmp_path: Path) -> None:
     assert begins(share - 1.1 * EXPERIMENT_S)
     assert not begins(share - 0.9 * EXPERIMENT_S)
     assert begins(2.0)
-    with ledger.charged(Account.KNOWN, slot.executor.number, share - 2.0):
-        assert parts.known.peek(slot) is None
-    assert parts.known.peek(slot) is not None
+    during = []
+
+    async def still_shows(*_: object) -> None:
+        during.append(ledger.of(Account.KNOWN, slot.executor.number))
+        now[0] += 1.5
+
+    now = [clock.now()]
+    monkeypatch.setattr(parts.explainer, "still_shows", still_shows)
+    work = parts.known.peek(slot)
+    assert work is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(clock, "now", lambda: now[0])
+        asyncio.run(parts.known.start(slot, work))
+    assert during == [2.0 + EXPERIMENT_S]
+    assert ledger.of(Account.KNOWN, slot.executor.number) == 3.5
     campaign.course.started = clock.now() - campaign.settings.time_s  # the time is up
     assert not begins(0.0)
 
@@ -291,7 +303,7 @@ def test_a_look_alike_whose_process_crashes_during_its_check_waits_for_a_fresh_o
 
 @pytest.mark.parametrize(("run_s", "in_full"), [(0.01, True), (2.0, False)])
 def test_a_look_alike_is_reduced_in_full_where_its_configuration_leaves_time(
-    run_s: float, *, in_full: bool, tmp_path: Path
+    run_s: float, *, in_full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second of its kind is, if 10 s are left and a run there takes so long."""
     name = "mutant/early-scatter"
@@ -305,14 +317,14 @@ def test_a_look_alike_is_reduced_in_full_where_its_configuration_leaves_time(
         candidate = Candidate(1, "sparse", test, 0, sampled.target, judgement, Noise(), 1)
         candidate.to(State.LOOKS_KNOWN, known.key)
         campaign.parts.candidates.look_alikes.add(candidate, known)
+    parts, slot = campaign.parts, campaign.slots[0]
+    monkeypatch.setattr(parts.shares, "left_for_known_s", lambda _: 10.0)
     taken = []
     for _ in range(2):
-        chosen = campaign.parts.candidates.look_alikes.peek(executor)
-        assert chosen is not None
-        due = campaign.parts.candidates.look_alikes.is_due_in_full(chosen)
-        fits = in_full_s(chosen[0], executor) <= 10.0
-        campaign.parts.candidates.look_alikes.take(chosen, in_full=due and fits)
-        taken.append(chosen[0].in_full)
+        work = parts.known.peek(slot)
+        assert work is not None
+        parts.known.start(slot, work).close()
+        taken.append(work.about.in_full)
     assert taken == [False, in_full]
 
 

@@ -28,8 +28,8 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
+from tests.executors.control_tests import two_pages
 from tests.executors.every_schedule import UNSPLIT, reason_for_less
-from tests.executors.two_pages import two_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,9 +17,7 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
-from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import EXECUTOR
-from tests.executors.two_pages import two_pages
+from tests.executors.control_tests import forbidden, two_pages
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -34,10 +32,6 @@ def prepared(test: LitmusTest, config=PAGES):
 
 
 TORN = two_pages("scatter-beside-read")
-
-
-def forbidden(test: LitmusTest, found) -> set:
-    return set(found.histogram) - set(Explorer(test, EXECUTOR).allowed_outcomes().witnesses)
 
 
 def test_a_switch_between_two_pages_shows_what_no_order_of_locks_does() -> None:

@@ -10,40 +10,23 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.library import FOLDERS
 from litmusfuzz.corpus.schedule import need
-from litmusfuzz.corpus.textfile import load, loads, plain_of
+from litmusfuzz.corpus.textfile import load, plain_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
-from litmusfuzz.oracles.explorer import Explorer
-from litmusfuzz.oracles.model import EXECUTOR
+from tests.executors.control_tests import TWO_UPDATES, forbidden
 
 PAGES = configuration("tf", "controlled_pages")
 TOUCHES = configuration("tf", "controlled_touches")
 LIMIT = 20_000
 SMALL = load(FOLDERS[1] / "slice-assign-beside-add.yaml").test
 ASSIGNED = load(FOLDERS[1] / "slice-assign-beside-assign.yaml").test
-TWICE = loads("""\
-litmusfuzz: 2
-name: two-updates-of-an-element
-variables:
-  X: {dtype: int32, shape: [3], init: 0}
-graphs:
-  main:
-    one: {op: Const, dtype: int32, shape: [2], value: 1}
-    w0: {op: ResourceScatterAdd, resources: [X], inputs: [one], indices: [1, 1]}
-    r0: {op: ResourceGather, resources: [X], indices: [1]}
-observe: [r0]
-""").test
 
 
 def prepared(test, config=TOUCHES):
     return closing(TensorFlowExecutor().prepare(test, config))
-
-
-def forbidden(test, found) -> set:
-    return set(found.histogram) - set(Explorer(test, EXECUTOR).allowed_outcomes().witnesses)
 
 
 def test_a_small_tensor_is_touched_in_schedules_of_touches_alone() -> None:
@@ -69,10 +52,10 @@ def test_a_small_tensor_is_touched_in_schedules_of_touches_alone() -> None:
 
 def test_every_touch_of_an_element_is_an_event() -> None:
     """Between two writes of one element, another op reads that."""
-    with prepared(TWICE) as executor:
+    with prepared(TWO_UPDATES) as executor:
         found = executor.explore(LIMIT, preemptions=1)
     assert found.complete
-    (half,) = forbidden(TWICE, found)
+    (half,) = forbidden(TWO_UPDATES, found)
     assert "r0=1" in str(half)
     touches = [str(each) for each in found.schedules[half] if "element" in each.point]
     assert [each for each in touches if "w0" in each] == [
@@ -120,9 +103,9 @@ def test_a_worker_runs_by_touches() -> None:
     """The worker is forked, and samples schedules as a campaign does."""
     with closing(Worker("tf")) as worker:
         request = messages.Request(
-            test=plain_of(TWICE), config="controlled_touches", count=320, seed=1, noise={}
+            test=plain_of(TWO_UPDATES), config="controlled_touches", count=320, seed=1, noise={}
         )
-        reply = worker.ask(request, 60.0, TWICE)
+        reply = worker.ask(request, 60.0, TWO_UPDATES)
     assert len(reply.rows) == 3
 
 

@@ -22,6 +22,7 @@ from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.protocol import Diverged
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
+from tests.executors.control_tests import TWO_UPDATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -144,18 +145,7 @@ def test_a_page_that_is_no_decision() -> None:
 
 def test_a_page_that_stays_open_after_its_first_touch(tmp_path: Path) -> None:
     """An element is updated twice, and read beside that."""
-    killing = loads("""\
-litmusfuzz: 2
-name: two-updates-of-an-element
-variables:
-  X: {dtype: int32, shape: [3], init: 0}
-graphs:
-  main:
-    one: {op: Const, dtype: int32, shape: [2], value: 1}
-    w0: {op: ResourceScatterAdd, resources: [X], inputs: [one], indices: [1, 1]}
-    r0: {op: ResourceGather, resources: [X], indices: [1]}
-observe: [r0]
-""").test
+    killing = TWO_UPDATES
     mutant = ctypes.CDLL(str(compiled(tmp_path / "open.so", "-shared", "-fPIC", STAYS_OPEN)))
 
     def shown(test: LitmusTest, *, open_for_long: bool) -> set:
