@@ -28,7 +28,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
-from tests.executors.control_tests import two_pages
+from tests.executors.control_tests import TWO_UPDATES, two_pages
 from tests.executors.every_schedule import UNSPLIT, reason_for_less
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "TensorFlow "
 LITMUS, FINDINGS = FOLDERS
-LEVELS: Final = ("controlled", "controlled_locks", "controlled_pages")
+LEVELS: Final = ("controlled", "controlled_locks", "controlled_pages", "controlled_touches")
 LIMIT: Final = 20_000
 _START_S: Final = 300.0
 """For a reply of a new worker: it imports TensorFlow, and may compile our library."""
@@ -99,7 +99,7 @@ def known() -> Iterator[Known]:
     sliced = two_pages("slice-assign-beside-read")
     yield Known(load(LITMUS / "IRIW.yaml").test, "controlled", Shown(15, 0, 15, 0))
     yield Known(sb, "controlled", Shown(3, 0, 3, 0))
-    for config in LEVELS[1:]:
+    for config in ("controlled_locks", "controlled_pages"):
         yield Known(sb, config, Shown(3, 0, 58, 0))
     yield Known(twice, "controlled", Shown(2, 0, 2, 0))
     yield Known(twice, "controlled_locks", Shown(3, 1, 19, 4))
@@ -109,6 +109,12 @@ def known() -> Iterator[Known]:
     yield Known(scatter, "controlled_pages", Shown(3, 1, 1716, 518), older)
     older = dict.fromkeys(("2.16", "2.18"), Shown(3, 1, 147, 35))
     yield Known(sliced, "controlled_pages", Shown(3, 1, 209, 60), older)
+    older = {"2.16": Shown(2, 0, 281, 0), "2.18": Shown(3, 1, 924, 210)}
+    yield Known(TWO_UPDATES, "controlled_touches", Shown(3, 1, 3003, 1134), older)
+    added = load(FINDINGS / "slice-assign-beside-add.yaml").test
+    yield Known(added, "controlled_touches", Shown(3, 1, 272, 70))
+    regions = load(LITMUS / "cl-2-2w.yaml").test
+    yield Known(regions, "compiled=region;control=ops", Shown(2, 0, 2, 0))
 
 
 class Release:
