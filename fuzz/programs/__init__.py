@@ -3,7 +3,8 @@
 A *program* is what TensorFlow executes, as data: a graph, functions, and the *runs* that a client
 may start (`program`). Its functions, conditionals and loops are expanded (`expansion`), which
 gives the *accesses* of each run, and the order that edges impose on them (`order`). Accesses that
-conflict, and that nothing orders, are classified and grouped into *anomalies* (`anomalies`).
+conflict, and that nothing orders, are classified and grouped into *anomalies* (`anomalies`), for
+which a total order that has them is looked for (`total_order`).
 
 Nothing of a program is executed here. `litmusfuzz.fuzz.programs.tensorflow` reads programs from
 files and from a user's module, and executes them if somebody wants an anomaly shown.

@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.expansion import ANYTHING, expanded
-from litmusfuzz.fuzz.programs.order import TooManySteps, bits, exclusive, order_of, total_order
+from litmusfuzz.fuzz.programs.order import bits, exclusive, order_of
+from litmusfuzz.fuzz.programs.total_order import TooManySteps, total_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

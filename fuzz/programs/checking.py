@@ -13,7 +13,7 @@ from litmusfuzz.fuzz.programs.anomalies import (
     scenarios,
 )
 from litmusfuzz.fuzz.programs.effects import Access
-from litmusfuzz.fuzz.programs.order import bits, exclusive, path
+from litmusfuzz.fuzz.programs.order import bits, exclusive, shortest_path
 from litmusfuzz.fuzz.programs.skeleton import decided, outcomes
 from litmusfuzz.reports.checked import (
     CheckReport,
@@ -84,10 +84,10 @@ def check(
         for pairs, listed in ((scenario.benign, benign), (scenario.clustered, clustered)):
             listed += (ReportedBenign(e.runs, e.variable, e.why, e.pairs) for e in pairs)
         if len(scenario.sides) == 1 and not scenario.anomalies:
-            for path_ in _evidence(scenario.sides[0]):
+            for path in _evidence(scenario.sides[0]):
                 if len(evidence) == MAX_PATHS:
                     break
-                evidence.append(path_)
+                evidence.append(path)
     ops = {op: None for each in runs.values() for op in each.run.unknown}
     reported = [_run(name, each) for name, each in runs.items()]
     report = CheckReport(
@@ -272,7 +272,7 @@ def _evidence(side: Analyzed) -> Iterator[ReportedPath]:
                 one = run.accesses[other]
                 if one.node == access.node or exclusive(one.guards, access.guards):
                     continue
-                steps = path(run, one.node, access.node)
+                steps = shortest_path(run, one.node, access.node)
                 edges = [
                     f"{'-> ' if kind == 'data' else '=> ' if kind else ''}{run.labels[node]}"
                     for node, kind in steps

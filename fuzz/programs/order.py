@@ -1,40 +1,45 @@
-"""Order of a run's accesses: what edges force, by sets of bits.
+"""Partial order of a run's accesses: which come before which, and whose results reach whom.
 
-Each node of the expanded run has the set of accesses that come before it, as the bits of an int.
-A node's set is dropped once all nodes after it have theirs, so that a graph of 100,000 nodes takes
-memory for its widest part only.
+`anomalies.analyzed` computes it once for each run (`order_of`), from the edges of the expanded run
+(`expansion.Expanded`); `checking` and `skeleton` ask it. Terms of the expansion:
+
+- An *access* is what one node does to one resource; accesses are numbered.
+- A *guard* is a predicate and a branch of it: a node runs only if all its guards hold.
+- A *choice* is a node that comes after one of several nodes: after the one that runs.
+- A *sink* is a node at which somebody sees a value: the client, a predicate, an op with effects
+  outside of the run.
+
+A set of accesses is an int, whose bit n is one if access n is in the set. A graph may have 100,000
+nodes: the sets of a node are dropped once all nodes after it have theirs, so that memory grows with
+the width of the graph only.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeVar
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from litmusfuzz.fuzz.programs.expansion import Expanded, Guards
-
-_Thing = TypeVar("_Thing")
-MAX_STEPS: Final = 5_000
-"""Steps of the search for a total order that sections permit."""
+    from litmusfuzz.fuzz.programs.expansion import Expanded, Guard, Guards, Instance
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Relations between the accesses of one run; each set is the bits of an int.
+    """Relations between the accesses of one run; each set of accesses is the bits of an int.
 
     Parameters
     ----------
     before : tuple of int
-        For each access: those that come before it, whenever both run.
+        For each access: the accesses that come before it, whenever both run.
     values : tuple of int
-        For each access: those whose result it is given, directly or through pure ops.
+        For each access: the accesses whose result it is given, directly or through pure ops.
     seen : tuple of (str, int)
-        For each place at which somebody sees a value: the accesses that it comes from.
+        For each sink: its name, and the accesses that its value comes from.
     lock_ends : mapping
         For each access that locks a mutex: the accesses before the lock's last use.
     """
@@ -57,209 +62,140 @@ def bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def ranked(waits: Mapping[_Thing, Set[_Thing]], ranks: Mapping[_Thing, int]) -> list[_Thing] | None:
-    """An order in which each comes after those that it waits for; None if there is none.
-
-    Of several that may be next, the one with the lowest rank is, and of those the first in `waits`.
-    Those without a rank come last.
-    """
-    users: dict[_Thing, list[_Thing]] = {each: [] for each in waits}
-    for each, others in waits.items():
-        for other in others:
-            users[other].append(each)
-    places = {each: (ranks.get(each, len(waits)), place) for place, each in enumerate(waits)}
-    things = list(waits)
-    left = {each: len(others) for each, others in waits.items()}
-    ready = [places[each] for each, many in left.items() if not many]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, place = heapq.heappop(ready)
-        order.append(things[place])
-        for user in users[things[place]]:
-            left[user] -= 1
-            if not left[user]:
-                heapq.heappush(ready, places[user])
-    return order if len(order) == len(waits) else None
-
-
-class TooManySteps(Exception):
-    """No total order was found in `MAX_STEPS` steps, and there may be one."""
-
-
-def total_order(
-    waits: Mapping[_Thing, Set[_Thing]],
-    locks: Mapping[_Thing, tuple[str, Set[_Thing]]],
-    wanted: Sequence[_Thing],
-    *,
-    others_first: bool = False,
-) -> list[_Thing] | None:
-    """A total order of accesses and locks that has some in a given order; None if there is none.
-
-    Parameters
-    ----------
-    waits : mapping
-        For each access and lock: those that edges put before it.
-    locks : mapping
-        For each lock: its mutex, and what comes before its release. Nobody else locks the mutex
-        until all of that is done.
-    wanted : sequence
-        Accesses, in the order that they shall have.
-    others_first : bool
-        Other accesses that may come first do; else those come last that can.
-
-    Raises
-    ------
-    TooManySteps
-        If it is not known.
-    """
-    needs = {each: set(others) for each, others in waits.items()}
-    for one, two in pairwise(wanted):
-        needs[two].add(one)
-    # What a wanted access waits for comes with it.
-    ranks: dict[_Thing, int] = {}
-    for place, each in enumerate(wanted):
-        todo = [each]
-        while todo:
-            one = todo.pop()
-            if one not in ranks:
-                ranks[one] = place
-                todo += needs[one]
-    rest = -1 if others_first else len(wanted)
-    by_rank = sorted(needs, key=lambda each: ranks.get(each, rest))
-    order: list[_Thing] = []
-    done: set[_Thing] = set()
-    dead: set[frozenset[_Thing]] = set()
-    steps = 0
-
-    def free(mutex: str) -> bool:
-        return not any(
-            lock in done and name == mutex and not ends <= done
-            for lock, (name, ends) in locks.items()
-        )
-
-    def complete() -> bool:
-        nonlocal steps
-        if len(order) == len(by_rank):
-            return True
-        if frozenset(done) in dead:
-            return False
-        steps += 1
-        if steps > MAX_STEPS:
-            raise TooManySteps
-        for each in by_rank:
-            if each in done or not needs[each] <= done:
-                continue
-            if each in locks and not free(locks[each][0]):
-                continue
-            order.append(each)
-            done.add(each)
-            if complete():
-                return True
-            order.pop()
-            done.discard(each)
-            if each not in locks:  # an access keeps nothing else from its place
-                break
-        dead.add(frozenset(done))
-        return False
-
-    return order if complete() else None
-
-
 def exclusive(first: Guards, second: Guards) -> bool:
     """True if no execution runs both: they are in different branches of one predicate."""
     if not first or not second:
         return False
-    taken = dict(first)
-    return any(taken.get(predicate, side) != side for predicate, side in second)
+    branches = dict(first)
+    return any(branches.get(predicate, branch) != branch for predicate, branch in second)
 
 
 def order_of(run: Expanded) -> Order:
     """Relations between the accesses of a run."""
-    count = len(run.labels)
-    own: dict[int, int] = {}
-    shows: dict[int, int] = {}
-    for number, access in enumerate(run.accesses):
-        own[access.node] = own.get(access.node, 0) | 1 << number
-        if access.effect.shows or not access.effect.known:
-            shows[access.node] = shows.get(access.node, 0) | 1 << number
-    users = [0] * count
-    for node in range(count):
+    sets = _NodeSets(run)
+    releases = {node for nodes in run.locks.values() for node in nodes}
+    kept = {*sets.accesses_of, *(node for node, _ in run.sinks), *releases}
+    users_left = [0] * len(run.labels)
+    for node in range(len(run.labels)):
         for source in _sources(run, node):
-            users[source] += 1
-    ends = {node for nodes in run.locks.values() for node in nodes}
-    kept = {*own, *(node for node, _ in run.sinks), *ends}
-    before: dict[int, int] = {}
-    values: dict[int, int] = {}
-    guarded: dict[tuple[int, int], int] = {}
-    by_node = sorted(own)
-    at = 0
-    for node in range(count):
-        past = flow = 0
-        for source in run.data[node]:
-            past |= before[source] | own.get(source, 0)
-            flow |= values[source] | shows.get(source, 0)
-        for source in run.control[node]:
-            past |= before[source] | own.get(source, 0)
-        if node in run.choices:
-            common = -1
-            for source, guards in run.choices[node]:
-                flow |= values[source] | shows.get(source, 0)
-                never = 0  # accesses that do not run if this way is taken
-                for predicate, side in guards:
-                    for (other, way), mask in guarded.items():
-                        if other == predicate and way != side:
-                            never |= mask
-                common &= before[source] | own.get(source, 0) | never
-            if common >= 0:
-                past |= common
-        before[node], values[node] = past, flow
-        if at < len(by_node) and by_node[at] == node:
-            for guard in run.guards[node]:
-                guarded[guard] = guarded.get(guard, 0) | own[node]
-            at += 1
-        for source in _sources(run, node):
-            users[source] -= 1
-            if not users[source] and source not in kept:
-                del before[source], values[source]
-        if not users[node] and node not in kept:
-            del before[node], values[node]
-    seen = [(what, values[node] | shows.get(node, 0)) for node, what in dict.fromkeys(run.sinks)]
+            users_left[source] += 1
+    for node in range(len(run.labels)):
+        sets.add(node)
+        sources = _sources(run, node)
+        for source in sources:
+            users_left[source] -= 1
+        for done in {node, *sources}:
+            if not users_left[done] and done not in kept:
+                sets.drop(done)
     return Order(
-        tuple(before[access.node] for access in run.accesses),
-        tuple(values[access.node] for access in run.accesses),
-        tuple(seen),
+        tuple(sets.before[access.node] for access in run.accesses),
+        tuple(sets.values[access.node] for access in run.accesses),
+        tuple((name, sets.result_from(node)) for node, name in dict.fromkeys(run.sinks)),
         {
-            lock: _common([before[node] for node in nodes]) if nodes else 0
+            lock: reduce(or_, (sets.before[node] for node in nodes), 0)
             for lock, nodes in run.locks.items()
         },
     )
 
 
-def _common(masks: list[int]) -> int:
-    joined = 0
-    for mask in masks:
-        joined |= mask
-    return joined
+class _NodeSets:
+    """The accesses before each node, and those that each node's inputs come from.
+
+    Nodes are added by number: the sources of a node have lower numbers than the node.
+    """
+
+    def __init__(self, run: Expanded) -> None:
+        self.run = run
+        self.accesses_of = _by_node(enumerate(run.accesses))
+        self.results_of = _by_node(
+            (number, access)
+            for number, access in enumerate(run.accesses)
+            # An op of which nothing is known may show anything.
+            if access.effect.shows or not access.effect.known
+        )
+        self.before: dict[int, int] = {}
+        self.values: dict[int, int] = {}
+        self.guarded: dict[Guard, int] = {}
+        """For each guard: the accesses under it, of the nodes added so far."""
+
+    def add(self, node: int) -> None:
+        """Compute the sets of a node from those of its sources."""
+        run = self.run
+        before = values = 0
+        for source in run.data[node]:
+            before |= self.until(source)
+            values |= self.result_from(source)
+        for source in run.control[node]:
+            before |= self.until(source)
+        if choices := run.choices.get(node):
+            before |= self.before_any(choices)
+            for source, _ in choices:
+                values |= self.result_from(source)
+        self.before[node], self.values[node] = before, values
+        if node in self.accesses_of:
+            for guard in run.guards[node]:
+                self.guarded[guard] = self.guarded.get(guard, 0) | self.accesses_of[node]
+
+    def drop(self, node: int) -> None:
+        """Drop the sets of a node."""
+        del self.before[node], self.values[node]
+
+    def until(self, node: int) -> int:
+        """The accesses before a node, and its own."""
+        return self.before[node] | self.accesses_of.get(node, 0)
+
+    def result_from(self, node: int) -> int:
+        """The accesses that the value of a node comes from."""
+        return self.values[node] | self.results_of.get(node, 0)
+
+    def before_any(self, choices: Sequence[tuple[int, Guards]]) -> int:
+        """The accesses that come before a choice, whichever of its sources runs.
+
+        An access does if, for each source, it comes before that source or does not run with it.
+        """
+        return reduce(
+            and_, (self.until(source) | self.excluded_by(guards) for source, guards in choices)
+        )
+
+    def excluded_by(self, guards: Guards) -> int:
+        """The accesses so far that are in another branch than nodes with these guards."""
+        return reduce(
+            or_,
+            (
+                mask
+                for predicate, branch in guards
+                for (other, other_branch), mask in self.guarded.items()
+                if other == predicate and other_branch != branch
+            ),
+            0,
+        )
+
+
+def _by_node(numbered: Iterable[tuple[int, Instance]]) -> dict[int, int]:
+    """For each node that has some of these accesses: the set of them."""
+    masks: dict[int, int] = {}
+    for number, access in numbered:
+        masks[access.node] = masks.get(access.node, 0) | 1 << number
+    return masks
 
 
 def _sources(run: Expanded, node: int) -> tuple[int, ...]:
-    choices = run.choices.get(node)
-    chosen = tuple(source for source, _ in choices) if choices else ()
-    return (*run.data[node], *run.control[node], *chosen)
+    """The nodes with an edge to a node, once for each edge."""
+    choices = run.choices.get(node, ())
+    return (*run.data[node], *run.control[node], *(source for source, _ in choices))
 
 
-def path(run: Expanded, first: int, second: int) -> list[tuple[int, str]]:
-    """A shortest path of edges between two nodes, sources first.
+def shortest_path(run: Expanded, first: int, second: int) -> list[tuple[int, str]]:
+    """A shortest path of edges between two nodes, sources first; empty if there is none.
 
     Returns
     -------
     list of (int, str)
         Nodes, each with the kind of the edge into it: "data" or "control"; "" for the first.
     """
-    found: dict[int, tuple[int, str]] = {second: (-1, "")}
+    next_of: dict[int, tuple[int, str]] = {second: (-1, "")}  # with the kind of the edge to it
     todo = deque([second])
-    while todo and first not in found:
+    while todo and first not in next_of:
         node = todo.popleft()
         chosen = [source for source, _ in run.choices.get(node, ())]
         for sources, kind in (
@@ -268,14 +204,12 @@ def path(run: Expanded, first: int, second: int) -> list[tuple[int, str]]:
             (chosen, "data"),
         ):
             for source in sources:
-                if source >= first and source not in found:
-                    found[source] = (node, kind)
+                if source >= first and source not in next_of:  # lower numbers lie before `first`
+                    next_of[source] = (node, kind)
                     todo.append(source)
-    if first not in found:
+    if first not in next_of:
         return []
     steps = [(first, "")]
-    node = first
-    while node != second:
-        node, kind = found[node]
-        steps.append((node, kind))
+    while steps[-1][0] != second:
+        steps.append(next_of[steps[-1][0]])
     return steps

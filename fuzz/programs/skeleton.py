@@ -31,7 +31,8 @@ from litmusfuzz.corpus.ops import ConstAttrs, Kind, PureAttrs, SectionAttrs
 from litmusfuzz.corpus.pure.opaque import term
 from litmusfuzz.fuzz.programs.anomalies import Site
 from litmusfuzz.fuzz.programs.effects import Access
-from litmusfuzz.fuzz.programs.order import TooManySteps, bits, exclusive, total_order
+from litmusfuzz.fuzz.programs.order import bits, exclusive
+from litmusfuzz.fuzz.programs.total_order import TooManySteps, total_order
 from litmusfuzz.oracles.events import Access as EventAccess
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.model import EXECUTOR

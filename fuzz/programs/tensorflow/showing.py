@@ -21,9 +21,10 @@ import numpy as np
 
 from litmusfuzz.fuzz.programs.anomalies import AnomalyKind, Site
 from litmusfuzz.fuzz.programs.effects import Access
-from litmusfuzz.fuzz.programs.order import bits, ranked
+from litmusfuzz.fuzz.programs.order import bits
 from litmusfuzz.fuzz.programs.program import ProgramError
 from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NoEndError, NotShown
+from litmusfuzz.fuzz.programs.total_order import ranked
 from litmusfuzz.reports.checked import ReportedShowing
 
 if TYPE_CHECKING:
