@@ -39,7 +39,7 @@ from litmusfuzz.corpus.herd import log, parse, read_log
 from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.corpus.textfile import Digest, Entry, dumps, load, loads, plain_of
 from litmusfuzz.fuzz.executors import messages, reply_check
-from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.finding import known_file
 from litmusfuzz.fuzz.store.shard_log import EVENTS
 from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError
 from litmusfuzz.reports import events
@@ -324,7 +324,7 @@ def _entry(path: Path) -> None:
 
 
 def _known(path: Path) -> None:
-    known_findings.load(path)
+    known_file.load(path)
 
 
 def _herd(path: Path) -> None:

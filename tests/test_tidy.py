@@ -212,7 +212,6 @@ MAX_IMPORTS: Final = 10
 """Of modules of `fuzz`, which need not be there for types alone."""
 LONGER: Final = {
     "fuzz.campaign.selftest": (418, "a candidate and its trials change together"),
-    "fuzz.finding.known_findings": (535, "the records of a file, and their reading and writing"),
     "fuzz.store.report_builder": (432, "one class; see LONGER_CLASSES"),
     "fuzz.store.store": (719, "one class; see LONGER_CLASSES"),
 }

@@ -62,7 +62,8 @@ class KnownOption(NamedTuple):
         FileError
             For the first mistake in the file.
         """
-        from litmusfuzz.fuzz.finding.known_findings import NOTHING, load, shipped
+        from litmusfuzz.fuzz.finding.known_file import load, shipped
+        from litmusfuzz.fuzz.finding.known_findings import NOTHING
 
         of = None if executors is None else frozenset(executors)
         known = shipped(of) if self.shipped else NOTHING

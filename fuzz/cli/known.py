@@ -75,7 +75,7 @@ def list_(files: tuple[str, ...], as_json: bool) -> None:
     reported in one line.
     """
     from litmusfuzz.fuzz.finding.causes import symptoms_of
-    from litmusfuzz.fuzz.finding.known_findings import shipped
+    from litmusfuzz.fuzz.finding.known_file import shipped
 
     try:
         entries = known_named(files, "FILE").load(None).entries
@@ -160,8 +160,9 @@ def add(
     report.json: every finding that it reported as new, crashes included. What is known
     already is not added: by FILE, or by what LitmusFuzz comes with.
     """
-    from litmusfuzz.fuzz.finding.known_findings import KnownFinding, added
-    from litmusfuzz.fuzz.finding.known_findings import loads as loads_known
+    from litmusfuzz.fuzz.finding.known_file import added
+    from litmusfuzz.fuzz.finding.known_file import loads as loads_known
+    from litmusfuzz.fuzz.finding.known_findings import KnownFinding
 
     folder = Path(file).parent
     try:
@@ -215,7 +216,7 @@ def _shipped_as(key: str, found: Finding) -> str:
 
     It holds for the versions in which the finding was seen.
     """
-    from litmusfuzz.fuzz.finding.known_findings import shipped
+    from litmusfuzz.fuzz.finding.known_file import shipped
 
     known = shipped(frozenset((found.executor,))).of(found.versions)
     today = date.today()
@@ -265,7 +266,7 @@ class _Report(msgspec.Struct):
 
 def _reported_as_new(path: str) -> Iterator[tuple[str, str, str, Finding | None]]:
     """Findings that a campaign reported as new, from its JSON report."""
-    from litmusfuzz.fuzz.finding.known_findings import is_key
+    from litmusfuzz.fuzz.finding.known_file import is_key
     from litmusfuzz.reports.outputs import MAX_JSON_BYTES
 
     try:

@@ -104,7 +104,7 @@ def _print_findings(
     With `names`, only the findings or frameworks that are named.
     """
     from litmusfuzz.fuzz.executors import installed
-    from litmusfuzz.fuzz.finding.known_findings import shipped, shipped_file
+    from litmusfuzz.fuzz.finding.known_file import shipped, shipped_file
 
     versions = installed.installed(python)
     folder = shipped_file().parent

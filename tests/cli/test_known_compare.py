@@ -10,7 +10,7 @@ import pytest
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load, outcome_from_plain, save
 from litmusfuzz.fuzz.commands.known_cause import known_cause
-from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.finding import known_file
 from litmusfuzz.reports.events import FindingAdded
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_what_no_time_is_left_to_decide_is_undecided(
         executor_class=f"{MUTANT}/executor",
         cause="",
     )
-    said = known_cause(found, known_findings.load(tmp_path / "known.yaml"), time_s=0.0)
+    said = known_cause(found, known_file.load(tmp_path / "known.yaml"), time_s=0.0)
     assert list(said.lines()) == ["  known     undecided whether it is what-adds"]
     assert said.as_json() == {"known": None, "known_undecided": ["what-adds"]}
 

@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.cli.common import load_or_fail
 from litmusfuzz.fuzz.cli.main import GROUPS, main
 from litmusfuzz.fuzz.executors import installed
 from litmusfuzz.fuzz.executors.table import names
-from litmusfuzz.fuzz.finding.known_findings import shipped
+from litmusfuzz.fuzz.finding.known_file import shipped
 from litmusfuzz.fuzz.generators import FAMILIES
 
 if TYPE_CHECKING:

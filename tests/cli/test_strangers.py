@@ -21,7 +21,7 @@ from litmusfuzz.fuzz.cli.common import MAX_COMPLAINT, MAX_NUMBER
 from litmusfuzz.fuzz.cli.promote import difference
 from litmusfuzz.fuzz.executors.entries import loads as loads_checked
 from litmusfuzz.fuzz.finding.canonical import key, key_of
-from litmusfuzz.fuzz.finding.known_findings import loads as loads_known
+from litmusfuzz.fuzz.finding.known_file import loads as loads_known
 from litmusfuzz.fuzz.finding.worker_deaths import death_key
 from litmusfuzz.fuzz.pytest_plugin import named_executors
 

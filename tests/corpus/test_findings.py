@@ -20,7 +20,7 @@ from helpers import LITMUS, nightly
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import dumps, load
 from litmusfuzz.fuzz.executors.table import configuration
-from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.finding import known_file
 from litmusfuzz.fuzz.finding.canonical import executor_class
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
@@ -195,7 +195,7 @@ def test_the_known_file_knows_what_ends_a_process(name: str) -> None:
     title, _, message = test.description.partition("\n")[0].partition(": ")
     shown_in = configuration(*title.split("/", 1))
     of = executor_class("tf", dict(shown_in.settings), shown_in.guarantees)
-    known = known_findings.load(FOLDER.parent / "known.yaml")
+    known = known_file.load(FOLDER.parent / "known.yaml")
     entry = known.match("", test, "crashed", of, date(2026, 11, 29), message)
     assert entry is not None
     assert entry.name == name

@@ -13,7 +13,7 @@ import pytest
 from litmusfuzz.corpus.document import MAX_BYTES, MAX_VALUES
 from litmusfuzz.corpus.herd import read_log
 from litmusfuzz.corpus.textfile import FileError, loads
-from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.finding import known_file
 from litmusfuzz.fuzz.finding.canonical import VERSION
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def test_a_file_is_read_in_time(make: Callable[[int], str]) -> None:
 
 def test_known_findings_are_read_in_time() -> None:
     rows = (f"  - key: {VERSION}-{i:016x}\n    why: w\n" for i in range(SIZE // 40))
-    in_time(known_findings.loads, known_findings.HEADER + "".join(rows))
+    in_time(known_file.loads, known_file.HEADER + "".join(rows))
 
 
 @pytest.mark.parametrize("line", ["0:r{}=1;", "x{}={{1,2}}; "])

@@ -20,7 +20,7 @@ from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget
 from litmusfuzz.fuzz.executors import installed
 from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.finding.defect import EFFECTS, NONE_KNOWN
-from litmusfuzz.fuzz.finding.known_findings import loads, shipped
+from litmusfuzz.fuzz.finding.known_file import loads, shipped
 from tests.corpus import workarounds
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from litmusfuzz.fuzz.executors.entries import load
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding.experiments import control_trial, executions_needed, result_of
-from litmusfuzz.fuzz.finding.known_findings import shipped, shipped_file
+from litmusfuzz.fuzz.finding.known_file import shipped, shipped_file
 from litmusfuzz.fuzz.finding.trials import Case, Experiment, Reason, Trial
 
 if TYPE_CHECKING:

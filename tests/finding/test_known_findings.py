@@ -18,15 +18,8 @@ from litmusfuzz.corpus.textfile import Entry, Finding, save
 from litmusfuzz.corpus.textfile import load as load_entry
 from litmusfuzz.fuzz.cli.campaigns import known_named
 from litmusfuzz.fuzz.finding.canonical import VERSION, key_of
-from litmusfuzz.fuzz.finding.known_findings import (
-    HEADER,
-    KnownFinding,
-    KnownFindings,
-    added,
-    load,
-    loads,
-    shipped,
-)
+from litmusfuzz.fuzz.finding.known_file import HEADER, added, load, loads, shipped
+from litmusfuzz.fuzz.finding.known_findings import KnownFinding, KnownFindings
 
 if TYPE_CHECKING:
     from conftest import Command
@@ -233,17 +226,6 @@ def test_an_entry_expires_after_its_last_day() -> None:
     test = litmus("X=1")
     assert found_in(text(f"key: {KEY}, why: w, expires: {TODAY}"), test) is not None
     assert found_in(text(f"key: {KEY}, why: w, expires: 2026-11-21"), test) is None
-
-
-def test_entries_that_nothing_showed_are_stale() -> None:
-    known = loads(
-        text(f"key: {OTHER}, why: o", f"key: {KEY}, why: w", f"name: tears, {CAUSE}, why: c"),
-        "k",
-        FINDINGS,
-    )
-    seen = known.match(KEY, litmus("X=1"), "torn", "tf/xla", TODAY)
-    assert seen is not None
-    assert [each.why for each in known.stale([seen])] == ["o", "c"]
 
 
 def test_adding_keeps_what_is_there() -> None:

@@ -32,7 +32,7 @@ from litmusfuzz.fuzz.executors.jax_refs.space import (
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
-from litmusfuzz.fuzz.finding import known_findings
+from litmusfuzz.fuzz.finding import known_file
 from litmusfuzz.fuzz.generators.gradients import in_floats
 from litmusfuzz.oracles import sequential
 from litmusfuzz.reports.script import NoScript
@@ -61,7 +61,7 @@ WITH_BODIES = (
 FINDINGS = LITMUS[0].parents[1] / "findings" / "jax"
 KNOWN = tuple(
     each
-    for each in known_findings.load(FINDINGS.parents[1] / "known.yaml").entries
+    for each in known_file.load(FINDINGS.parents[1] / "known.yaml").entries
     if each.name.startswith("jax-")
 )
 STALE = "h-condition-sees-its-own-body"

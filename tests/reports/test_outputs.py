@@ -35,7 +35,7 @@ from litmusfuzz.fuzz.campaign.scripts import script_of
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.finding.canonical import key_of
 from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
-from litmusfuzz.fuzz.finding.known_findings import load as known_findings
+from litmusfuzz.fuzz.finding.known_file import load as known_findings
 from litmusfuzz.fuzz.finding.worker_deaths import death_cause, death_key
 from litmusfuzz.reports.events import FindingKind, Kill
 from litmusfuzz.reports.html import page
