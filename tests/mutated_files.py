@@ -40,8 +40,9 @@ from litmusfuzz.corpus.ops import MalformedTest
 from litmusfuzz.corpus.textfile import Digest, Entry, dumps, load, loads, plain_of
 from litmusfuzz.fuzz.executors import messages, reply_check
 from litmusfuzz.fuzz.finding import known_file
+from litmusfuzz.fuzz.store.folder import DATABASE, StoreError
 from litmusfuzz.fuzz.store.shard_log import EVENTS
-from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports import events
 from litmusfuzz.reports.stats import plain, read
 

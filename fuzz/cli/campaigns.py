@@ -185,7 +185,8 @@ def deadly_ops(known: KnownFindings, python: str | None) -> tuple[str, ...]:
 
 def open_store(folder: Path, *, write: bool) -> Store:
     """The store in a folder."""
-    from litmusfuzz.fuzz.store.store import Store, StoreError
+    from litmusfuzz.fuzz.store.folder import StoreError
+    from litmusfuzz.fuzz.store.store import Store
 
     try:
         return Store(folder, write=write)

@@ -227,7 +227,7 @@ def _shipped_as(key: str, found: Finding) -> str:
 def _named(paths: Sequence[str]) -> Iterator[tuple[str, str, str, Finding | None]]:
     """File, key and name of each finding, and how it showed its forbidden outcome if it has one."""
     from litmusfuzz.fuzz.finding.canonical import key_of
-    from litmusfuzz.fuzz.store.store import DATABASE
+    from litmusfuzz.fuzz.store.folder import DATABASE
     from litmusfuzz.reports.outputs import JSON
 
     for path in paths:

@@ -172,7 +172,7 @@ def nightly(
     from litmusfuzz.fuzz.campaign.configured import spaces
     from litmusfuzz.fuzz.nightly import pools
     from litmusfuzz.fuzz.nightly.many import Nightly
-    from litmusfuzz.fuzz.store.store import StoreError
+    from litmusfuzz.fuzz.store.folder import StoreError
     from litmusfuzz.reports.events import CampaignResumed, CampaignStarted
     from litmusfuzz.reports.terminal import LiveView
 
@@ -247,7 +247,7 @@ def status(folders: tuple[str, ...], as_json: bool) -> None:
     listed.
     """
     from litmusfuzz.corpus.document import FileError, read_text
-    from litmusfuzz.fuzz.store.store import has_writer
+    from litmusfuzz.fuzz.store.folder import has_writer
     from litmusfuzz.reports.stats import number, read, together
 
     runs = {}
@@ -297,7 +297,7 @@ def reproduce(folder: str, tests: int, workers: int, seed: int, as_json: bool) -
     """
     from litmusfuzz.fuzz.commands.reproduce import reproduced
     from litmusfuzz.fuzz.nightly import pools
-    from litmusfuzz.fuzz.store.store import StoreError
+    from litmusfuzz.fuzz.store.folder import StoreError
 
     try:
         with open_store(Path(folder), write=False) as store, pools.open(workers) as pool:

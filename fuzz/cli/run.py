@@ -167,7 +167,7 @@ def run(
 
     from litmusfuzz.fuzz.campaign.configured import spaces
     from litmusfuzz.fuzz.nightly.single import SingleShard
-    from litmusfuzz.fuzz.store.store import StoreError
+    from litmusfuzz.fuzz.store.folder import StoreError
     from litmusfuzz.reports.events import CampaignStarted
     from litmusfuzz.reports.terminal import LiveView
 

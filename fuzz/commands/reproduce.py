@@ -15,7 +15,7 @@ from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.finding.canonical import digest
 from litmusfuzz.fuzz.generators import FAMILIES, generate
 from litmusfuzz.fuzz.generators.seeds import Seeds
-from litmusfuzz.fuzz.store.store import StoreError
+from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import Executed, Generated
 

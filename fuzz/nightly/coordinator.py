@@ -30,8 +30,8 @@ from litmusfuzz.fuzz.nightly.processes import end_processes
 from litmusfuzz.fuzz.nightly.shard_settings import (
     check_settings,
 )
+from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
-from litmusfuzz.fuzz.store.store import StoreError
 from litmusfuzz.reports.events import (
     CampaignEnded,
     Problem,

@@ -35,13 +35,14 @@ from litmusfuzz.fuzz.nightly.shard_settings import (
     unconfirmed,
     unreduced,
 )
-from litmusfuzz.fuzz.store.store import Store, StoreError
+from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.reports.events import DOES_NOT_START
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.reports.events import CampaignStarted, Configured
     from litmusfuzz.reports.open_tests import Pending
     from litmusfuzz.reports.report import Report

@@ -20,8 +20,8 @@ from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.fuzz.generators.seeds import Seeds
+from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.fuzz.store.report_builder import wrong_entry
-from litmusfuzz.fuzz.store.store import Store, StoreError
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.report import Known
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+    from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.reports.events import CampaignStarted, Configured
     from litmusfuzz.reports.open_tests import Pending, UnconfirmedTest
     from litmusfuzz.reports.report import Report

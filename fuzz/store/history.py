@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from litmusfuzz.fuzz.executors.process_log import in_a_line
-from litmusfuzz.fuzz.store.store import DATABASE
+from litmusfuzz.fuzz.store.folder import DATABASE
 from litmusfuzz.reports.outputs import JSON, MAX_JSON_BYTES
 from litmusfuzz.reports.report import Earlier
 

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from litmusfuzz.fuzz.store.history import OtherVersion, order, read
-from litmusfuzz.fuzz.store.store import (
+from litmusfuzz.fuzz.store.database import files_of
+from litmusfuzz.fuzz.store.folder import (
     DATABASE,
     DELETABLE,
-    Store,
     StoreError,
-    files_of,
     has_writer,
     is_campaign_file,
 )
+from litmusfuzz.fuzz.store.history import OtherVersion, order, read
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.outputs import FILES, JSON, STATS
 from litmusfuzz.reports.report import Pruned
 

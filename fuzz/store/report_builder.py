@@ -21,8 +21,8 @@ from litmusfuzz.fuzz.finding.causes import explains, may_show, symptoms_of
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain, needs_in_words
 from litmusfuzz.fuzz.finding.race_shapes import contains
 from litmusfuzz.fuzz.finding.worker_deaths import DeathGroup, group_deaths, key_of_death
+from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.fuzz.store.history import History
-from litmusfuzz.fuzz.store.store import StoreError
 from litmusfuzz.reports.commands import replay_command
 from litmusfuzz.reports.open_tests import MOST_IN_FULL, Pending
 from litmusfuzz.reports.report import Known, ReportedFinding

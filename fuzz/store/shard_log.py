@@ -79,6 +79,28 @@ def open_lock(path: Path) -> IO[bytes]:
     return open_at_once(path, "ab", links=False)
 
 
+def lines_after(folder: Path, position: int, at_once: int, most: int) -> list[bytes]:
+    """Complete lines of a shard log from a position on: about `at_once` bytes; none without a log.
+
+    Raises
+    ------
+    ValueError
+        If a line has more than `most` bytes.
+    """
+    path = folder / EVENTS
+    try:
+        with open_at_once(path, "rb") as file:
+            file.seek(position)
+            data = file.read(at_once)
+            while b"\n" not in data and (more := file.read(at_once)):
+                data += more
+                if len(data) > most:
+                    raise ValueError(f"{path}: has a line of more than {most} bytes")
+    except FileNotFoundError:
+        return []
+    return data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+
+
 def remove_log(folder: Path) -> None:
     """Remove a shard's log; a folder that holds anything else stays, with that."""
     with suppress(OSError):

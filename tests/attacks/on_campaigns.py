@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from litmusfuzz.corpus.library import paths
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Finding, dumps, load, outcome_from_plain
-from litmusfuzz.fuzz.store.store import DATABASE, Store
+from litmusfuzz.fuzz.store.folder import DATABASE
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CampaignStarted,
@@ -257,7 +258,8 @@ from pathlib import Path
 from litmusfuzz.fuzz.nightly import pools
 from litmusfuzz.fuzz.nightly import many
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
-from litmusfuzz.fuzz.store.store import Store, StoreError
+from litmusfuzz.fuzz.store.store import Store
+from litmusfuzz.fuzz.store.folder import StoreError
 many.ORPHAN_GRACE_S = 0.2  # a minute, for who has the time
 try:
     with Store(Path(sys.argv[1]), write=True) as store, pools.open(1) as pool:

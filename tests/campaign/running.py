@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from helpers import PATIENCE_S
 
-from litmusfuzz.fuzz.store.store import Store, StoreError
+from litmusfuzz.fuzz.store.folder import StoreError
+from litmusfuzz.fuzz.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

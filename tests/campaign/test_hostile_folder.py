@@ -23,9 +23,11 @@ from msgspec import MsgspecError
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.fuzz.cli.campaigns import reopened
+from litmusfuzz.fuzz.store.database import MAX_EVENT_BYTES, MAX_SHARD
+from litmusfuzz.fuzz.store.folder import DATABASE, StoreError
 from litmusfuzz.fuzz.store.history import read as read_report
 from litmusfuzz.fuzz.store.shard_log import ShardLog, is_writing, kill_writer
-from litmusfuzz.fuzz.store.store import DATABASE, MAX_EVENT_BYTES, MAX_SHARD, Store, StoreError
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     Configured,
     Event,

@@ -28,8 +28,9 @@ from helpers import PATIENCE_S
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
-from litmusfuzz.fuzz.store.store import Store, StoreError
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     Executed,
     FindingAdded,

@@ -13,7 +13,7 @@ import pytest
 from campaign.doubles import Raising
 
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.store.store import DATABASE
+from litmusfuzz.fuzz.store.folder import DATABASE
 from litmusfuzz.reports.open_tests import Pending, UncheckedTest, UnconfirmedTest
 from litmusfuzz.reports.report import (
     Earlier,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from litmusfuzz.fuzz.store.store import DATABASE, Store
+from litmusfuzz.fuzz.store.folder import DATABASE
+from litmusfuzz.fuzz.store.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

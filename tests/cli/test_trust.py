@@ -17,9 +17,10 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding, load, save
 from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store.folder import DATABASE, StoreError, has_writer
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
 from litmusfuzz.fuzz.store.shard_log import is_writing
-from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError, has_writer
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import Configured, Generated, ScriptRun, ShardPlanned, encode
 from litmusfuzz.reports.outputs import JSON, MAX_JSON_BYTES
 

@@ -21,7 +21,8 @@ from litmusfuzz.fuzz.executors.entries import load, loads, wrong_setting
 from litmusfuzz.fuzz.executors.setting_types import HasSettings
 from litmusfuzz.fuzz.executors.table import EXECUTORS, executor_class
 from litmusfuzz.fuzz.executors.tensorflow.configurations import SETTING_TYPES, Settings
-from litmusfuzz.fuzz.store.store import Store, StoreError
+from litmusfuzz.fuzz.store.folder import StoreError
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import ShardPlanned, encode
 from litmusfuzz.reports.script import NoScript, script
 

@@ -324,7 +324,7 @@ def test_a_run_with_fewer_graphs_than_configurations_is_not_clean(
 def _change_one(folder: Path, changes: dict[str, str]) -> dict[str, Any]:
     """Change the first event of a run test; the event."""
     with Store(folder, write=True) as store:
-        ((text, number),) = store.rows(
+        ((text, number),) = store.db.rows(
             "SELECT data, number FROM events WHERE data GLOB ? LIMIT 1", '{"event":"Executed"*'
         )
         event = json.loads(text) | changes

@@ -17,7 +17,9 @@ from litmusfuzz.fuzz.executors.table import SELFTEST, configuration, executor_cl
 from litmusfuzz.fuzz.finding.canonical import executor_class as class_of
 from litmusfuzz.fuzz.nightly.planner import MAX_FAILURES, MAX_FIRST, ShardPlanner
 from litmusfuzz.fuzz.nightly.shard_settings import TESTS_PER_FAMILY
-from litmusfuzz.fuzz.store.store import MAX_SHARD, Store, StoreError
+from litmusfuzz.fuzz.store.database import MAX_SHARD
+from litmusfuzz.fuzz.store.folder import StoreError
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignStarted,
     ConfigurationUnavailable,

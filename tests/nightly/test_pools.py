@@ -32,7 +32,8 @@ from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.nightly import pools
-from litmusfuzz.fuzz.store.store import Store, StoreError
+from litmusfuzz.fuzz.store.folder import StoreError
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import Executed, ShardEnded
 
 if TYPE_CHECKING:

@@ -24,9 +24,10 @@ from helpers_events import (
 from msgspec.structs import replace
 
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+from litmusfuzz.fuzz.store.folder import DATABASE, StoreError
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
 from litmusfuzz.fuzz.store.shard_log import EVENTS
-from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     Confirmed,
     Executed,

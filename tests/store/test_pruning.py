@@ -19,9 +19,10 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.cli.campaigns import begin
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
 from litmusfuzz.fuzz.store import history
+from litmusfuzz.fuzz.store.folder import DATABASE
 from litmusfuzz.fuzz.store.pruning import prune
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
-from litmusfuzz.fuzz.store.store import DATABASE, Store
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import CampaignEnded, CanaryRun, ShardEnded, ShardPlanned
 from litmusfuzz.reports.html.page import trends
 from litmusfuzz.reports.outputs import FILES, JSON, STATS, as_json

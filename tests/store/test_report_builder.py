@@ -29,8 +29,9 @@ from litmusfuzz.fuzz.finding.known_findings import Cause, KnownFinding, KnownFin
 from litmusfuzz.fuzz.finding.trials import Case
 from litmusfuzz.fuzz.finding.versions import Versions
 from litmusfuzz.fuzz.finding.worker_deaths import group_deaths, key_of_death
+from litmusfuzz.fuzz.store.folder import DATABASE
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
-from litmusfuzz.fuzz.store.store import DATABASE, Store
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignEnded,
     CanaryRun,

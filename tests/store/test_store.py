@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from helpers import LITMUS
 
+from litmusfuzz.fuzz.store.folder import DATABASE, StoreError, has_writer
 from litmusfuzz.fuzz.store.shard_log import EVENTS, ShardLog
-from litmusfuzz.fuzz.store.store import DATABASE, Store, StoreError, has_writer
+from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import (
     CampaignStarted,
     Configured,
@@ -136,7 +137,7 @@ def begun(folder: Path, shards: int = 1) -> Store:
 
 def everything(folder: Path) -> list[tuple[Any, ...]]:
     with Store(folder, write=False) as store:
-        return store.rows("SELECT * FROM events ORDER BY number")
+        return store.db.rows("SELECT * FROM events ORDER BY number")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -300,14 +301,14 @@ def test_what_another_process_has_stored_comes_before_what_is_appended(tmp_path:
     """None should, as the folder is locked; but a lock may not hold between two machines."""
     with begun(tmp_path) as store, closing(sqlite3.connect(tmp_path / DATABASE)) as other:
         store.append(1, executed(5))
-        ((number, place),) = store.rows("SELECT max(number), max(position) FROM events")
+        ((number, place),) = store.db.rows("SELECT max(number), max(position) FROM events")
         row = number + 1, 1, place + 1, encode(executed(6)).decode()
         other.execute("INSERT INTO events VALUES (?, ?, ?, ?)", row)
         other.commit()
         store.append(1, executed(7), executed(8))
         assert [event for _, event in store.events()][2:] == list(map(executed, (5, 6, 7, 8)))
         assert store.fold.report("").verdicts == {"allowed": 4 * 64}
-        assert store.rows("SELECT max(number), max(position) FROM events") == [
+        assert store.db.rows("SELECT max(number), max(position) FROM events") == [
             (number + 3, place + 3)
         ]
 
@@ -421,13 +422,13 @@ def test_what_a_signal_asks_for_finds_the_store_whole(
     with Store(tmp_path, write=True) as store:
         store.append(0, STARTED)
         store.append(1, PLANNED)
-        apply = store._apply
+        add = store.db.add
 
-        def interrupted(number: int, shard: int, position: int, event: Event) -> None:
+        def interrupted(shard: int, position: int, event: Event) -> int:
             store.when_whole(lambda: graphs.append(store.fold.report(".").graphs))
-            apply(number, shard, position, event)
+            return add(shard, position, event)
 
-        monkeypatch.setattr(store, "_apply", interrupted)
+        monkeypatch.setattr(store.db, "add", interrupted)
         store.append(1, executed(1), executed(2))
         assert graphs == [2]
         store.when_whole(lambda: graphs.append(0))
