@@ -4,8 +4,10 @@
 which shows that LitmusFuzz would find a defect of that kind. A mutant's *control* is the
 same executor without the defect, and must show nothing forbidden.
 
-- `tensorflow`, `native`, `jax`: mutants of the executors `tf`, `native` and
-  `jax_clustered`.
+- `native`, `opencl`, `tensorflow`, `jax`, `jax_refs`: mutants of the executors `native` (`opencl`:
+  of its OpenCL devices), `tf`, `jax` and `jax_refs`.
+- `changed_test`: what mutants have in common that execute another test than they are given.
+  `runs`: such changes, of what a run executes and is fed, for `native` and for `tensorflow`.
 - `clustering`: wrong clusterers, convicted without an execution.
 - `stale_reads`: a mutant that needs no framework. `canary`: always wrong.
 - `scatter`: mutants with a known defect and a second one that hides behind it.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litmusfuzz.corpus.model import MalformedTest
+from litmusfuzz.corpus.model import MalformedTest, map_levels, map_nodes
+from litmusfuzz.corpus.struct import replace
 
 if TYPE_CHECKING:
-    from litmusfuzz.corpus.model import LitmusTest
+    from collections.abc import Callable
+
+    from litmusfuzz.corpus.model import Body, LitmusTest, Node
     from litmusfuzz.fuzz.executors.protocol import Config
 
 
@@ -38,3 +41,19 @@ class ChangesTest:
         """False if the test stays as it is."""
         del config
         return cls.executed(test) != test
+
+
+def with_levels(
+    test: LitmusTest, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]
+) -> LitmusTest:
+    """The test with the nodes of each graph and body changed, innermost first."""
+
+    def changed(body: Body) -> Body:
+        return replace(body, nodes=change(body.nodes))
+
+    return replace(test, graphs=map_levels(test.graphs, changed))
+
+
+def with_nodes(test: LitmusTest, change: Callable[[Node], Node]) -> LitmusTest:
+    """The test with every node changed, innermost first."""
+    return replace(test, graphs=map_nodes(test.graphs, change))

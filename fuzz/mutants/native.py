@@ -1,9 +1,10 @@
-"""Mutants of the native executor, each with one defect in its C++ core.
+"""Mutants of the native executor, each with one defect.
 
-The core is compiled a second time with all defects, one of which a mutant switches on
-(``fuzz/native/core/defect.h``). Engines and configurations are those of the executor.
-The tests in ``tests/kills/test_native_mutants.py`` name, for each mutant, a shape that
-kills it and a shape that it survives. ``litmusfuzz selftest`` kills each mutant with
+What can be said as a change of the test is a `ChangedTest`, in Python: the sound core executes the
+changed test. All other defects are in the C++ core. It is compiled a second time with all of them,
+one of which a mutant switches on (``fuzz/native/core/defect.h``). Engines and configurations are
+those of the executor. The tests in ``tests/kills/test_native_mutants.py`` name, for each mutant, a
+shape that kills it and a shape that it survives. ``litmusfuzz selftest`` kills each mutant with
 tests that are the same for every executor.
 """
 
@@ -11,13 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from litmusfuzz.corpus.model import map_nodes
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Refused
-from litmusfuzz.fuzz.mutants import _mutants, asking
-from litmusfuzz.fuzz.mutants.changed_test import ChangesTest
+from litmusfuzz.fuzz.mutants import _mutants, runs
+from litmusfuzz.fuzz.mutants.changed_test import ChangesTest, with_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -514,7 +514,7 @@ class Unpruned(ChangedTest):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.unpruned(test)
+        return runs.unpruned(test)
 
 
 class DataOnlyNeeds(ChangedTest):
@@ -528,7 +528,7 @@ class DataOnlyNeeds(ChangedTest):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.data_only(test)
+        return runs.data_only(test)
 
 
 class SectionNotEntered(ChangedTest):
@@ -543,7 +543,7 @@ class SectionNotEntered(ChangedTest):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.without_sections(test)
+        return runs.without_sections(test)
 
 
 class BodyWithoutEffects(ChangedTest):
@@ -558,7 +558,7 @@ class BodyWithoutEffects(ChangedTest):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.without_effects(test)
+        return runs.without_effects(test)
 
 
 class SwappedFeeds(ChangedTest):
@@ -573,7 +573,7 @@ class SwappedFeeds(ChangedTest):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.swapped_feeds(test)
+        return runs.swapped_feeds(test)
 
 
 def _without_control_edges(test: LitmusTest, fails: Callable[[Node], bool]) -> LitmusTest:
@@ -582,4 +582,4 @@ def _without_control_edges(test: LitmusTest, fails: Callable[[Node], bool]) -> L
     def freed(node: Node) -> Node:
         return replace(node, after=()) if fails(node) else node
 
-    return replace(test, graphs=map_nodes(test.graphs, freed))
+    return with_nodes(test, freed)

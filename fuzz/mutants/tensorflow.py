@@ -27,7 +27,6 @@ from litmusfuzz.corpus.model import (
     Node,
     bodies,
     handles_of,
-    map_levels,
     map_nodes,
     predecessors,
     redirected,
@@ -47,8 +46,8 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.protocol import Explorable, Refused
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings, configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import PreparedTest, TensorFlowExecutor
-from litmusfuzz.fuzz.mutants import asking
-from litmusfuzz.fuzz.mutants.changed_test import ChangesTest
+from litmusfuzz.fuzz.mutants import runs
+from litmusfuzz.fuzz.mutants.changed_test import ChangesTest, with_levels, with_nodes
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
@@ -196,20 +195,6 @@ class _UnchangedInAll(_Unchanged):
         return TensorFlowExecutor.configurations()
 
 
-def _with_levels(test: LitmusTest, change: Callable[[Nodes], Nodes]) -> LitmusTest:
-    """The test with the nodes of each graph and body changed, innermost first."""
-
-    def changed(body: Body) -> Body:
-        return replace(body, nodes=change(body.nodes))
-
-    return replace(test, graphs=map_levels(test.graphs, changed))
-
-
-def _with_nodes(test: LitmusTest, change: Callable[[Node], Node]) -> LitmusTest:
-    """The test with every node changed, innermost first."""
-    return replace(test, graphs=map_nodes(test.graphs, change))
-
-
 def _on_variables(node: Node) -> bool:
     return node.definition.on_variables
 
@@ -238,7 +223,7 @@ class DroppedControlEdge(TensorFlowMutant):
             after = tuple(name for name in target.after if name != source)
             return tuple(replace(n, after=after) if n is target else n for n in nodes)
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 class StoreBuffers(TensorFlowMutant):
@@ -271,7 +256,7 @@ class StoreBuffers(TensorFlowMutant):
                 for n in nodes
             )
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 class StaleCache(TensorFlowMutant):
@@ -310,7 +295,7 @@ class StaleCache(TensorFlowMutant):
                     done[-1] = Node(node.name, "Identity", (cached[-1],), (), node.after)
             return tuple(done)
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 class EarlySink(TensorFlowMutant):
@@ -355,7 +340,7 @@ class Unpruned(TensorFlowMutant):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.unpruned(test)
+        return runs.unpruned(test)
 
 
 class DataOnlyNeeds(TensorFlowMutant):
@@ -369,7 +354,7 @@ class DataOnlyNeeds(TensorFlowMutant):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.data_only(test)
+        return runs.data_only(test)
 
 
 class SectionNotEntered(TensorFlowMutant):
@@ -384,7 +369,7 @@ class SectionNotEntered(TensorFlowMutant):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.without_sections(test)
+        return runs.without_sections(test)
 
 
 class BodyWithoutEffects(TensorFlowMutant):
@@ -399,7 +384,7 @@ class BodyWithoutEffects(TensorFlowMutant):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.without_effects(test)
+        return runs.without_effects(test)
 
 
 class SwappedFeeds(TensorFlowMutant):
@@ -414,7 +399,7 @@ class SwappedFeeds(TensorFlowMutant):
     @classmethod
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test with that defect."""
-        return asking.swapped_feeds(test)
+        return runs.swapped_feeds(test)
 
 
 # --- initial values ----------------------------------------------------------------------
@@ -437,7 +422,7 @@ class AlwaysInitialized(TensorFlowMutant):
                 return node
             return replace(node, op="Const", resources=(), attrs=ConstAttrs(BOOL, (), 1))
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 class ZeroForNoValue(TensorFlowMutant):
@@ -493,7 +478,7 @@ class EarlyTransfer(TensorFlowMutant):
                 for n in nodes
             )
 
-        return _with_levels(placed, change)
+        return with_levels(placed, change)
 
 
 class CopiedVariables(TensorFlowMutant):
@@ -516,7 +501,7 @@ class CopiedVariables(TensorFlowMutant):
                 return node
             return replace(node, resources=tuple(copies[name] for name in node.resources))
 
-        return _with_nodes(replace(test, variables=(*test.variables, *extra)), change)
+        return with_nodes(replace(test, variables=(*test.variables, *extra)), change)
 
 
 class OnePairOfSettings(CopiedVariables):
@@ -598,7 +583,7 @@ class SplitUpdates(TensorFlowMutant):
                         whole.append(part)
             return tuple(whole)
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 _ARITHMETIC = {
@@ -628,7 +613,7 @@ class TornWrite(TensorFlowMutant):
             attrs = RowsAttrs(tuple(range(rows[node.resources[0]])))
             return replace(node, op="ResourceScatterUpdate", attrs=attrs)
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 # --- sections ----------------------------------------------------------------------------
@@ -663,7 +648,7 @@ class TwoHolders(TensorFlowMutant):
                 changed.append(replace(node, after=after))
             return tuple(changed)
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 class EarlyRelease(TensorFlowMutant):
@@ -683,7 +668,7 @@ class EarlyRelease(TensorFlowMutant):
                 return node
             return replace(node, attrs=SectionAttrs(node.attrs.members[:-1]))
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 # --- queues ------------------------------------------------------------------------------
@@ -731,7 +716,7 @@ class OutOfOrder(TensorFlowMutant):
                         return _sorted(replace(n, inputs=new.get(n.name, n.inputs)) for n in nodes)
             return nodes
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 # --- accumulators ------------------------------------------------------------------------
@@ -750,7 +735,7 @@ def _with_operand(test: LitmusTest, op: str, constant: ConstAttrs) -> LitmusTest
             changed.append(node)
         return tuple(changed)
 
-    return _with_levels(test, change)
+    return with_levels(test, change)
 
 
 class StaleGradient(TensorFlowMutant):
@@ -875,7 +860,7 @@ class NoWindow(TensorFlowMutant):
                 return node
             return replace(node, attrs=replace(node.attrs, parallel_iterations=MAX_ITERATIONS))
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 class UnorderedIterations(TensorFlowMutant):
@@ -898,7 +883,7 @@ class UnorderedIterations(TensorFlowMutant):
             nodes = tuple(replace(n, after=()) if n.name in body.results else n for n in body.nodes)
             return replace(node, attrs=replace(node.attrs, body=replace(body, nodes=nodes)))
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 class OldFrame(TensorFlowMutant):
@@ -931,7 +916,7 @@ class OldFrame(TensorFlowMutant):
                 attrs=replace(attrs, carried=carried, body=body),
             )
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 class EarlyBody(TensorFlowMutant):
@@ -955,7 +940,7 @@ class EarlyBody(TensorFlowMutant):
             condition = replace(attrs.condition, nodes=(*attrs.condition.nodes, *moved))
             return replace(node, attrs=replace(attrs, condition=condition, body=body))
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 class EarlyBranch(TensorFlowMutant):
@@ -989,7 +974,7 @@ class EarlyBranch(TensorFlowMutant):
                 changed.append(node)
             return tuple(changed)
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 # --- calls -------------------------------------------------------------------------------
@@ -1017,7 +1002,7 @@ class EarlyReturn(TensorFlowMutant):
             ]
             return replace(node, after=_unique(after))
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 class PrunedCall(TensorFlowMutant):
@@ -1042,7 +1027,7 @@ class PrunedCall(TensorFlowMutant):
                 return node
             return replace(node, attrs=CallAttrs((), Body((), ()), ()))
 
-        return _with_nodes(test, change)
+        return with_nodes(test, change)
 
 
 # --- handles -----------------------------------------------------------------------------
@@ -1070,7 +1055,7 @@ class MissedAlias(TensorFlowMutant):
                 return node
             return replace(node, resources=tuple(copies[name] for name in node.resources))
 
-        return _with_nodes(replace(test, variables=(*test.variables, *extra)), change)
+        return with_nodes(replace(test, variables=(*test.variables, *extra)), change)
 
 
 class FirstHandle(TensorFlowMutant):
@@ -1146,7 +1131,7 @@ class EarlyIndex(TensorFlowMutant):
 
             return (*early.values(), *map(late, nodes)) if early else nodes
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 class ClippedIndex(TensorFlowMutant):
@@ -1183,7 +1168,7 @@ class ClippedIndex(TensorFlowMutant):
                 made.append(node)
             return tuple(made)
 
-        return _with_levels(test, change)
+        return with_levels(test, change)
 
 
 # --- eager threads -----------------------------------------------------------------------
@@ -1386,7 +1371,7 @@ class LostFunctionEdge(_FunctionMutant):
     def changed(cls, test: LitmusTest) -> LitmusTest:
         """The test without those edges."""
         calls = {node.name for node in test.nodes if isinstance(node.attrs, CallAttrs)}
-        return _with_nodes(
+        return with_nodes(
             test, lambda n: replace(n, after=tuple(name for name in n.after if name not in calls))
         )
 
