@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.bench.campaign import WORKERS
-from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, idle_part
+from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, tensorflow_time_on_idle_cores
 from litmusfuzz.fuzz.campaign.tuning import KNOWN_SHARE
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.bench import BenchReport, Figure
@@ -72,7 +72,8 @@ def report(progress: Callable[[str], None], seconds: float, known: Sequence[str]
         "time. Numbers of graph runs are those of cores that nobody else uses, computed from these "
         "and from what was counted (in the note).",
     )
-    return BenchReport(tuple(figures_of(found, seconds, idle_part(share, busy))), about)
+    part = tensorflow_time_on_idle_cores(share, busy)
+    return BenchReport(tuple(figures_of(found, seconds, part)), about)
 
 
 def _processors_s() -> float:
@@ -91,7 +92,8 @@ def figures_of(found: Mapping[str, Any], seconds: float, part: float) -> list[Fi
     seconds : float
         Length of the campaign.
     part : float
-        Of the time that it would have needed on idle cores (`core_speed.idle_part`).
+        Its time on idle cores, divided by its length
+        (`core_speed.tensorflow_time_on_idle_cores`).
     """
     shares = [each for each in found["by_config"] if each["executor"] == "tf"]
     runs = sum(each["graphs"] for each in shares)

@@ -1,17 +1,18 @@
-"""Measures, beside a benchmark, how fast the cores are, and what it would measure on idle ones.
+"""Samples how fast the cores are during a benchmark, and computes its result for idle cores.
 
-A core of a virtual machine is often one of two threads of a physical core, the other of which
-belongs to somebody else: while that one works, this one is slower, and no counter of the operating
-system shows it. A fixed loop does, by its processor time. Here the loop takes as long beside a busy
-core of this machine as beside an idle one (medians of 1.91 and 1.92 ms), and 1.76 times as long
-beside somebody else.
+A core of a virtual machine is often one of two threads of a physical core, and the other thread may
+belong to another virtual machine. While the other thread works, ours is slower, and no counter of
+the operating system shows it. The processor time of a fixed loop does. On 2026-11-27, on two cores
+of a virtual machine, the loop took as long while our other core was busy as while it was idle
+(medians of 1.91 and 1.92 ms), and 1.76 times as long while another machine slowed the core.
 
-How much another program suffers was measured in the same minutes, on one core, again and again with
-the same work, between two loops. Generators take 1.65 times as long. TensorFlow, plain or compiling
-clusters, which waits more for memory, takes 1.42 times as long: it loses two thirds of what the
-loop loses (`TENSORFLOW`).
+The same measurement ran other work between two loops, on one core, again and again. A generator
+took 1.65 times as long as on an idle core. TensorFlow, with auto-clustering or without, took 1.42
+times as long: it waits more for memory. In speed, the loop lost ``1 - 1 / 1.76 = 0.43`` and
+TensorFlow ``1 - 1 / 1.42 = 0.30``: two thirds of the loop's loss (`TENSORFLOW_LOSS`).
 
-Run as ``python -P -m litmusfuzz.fuzz.bench.core_speed``, it prints samples until its input ends.
+The benchmarks `campaign` and `all_configurations` use it. The samples come from a child process,
+``python -P -m litmusfuzz.fuzz.bench.core_speed``, which prints them until its input ends.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-TENSORFLOW: Final = 2 / 3
-"""The part of the loop's loss of speed that TensorFlow has as well."""
+TENSORFLOW_LOSS: Final = 2 / 3
+"""TensorFlow's loss of speed on a core that is shared, as a part of the loop's loss."""
 _EVERY_S: Final = 0.5
-"""Between two samples, each on the next core; they cost 0.5 % of one core."""
+"""Time between two samples, which are of two cores; sampling takes 0.5 % of one core."""
 _STEPS: Final = 20_000
-"""Of the loop: a millisecond or two."""
+"""Iterations of the loop, which take a millisecond or two."""
 _FASTEST: Final = 0.05
+"""Part of the samples that are faster than the reference for full speed: some are clock errors."""
 _SPREAD: Final = 1.15
-"""A core has its full speed where the loop takes at most so many times as long as in the fastest
-twentieth of the samples."""
+"""A core has its full speed if the loop takes at most so many times as long as in the reference."""
 
 
 def loop_s() -> float:
@@ -52,29 +53,29 @@ def loop_s() -> float:
 
 
 def warm_loop_s() -> float:
-    """The same with its code in the core's cache."""
-    loop_s()
+    """Processor time of the loop when its code is in the core's cache."""
+    loop_s()  # loads the code
     return loop_s()
 
 
 @dataclass(slots=True)
 class CoreSpeed:
-    """Context manager: samples the speed of all cores that this process may use.
+    """Context manager that samples the speed of all cores that this process may use.
 
-    It answers once it has ended.
+    Call its methods only after the ``with`` block: the samples are read at its end.
 
-    Attributes
+    Parameters
     ----------
     samples : list of (float, float)
-        Monotonic time, and processor time of the loop; seconds.
+        Monotonic time of a sample, and processor time of the loop; in seconds. Only tests pass it.
     """
 
     samples: list[tuple[float, float]] = field(default_factory=list)
-    _child: subprocess.Popen[bytes] | None = None
-    _output: IO[bytes] | None = None
+    _child: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
+    _output: IO[bytes] | None = field(default=None, init=False, repr=False)
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the child process that samples."""
         self._output = tempfile.TemporaryFile()
         # In a group of its own it does not get the Ctrl-C that ends the benchmark.
         self._child = subprocess.Popen(
@@ -91,59 +92,71 @@ class CoreSpeed:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End, and read the samples.
+        """End the child process, and read the samples.
+
+        After an error in the ``with`` block, a child process that failed has no samples.
 
         Raises
         ------
         RuntimeError
-            If the cores could not be sampled to the end.
+            If the child process ended before the block did, and the block raised no error.
         """
         assert self._child is not None
         assert self._output is not None
         self._child.communicate()
         with self._output as output:
-            output.seek(0)
-            for line in output:
-                at, taken = line.split()
-                self.samples.append((float(at), float(taken)))
-        if self._child.returncode and error is None:
-            message = f"the speed of the cores is unknown: exit code {self._child.returncode}"
-            raise RuntimeError(message)
+            if self._child.returncode == 0:  # else the last line may be incomplete
+                output.seek(0)
+                for line in output:
+                    at, taken = line.split()
+                    self.samples.append((float(at), float(taken)))
+            elif error is None:
+                message = f"the speed of the cores is unknown: exit code {self._child.returncode}"
+                raise RuntimeError(message)
 
     def full_s(self) -> float:
-        """Processor time of the loop on a core that nobody else uses."""
-        taken = sorted(each for _, each in self.samples)
-        limit = _SPREAD * taken[int(_FASTEST * len(taken))]
-        return statistics.median(each for each in taken if each <= limit)
-
-    def share(self, start: float, end: float) -> float:
-        """Mean share of its full speed that a core had between two monotonic times, at most 1.
+        """Processor time of the loop on a core that no other machine uses.
 
         Raises
         ------
         statistics.StatisticsError
-            If there are no samples of that time.
+            If there are no samples.
+        """
+        if not self.samples:
+            raise statistics.StatisticsError("no samples of the cores' speed")
+        taken = sorted(loop for _, loop in self.samples)
+        reference = taken[int(_FASTEST * len(taken))]
+        return statistics.median(loop for loop in taken if loop <= _SPREAD * reference)
+
+    def share(self, start: float, end: float) -> float:
+        """Mean speed of the cores between two monotonic times, as a share of full speed, at most 1.
+
+        Raises
+        ------
+        statistics.StatisticsError
+            If there are no samples between those times.
         """
         full_s = self.full_s()
         within = (full_s / taken for at, taken in self.samples if start <= at <= end)
         return min(1.0, statistics.fmean(within))
 
 
-def idle_part(share: float, busy: float) -> float:
-    """How long TensorFlow's work would take on idle cores, relative to what it took.
+def tensorflow_time_on_idle_cores(share: float, busy: float) -> float:
+    """Time that TensorFlow's work would have taken on idle cores, divided by the time it took.
 
     Parameters
     ----------
     share : float
-        Of their full speed that the cores had, 0 to 1 (`CoreSpeed.share`).
+        Speed that the cores had, as a share of their full speed, 0 to 1 (`CoreSpeed.share`).
     busy : float
-        Of the time of all cores in which they worked, 0 to 1; waiting takes as long on any core.
+        Processor time of the work, divided by the time that all cores had; more than 1, which
+        clocks may yield, counts as 1. The rest is waiting, which takes as long on any core.
     """
-    return 1 - min(1.0, busy) * TENSORFLOW * (1 - share)
+    return 1 - min(1.0, busy) * TENSORFLOW_LOSS * (1 - share)
 
 
 def main() -> None:
-    """Print samples, a line each, until the standard input ends."""
+    """Print samples until the standard input ends: a time and the loop's time on each line."""
     for core in itertools.cycle(sorted(os.sched_getaffinity(0))):
         os.sched_setaffinity(0, {core})
         sys.stdout.write(f"{time.monotonic()} {warm_loop_s()}\n")

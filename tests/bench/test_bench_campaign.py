@@ -14,7 +14,11 @@ from helpers import nightly
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz.bench import all_configurations, campaign, own_time
-from litmusfuzz.fuzz.bench.core_speed import TENSORFLOW, CoreSpeed, idle_part
+from litmusfuzz.fuzz.bench.core_speed import (
+    TENSORFLOW_LOSS,
+    CoreSpeed,
+    tensorflow_time_on_idle_cores,
+)
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.generators import generate
@@ -35,7 +39,7 @@ def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.Monk
     half = CoreSpeed([(made.ended - 1, 2.0), *[(made.ended + 1, 1.0)] * 99])
     runs, relative, by_processor, working, asked, own = campaign.figures_of(scope, [made], half)
     assert runs.met
-    assert made.rate < (runs.value or 0) <= made.rate / (1 - TENSORFLOW / 2)
+    assert made.rate < (runs.value or 0) <= made.rate / (1 - TENSORFLOW_LOSS / 2)
     assert runs.note == f"{made.rate:,.1f} measured, at 50% of the cores' full speed"
     assert relative.value == pytest.approx(made.rate / made.naive.rate)
     assert by_processor.value == pytest.approx(made.naive.cpu_s / made.cpu_s)
@@ -106,19 +110,29 @@ def test_full_speed_is_that_of_the_fast_samples_and_not_of_the_fastest_one() -> 
         speed.share(4.0, 5.0)
 
 
+def test_without_samples_the_speed_of_the_cores_is_unknown() -> None:
+    with pytest.raises(StatisticsError, match="no samples"):
+        CoreSpeed().full_s()
+    with pytest.raises(StatisticsError, match="no samples"):
+        CoreSpeed().share(1.0, 2.0)
+
+
 def test_a_benchmark_fails_if_the_speed_of_the_cores_is_unknown() -> None:
     speed = CoreSpeed().__enter__()
     assert speed._child is not None
     speed._child.kill()
+    speed._child.wait()
+    assert speed._output is not None
+    speed._output.write(b"12.5 ")  # a line that was cut off
     with pytest.raises(RuntimeError, match="exit code -9"):
         speed.__exit__(None, None, None)
 
 
 def test_only_work_is_faster_on_idle_cores() -> None:
-    assert idle_part(1.0, 0.9) == 1.0
-    assert idle_part(0.5, 0.0) == 1.0
-    assert idle_part(0.5, 0.6) == pytest.approx(1 - 0.6 * TENSORFLOW / 2)
-    assert idle_part(0.5, 1.1) == idle_part(0.5, 1.0)
+    assert tensorflow_time_on_idle_cores(1.0, 0.9) == 1.0
+    assert tensorflow_time_on_idle_cores(0.5, 0.0) == 1.0
+    assert tensorflow_time_on_idle_cores(0.5, 0.6) == pytest.approx(1 - 0.6 * TENSORFLOW_LOSS / 2)
+    assert tensorflow_time_on_idle_cores(0.5, 1.1) == tensorflow_time_on_idle_cores(0.5, 1.0)
 
 
 def test_times_of_a_generator_are_corrected_batch_by_batch() -> None:
