@@ -27,7 +27,7 @@ from jax.sharding import SingleDeviceSharding
 from litmusfuzz.corpus.model import LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, Kind, MomentumAttrs, TensorType
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import constant, default_device, shape_of
-from litmusfuzz.fuzz.executors.jax_clustered.ops import apply, indices_of
+from litmusfuzz.fuzz.executors.jax_clustered.ops import apply, rows_of
 from litmusfuzz.fuzz.executors.jax_clustered.references import over_references
 from litmusfuzz.fuzz.passes.ssa import NO, YES, Block, Function, Statement, convert, single
 
@@ -248,7 +248,7 @@ def _bound(
     """Bound constants and rows, by the names that come with their nodes."""
     found: _Values = {}
     for name, node in named:
-        rows = indices_of(node)
+        rows = rows_of(node)
         if isinstance(node.attrs, ConstAttrs):
             given = TensorType(node.attrs.dtype, node.attrs.shape)
             found[name] = constant(test, test.constant(node), given, lanes, device)
@@ -280,6 +280,8 @@ def _evaluate(block: Block, values: _Values, bound: _Values) -> tuple[jax.Array,
             results = _loop(statement, operands, values, bound)
         elif statement.blocks:
             results = _branch(statement, operands[0], values, bound)
+        elif isinstance(statement.node.attrs, ConstAttrs):
+            results = (bound[statement.results[0]],)
         else:
             results = apply(statement.node, operands, bound.get(statement.results[0]))
         values |= zip(statement.results, results, strict=True)

@@ -1,7 +1,11 @@
-"""Implements each op of the model with JAX.
+"""Computes with JAX the value of an op, or the contents that it leaves in its variables.
 
-Values are integers below 2**24 (semantics.md, section 1), so that the order of additions
-does not matter. Integers wrap around.
+`litmusfuzz.fuzz.executors.jax_clustered.functions` traces these functions and compiles the trace,
+of one op or of a whole cluster.
+
+Every value of a test is an integer below 2**24 in magnitude, in every total order (semantics.md,
+section 1). So float32 is exact, and the order in which XLA adds does not matter. An order that the
+model forbids may give larger values: integers then wrap around.
 
 References
 ----------
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import jax.numpy as jnp
 from jax import lax
 
-from litmusfuzz.corpus.ops import ConstAttrs, Kind, MomentumAttrs, RowsAttrs, SliceAttrs
+from litmusfuzz.corpus.ops import Kind, MomentumAttrs, RowsAttrs, SliceAttrs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,48 +45,57 @@ _PURE: Final[dict[str, Callable[..., jax.Array]]] = {
     "MatMul": lambda a, b: jnp.matmul(a, b, precision=lax.Precision.HIGHEST),
 }
 
-_SCATTERS: Final = {"Add": "add", "Mul": "multiply", "Min": "min", "Max": "max"}
+_IN_BOUNDS: Final = "promise_in_bounds"
+"""JAX need not check rows: a `LitmusTest` is valid only if its variables have them."""
+_SCATTERS: Final = {
+    "Update": "set",
+    "Add": "add",
+    "Mul": "multiply",
+    "Min": "min",
+    "Max": "max",
+}
+"""Methods of `jax.Array.at` by what an op scatters; Sub adds what is negated."""
 
 
-def indices_of(node: Node) -> tuple[int, ...] | None:
-    """The rows that a sparse op reads or updates."""
+def rows_of(node: Node) -> tuple[int, ...] | None:
+    """The rows that a node reads or updates; None if it takes whole variables or none."""
     if isinstance(node.attrs, RowsAttrs):
         return node.attrs.indices
     return tuple(node.attrs.rows) if isinstance(node.attrs, SliceAttrs) else None
 
 
 def apply(
-    node: Node, operands: Sequence[jax.Array], bound: jax.Array | None = None
+    node: Node, operands: Sequence[jax.Array], rows: jax.Array | None = None
 ) -> tuple[jax.Array, ...]:
-    """The value of a node without bodies, or the new contents of each of its variables.
+    """The value of a node, or the new contents of each variable that it writes.
 
     Parameters
     ----------
     node : Node
+        A read, write, update, or pure op; no constant, which has a value already.
     operands : sequence of jax.Array
         For a read or an update, first the contents of its variables.
-    bound : jax.Array, optional
-        A constant's value, or the rows of a sparse op, shape ``(n,)``, int32.
+    rows : jax.Array, optional
+        `rows_of` the node, shape ``(n,)``, int32. It is an argument of the compiled function, so
+        that tests that differ only in their rows share the function.
     """
     kind = node.definition.kind
-    if isinstance(node.attrs, ConstAttrs):
-        assert bound is not None
-        return (bound,)
     if kind is Kind.WRITE:
         return (operands[0],)
     if kind is Kind.READ:
         contents = operands[0]
-        if bound is not None:
-            contents = contents.at[bound].get(mode="promise_in_bounds")
-        return (contents,)
+        if rows is None:
+            return (contents,)
+        return (contents.at[rows].get(mode=_IN_BOUNDS),)
     if kind is Kind.UPDATE:
-        return _update(node, operands, bound)
+        return _update(node, operands, rows)
     return (_PURE[node.op](*operands),)
 
 
 def _update(
     node: Node, operands: Sequence[jax.Array], rows: jax.Array | None
 ) -> tuple[jax.Array, ...]:
+    """The new contents of each variable of an update."""
     if isinstance(node.attrs, MomentumAttrs):
         return _momentum(node, *operands, nesterov=node.attrs.use_nesterov)
     contents, *values = operands
@@ -107,17 +120,29 @@ def _momentum(
     *,
     nesterov: bool,
 ) -> tuple[jax.Array, ...]:
+    """The new contents of the variable and of its accumulator.
+
+    With Nesterov's momentum, the variable takes a step further, along the new accumulator.
+    """
     if node.op == "ResourceApplyKerasMomentum":
         accum = accum * momentum - lr * grad
-        return var + (accum * momentum - lr * grad if nesterov else accum), accum
+        if nesterov:
+            return var + (accum * momentum - lr * grad), accum
+        return var + accum, accum
     accum = accum * momentum + grad
-    return var - (grad * lr + accum * momentum * lr if nesterov else accum * lr), accum
+    if nesterov:
+        return var - (grad * lr + accum * momentum * lr), accum
+    return var - accum * lr, accum
 
 
 def _scatter(node: Node, contents: jax.Array, rows: jax.Array, updates: jax.Array) -> jax.Array:
-    how = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
+    """The contents with updates scattered to rows; a slice is assigned as its rows are."""
+    if isinstance(node.attrs, SliceAttrs):
+        how = "Update"
+    else:
+        how = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
     if how == "Sub":
         how, updates = "Add", -updates
-    scatter = getattr(contents.at[rows], _SCATTERS.get(how, "set"))
-    scattered: jax.Array = scatter(updates, mode="promise_in_bounds")
+    scatter = getattr(contents.at[rows], _SCATTERS[how])
+    scattered: jax.Array = scatter(updates, mode=_IN_BOUNDS)
     return scattered
