@@ -26,7 +26,7 @@ from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
 from litmusfuzz.fuzz.generators.family import NotGenerated
 from litmusfuzz.fuzz.generators.pure import NEEDED as NEEDED
 from litmusfuzz.fuzz.generators.pure import PureBody, nested
-from litmusfuzz.fuzz.generators.samples import Operand, sample
+from litmusfuzz.fuzz.generators.sampling import Operand, sample
 
 if TYPE_CHECKING:
     import random
@@ -176,7 +176,7 @@ class _Body(PureBody):
     def filled(self, operand: Operand) -> str:
         """A node for a sampled operand: computed, fed or constant."""
         rng = self.rng
-        if operand.data:
+        if operand.replaceable:
             return self.operand(operand.type)
         if operand.limit and self.sources and rng.random() < 0.75:
             return self.made_from(rng.choice(self.sources), operand, operand.limit)

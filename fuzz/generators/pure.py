@@ -32,7 +32,7 @@ from litmusfuzz.corpus.tensors import UNKNOWN
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
 from litmusfuzz.fuzz.generators.family import NotGenerated
-from litmusfuzz.fuzz.generators.samples import PURE_OPS, sample
+from litmusfuzz.fuzz.generators.sampling import PURE_OPS, sample
 
 if TYPE_CHECKING:
     import random
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.ops import Attrs, OpDef
     from litmusfuzz.corpus.pure.definition import PureOp
-    from litmusfuzz.fuzz.generators.samples import Operand
+    from litmusfuzz.fuzz.generators.sampling import Operand
     from litmusfuzz.fuzz.support import Support
 
 NEEDED: Final = frozenset(
@@ -173,7 +173,7 @@ class PureBody(BodyGenerator):
             assert sampled is not None
             if not all(self.takes(each.type) for each in sampled.operands):
                 continue
-            free = [i for i, each in enumerate(sampled.operands) if each.data]
+            free = [i for i, each in enumerate(sampled.operands) if each.replaceable]
             indices = [i for i, each in enumerate(sampled.operands) if each.limit]
             chosen = {rng.choice(free)} if free else set()
             if indices and (not chosen or rng.random() < 0.5):
@@ -217,7 +217,7 @@ class PureBody(BodyGenerator):
         """The source as an operand of another type; a control operand is kept in range."""
         if operand.type.is_list:
             return self.listed(self.fitted(self.small(source, modulus), operand.type.stacked))
-        if operand.data:
+        if operand.replaceable:
             return self.fitted(self.small(source, modulus), operand.type)
         number = TensorType("int32" if operand.type.dtype == BOOL else operand.type.dtype, ())
         limit = self.literal(number, operand.limit)

@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.fuzz.generators.computed import out_of_range
 from litmusfuzz.fuzz.generators.context import Context
 from litmusfuzz.fuzz.generators.pure import PureBody
-from litmusfuzz.fuzz.generators.samples import PURE_OPS
+from litmusfuzz.fuzz.generators.sampling import PURE_OPS
 from litmusfuzz.fuzz.passes.placement import CannotPlace, place
 from litmusfuzz.fuzz.support import EVERYTHING
 from litmusfuzz.oracles import reference

@@ -38,7 +38,7 @@ from litmusfuzz.corpus.pure.definition import (
 )
 from litmusfuzz.corpus.tensors import BOOL, MalformedTest, TensorType
 from litmusfuzz.corpus.textfile import loads
-from litmusfuzz.fuzz.generators.samples import PURE_OPS, Sample, sample
+from litmusfuzz.fuzz.generators.sampling import PURE_OPS, Sample, sample
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
 
