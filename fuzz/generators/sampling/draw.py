@@ -26,12 +26,13 @@ Range = tuple[int, int]
 """The least and the largest value of an operand."""
 
 VALUES: Final = (-5, 5)
+"""For all other operands."""
 FACTORS: Final = (-3, 3)
-"""For operands that an op multiplies, or adds up in large numbers: results stay below 2**24."""
+"""For operands that an op multiplies, or of which it adds up many: the result should be small."""
 DIVIDENDS: Final = (-9, 9)
-"""For operands that are divided, shifted or clipped: larger than what they meet."""
+"""For operands that are divided, shifted or clipped: most exceed the divisor or the bound."""
 TIES: Final = (-2, 2)
-"""For operands among whose elements some should be equal, or the largest of some."""
+"""Few values, for ops that compare elements with each other: some should be equal."""
 SIZE_LIMIT: Final = 5
 """A computed size is below it: the result has few elements."""
 

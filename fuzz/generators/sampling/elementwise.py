@@ -104,7 +104,7 @@ def _bitcast(draw: Draw) -> None:
     shape = (*draw.first_shape(0, 2), 2)
     draw.require_any_shape()
     numbers = draw.numbers(math.prod(shape) // 2, *VALUES)
-    # The high half has the sign in all its bits: other halves are too large a number.
+    # The high half repeats the sign of the low one: with any other, the number is beyond 2**24.
     draw.control("input", [half for low in numbers for half in (low, -(low < 0))], shape)
 
 

@@ -155,7 +155,7 @@ def _shape_n(draw: Draw) -> None:
 
 
 def _range(draw: Draw) -> None:
-    """Sample Range, whose numbers have the wanted dtype if only scalars do; it has an element."""
+    """Sample Range, of one number or more; its operands are scalars of the wanted dtype."""
     if draw.wanted_dtype is not None:
         draw.require(())
     step = draw.rng.choice((-3, -2, -1, 1, 2, 3))
