@@ -33,6 +33,7 @@ from litmusfuzz.reports.raw_ops import (
     shown_by,
     written,
 )
+from litmusfuzz.reports.script_text import filled
 from litmusfuzz.reports.tables import counted
 from litmusfuzz.reports.text import broken_rule
 
@@ -302,7 +303,7 @@ class _Script:
         lines += [f"os.environ[{name!r}] = {value!r}" for name, value in self.environment.items()]
         lines.append("import tensorflow as tf")
         if Kind.CALL in self.kinds and not self.front_end:
-            lines.append(fixed.FUNCTION_IMPORT)
+            lines.append(fixed.CALL_IMPORTS)
         if self.front_end.startswith("function"):
             lines.append(python.TRACED_IMPORT)
         lines += [python.IMPORTS] * bool(self.front_end)
@@ -399,23 +400,30 @@ class _Script:
         if self.eager:
             yield from self.python_helpers()
             return
-        made = fixed.VARIABLE if test.variables else ""
-        made += fixed.QUEUE if test.queues else ""
-        made += fixed.ACCUMULATOR if test.accumulators else ""
-        made += fixed.MUTEX if test.mutexes else ""
+        made = fixed.RESOURCE_VARIABLE if test.variables else ""
+        made += fixed.RESOURCE_QUEUE if test.queues else ""
+        made += fixed.RESOURCE_ACCUMULATOR if test.accumulators else ""
+        made += fixed.RESOURCE_MUTEX if test.mutexes else ""
         if any(each.device for each in test.resources):
             made = f"        with tf.device(DEVICES.get(name)):\n{textwrap.indent(made, '    ')}"
-        start = fixed.QUEUE_START if test.queues else ""
-        start += fixed.ACCUMULATOR_START if test.accumulators else ""
+        start = fixed.START_QUEUES if test.queues else ""
+        start += fixed.START_ACCUMULATORS if test.accumulators else ""
         text = fixed.COPY
-        final = fixed.FINAL_OR_UNSET if self.unset else fixed.FINAL
-        final += fixed.ACCUMULATOR_METHODS if test.accumulators else ""
-        text += fixed.SHARED_HANDLE if self.clustered else fixed.HANDLE
+        final = fixed.FINAL_READS_OR_UNSET if self.unset else fixed.FINAL_READS
+        final += fixed.FINAL_SUMS if test.accumulators else ""
+        text += fixed.HANDLE_SHARED if self.clustered else fixed.HANDLE_OF_ITS_OWN
         text += fixed.ACQUIRE if test.mutexes else ""
         text += fixed.PLACEHOLDER if self.feeds else ""
-        held = "        self.placeholders = []\n" if self.feeds else ""
-        unset = fixed.UNSET if self.unset else ""
-        yield _filled(text, resource=made, start=start, placeholders=held, unset=unset, final=final)
+        placeholders = fixed.PLACEHOLDERS if self.feeds else ""
+        unset = fixed.UNSET_DESTROYS if self.unset else ""
+        yield filled(
+            text,
+            placeholders=placeholders,
+            resource=made,
+            unset=unset,
+            start=start,
+            final=final,
+        )
         if self.front_end:
             yield from self.python_helpers()
             return
@@ -424,7 +432,7 @@ class _Script:
         if Kind.BRANCH in self.kinds:
             yield fixed.CONDITIONAL
         if Kind.CALL in self.kinds:
-            yield fixed.FUNCTION
+            yield fixed.CALL
         if {Kind.CALL, Kind.LOOP} <= self.kinds:
             yield fixed.INLINED
 
@@ -554,58 +562,63 @@ class _Script:
     def running(self) -> Iterator[str]:
         """Functions that build a graph, execute it, and count outcomes."""
         if self.eager:
-            yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS
+            yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS_OF_LANES
             yield python.EAGER
             yield python.EAGER_RUN if self.front_end == "eager" else python.MIXED_RUN
             yield python.EAGER_EXECUTE
             yield from self.ending()
             return
         loops = Kind.LOOP in self.kinds and not self.front_end
-        edits = fixed.BACK if loops else ""
+        edits = fixed.EDITS_OF_LOOPS if loops else ""
         if self.front_end:
             edits += python.KERNELS * (self.front_end == "function_kernels")
             edits += python.NOT_COMPILED_OUTSIDE * self.clustered
         elif self.clustered:
-            edits += fixed.NOT_COMPILED + fixed.NOT_COMPILED_INSIDE * (Kind.CALL in self.kinds)
+            edits += fixed.EDITS_NOT_COMPILED
+            edits += fixed.EDITS_NOT_COMPILED_INSIDE * (Kind.CALL in self.kinds)
         traced = self.front_end.startswith("function")
-        yield _filled(
+        yield filled(
             fixed.BUILD,
-            clear="    BACK.clear()\n" * loops
+            clear=fixed.CLEAR_BACK * loops
             + python.CLEAR_TRACES * traced
-            + "    fed = {}\n" * self.feeds,
-            queues=fixed.BUILD_QUEUES * bool(self.test.queues)
-            + fixed.BUILD_SUMS * bool(self.test.accumulators)
-            + fixed.FED * self.feeds,
+            + fixed.CLEAR_FED * self.feeds,
+            runs=fixed.RUN_QUEUES * bool(self.test.queues)
+            + fixed.RUN_SUMS * bool(self.test.accumulators)
+            + fixed.RUN_FED * self.feeds,
             finals=fixed.FINALS_THERE * self.unset
             + fixed.FINALS_COUNTS * bool(self.test.accumulators),
-            feeds=fixed.BUILD_FEEDS if self.feeds else "",
+            feeds=fixed.FEEDS_OF_COPY if self.feeds else "",
             edits=edits,
         )
         yield "\n".join(self.configuration())
-        yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS
-        calls = fixed.CALL_OPTIONS if self.options else fixed.CALL
+        yield fixed.COLUMNS_WHOLE if self.test.whole else fixed.COLUMNS_OF_LANES
+        calls = fixed.CALLS_WITH_OPTIONS if self.options else fixed.CALLS
         if self.feeds:
-            calls = fixed.CALL_FED.replace("{options}", ", options=OPTIONS" * self.options)
+            calls = filled(fixed.CALLS_FED, options=", options=OPTIONS" * self.options)
         if self.alone:
             closes = any(node.definition.closes for node in self.test.nodes)
             queues, sums = bool(self.test.queues), bool(self.test.accumulators)
             contents = fixed.CONTENTS
             if self.unset or sums:
-                contents = fixed.CONTENTS_MORE + fixed.CONTENTS_UNSET * self.unset
+                contents = fixed.CONTENTS_AND_MORE + fixed.CONTENTS_UNSET * self.unset
                 contents += fixed.CONTENTS_COUNTS * sums
-            elements = fixed.QUEUE_VALUES * queues
-            elements += _filled(fixed.SUMS * sums, feed=fixed.FEED if self.uneven else "")
-            yield _filled(
-                fixed.with_feeds(fixed.EXECUTE_ALONE) if self.feeds else fixed.EXECUTE_ALONE,
-                calls=calls + (fixed.QUEUE_CALLS if queues else ""),
+            elements = fixed.ELEMENTS_QUEUES * queues
+            if sums:
+                feed = fixed.FEED_UNEVEN if self.uneven else ""
+                elements += filled(fixed.ELEMENTS_SUMS, feed=feed)
+            yield filled(
+                fixed.EXECUTE_ALONE,
+                **(fixed.FED if self.feeds else fixed.NOT_FED),
+                calls=calls + (fixed.CALLS_OF_QUEUES if queues else ""),
                 contents=contents,
                 elements=elements,
-                failed=fixed.FAILED_ONCE if closes else fixed.FAILED,
-                end=fixed.ONCE if closes else fixed.UNTIL_BLOCKED,
+                failed=fixed.FAILED_ENDS if closes else fixed.FAILED_GOES_ON,
+                end=fixed.END_AT_ONCE if closes else fixed.END_IF_BLOCKED,
             )
         else:
-            runs = fixed.with_feeds(fixed.EXECUTE_RUNS) if self.feeds else fixed.EXECUTE_RUNS
-            yield _filled(runs if self.threads else fixed.EXECUTE, calls=calls)
+            fed = fixed.FED if self.feeds else fixed.NOT_FED
+            runs = filled(fixed.EXECUTE_RUNS, **fed) if self.threads else fixed.EXECUTE
+            yield filled(runs, calls=calls)
         yield fixed.OUTCOMES
         yield from self.ending()
 
@@ -615,7 +628,7 @@ class _Script:
         if len(self.known) < len(self.test.accumulators):
             known = fixed.FORBIDDEN_UNLESS_UNKNOWN
         yield known if self.lists_allowed else fixed.FORBIDDEN_IF
-        yield fixed.MAIN.replace("{known}", "allowed" if self.lists_allowed else "not listed")
+        yield filled(fixed.MAIN, verdict_else="allowed" if self.lists_allowed else "not listed")
 
     def configuration(self) -> Iterator[str]:
         """The session's configuration as the executor makes it of the finding's settings."""
@@ -683,13 +696,6 @@ def _number(settings: Mapping[str, Setting], name: str, default: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise NoScript(f"a script cannot have {name}={value!r:.60}")
     return value
-
-
-def _filled(text: str, **parts: str) -> str:
-    """The text, with parts in place of the lines that have their names in braces."""
-    for name, part in parts.items():
-        text = text.replace(f"{{{name}}}\n", part.lstrip("\n"))
-    return text
 
 
 def _listed(name: str, brackets: str, rows: Sequence[str]) -> list[str]:

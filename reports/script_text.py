@@ -1,17 +1,66 @@
-"""What is the same in every script: Python text, put together by `litmusfuzz.reports.script`.
+"""Fragments of standalone scripts: Python text that `litmusfuzz.reports.script` puts together.
 
-A line of a word in braces is replaced there.
+A fragment is a whole function, class or method, or fills a *slot* of another fragment: a name in
+braces (`filled`). The docstring of each constant says which slot it fills, and when. Scripts of
+Python's front ends have most of their functions from `litmusfuzz.reports.python_text`.
+
+The text uses these globals of a script, which `litmusfuzz.reports.script` writes:
+
+======================  =============================================================
+``raw``                 ``tf.raw_ops``
+``config``              function: the session's configuration
+``COPIES``              copies of the test in one graph
+``STEPS``               executions of one graph
+``SECONDS``             time that the script runs, by default
+``BLOCKED_S``           time after which a run that has not ended is blocked
+``PADDING``             most elements of work before an op
+``VARIABLES``           by name: dtype, shape, and initial value or None
+``QUEUES``              by name: dtype, shape, capacity, and initial elements
+``ACCUMULATORS``        by name: dtype and shape of a gradient
+``KNOWN``               accumulators whose sum is known even if a run is blocked
+``UNEVEN``              by accumulator: fewest and most gradients that its takes require
+``DEVICES``             by resource: device
+``BACK``                by Merge of a loop: the node that leads back to it
+``GRAPHS``              by name: function that builds the graph for one copy
+``COMPILED``            nodes that XLA may take into clusters
+``RUNS``                by name: graph, earlier runs, and values that are fed
+``OBSERVED``            run and position of each observed value
+``OPTIONS``             options of a run
+``NAMES``               names of an outcome's values
+``ALLOWED``             allowed outcomes
+``FORBIDDEN``           forbidden outcomes, if the allowed ones are too many to list
+======================  =============================================================
+
+In the text, ``fed`` has the names of placeholders by graph, and ``BACK`` and ``fed`` are emptied
+for each graph (slot `clear` of `BUILD`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+
+def filled(text: str, **parts: str) -> str:
+    """A fragment with parts in its slots, each of which it has.
+
+    A slot that has a line of its own takes any number of lines; another takes part of a line.
+    """
+    for slot, part in parts.items():
+        name = f"{{{slot}}}"
+        assert name in text, (slot, text)
+        if f"\n{name}\n" in text:
+            text = text.replace(f"{name}\n", part.lstrip("\n"))
+        else:
+            text = text.replace(name, part)
+    return text
+
+
 ROWS: Final = '''
 def rows(values, shape):
     """One value for each row, the same in all its lanes."""
     return np.broadcast_to(np.reshape(values, (-1, *(1,) * (len(shape) - 1))), shape)
 '''
+"""Function of scripts that have a value with rows and lanes."""
 
 COPY: Final = '''
 class Copy:
@@ -21,7 +70,7 @@ class Copy:
         self.number = number
         self.handles = {}
 {placeholders}
-        # None lets ops collide; some spreads them out, which gives rare orders.
+        # Without padding, ops collide; with it, they spread out, which gives rare orders.
         self.padding = random.choice((0, PADDING))
 
     def resource(self, name):
@@ -41,18 +90,25 @@ class Copy:
 
 {final}
 '''
-UNSET: Final = """
+"""Class of all copies. Its methods for handles and placeholders follow it."""
+PLACEHOLDERS: Final = """
+        self.placeholders = []
+"""
+"""Slot `placeholders` of `COPY`, if runs feed values."""
+UNSET_DESTROYS: Final = """
             if value is None:
                 handle = self.resource(name)
                 done.append(raw.DestroyResourceOp(resource=handle, ignore_lookup_error=True))
                 continue
 """
-FINAL: Final = '''
+"""Slot `unset` of `COPY`, if some variable has no initial value."""
+FINAL_READS: Final = '''
     def final(self, name):
         """What a variable holds in the end."""
         return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
 '''
-FINAL_OR_UNSET: Final = '''
+"""Slot `final` of `COPY`, if every variable has an initial value."""
+FINAL_READS_OR_UNSET: Final = '''
     def final(self, name):
         """What a variable holds in the end; zeros if it has no value."""
         (dtype, shape, _), handle = VARIABLES[name], self.resource(name)
@@ -66,15 +122,17 @@ FINAL_OR_UNSET: Final = '''
         """Whether a variable has a value in the end."""
         return raw.VarIsInitializedOp(resource=self.resource(name))
 '''
-ACCUMULATOR: Final = """
+"""Slot `final` of `COPY`, if some variable has no initial value."""
+RESOURCE_ACCUMULATOR: Final = """
         if name in ACCUMULATORS:
             dtype, shape = ACCUMULATORS[name]
             return raw.ResourceConditionalAccumulator(
                 dtype=dtype, shape=shape, shared_name=f"{name}.{self.number}", reduction_type="SUM"
             )
 """
-ACCUMULATOR_START: Final = """
-        for name in ACCUMULATORS:  # a zero that is never stale, so that there is one to take
+"""Slot `resource` of `COPY`, if there are accumulators."""
+START_ACCUMULATORS: Final = """
+        for name in ACCUMULATORS:  # zeros that are never stale: a take needs a gradient
             handle = self.resource(name)
             with tf.control_dependencies([self.zero(name)]):
                 taken = self.sum(name)
@@ -84,7 +142,8 @@ ACCUMULATOR_START: Final = """
                     raw.ResourceAccumulatorSetGlobalStep(handle=handle, new_global_step=step)
                 )
 """
-ACCUMULATOR_METHODS: Final = '''
+"""Slot `start` of `COPY`, if there are accumulators."""
+FINAL_SUMS: Final = '''
 
     def zero(self, name):
         """Add a gradient of zeros to an accumulator."""
@@ -105,12 +164,14 @@ ACCUMULATOR_METHODS: Final = '''
         """How many gradients an accumulator has."""
         return raw.ResourceAccumulatorNumAccumulated(handle=self.resource(name))
 '''
-VARIABLE: Final = """
+"""Slot `final` of `COPY`, after the reads, if there are accumulators: methods for their sums."""
+RESOURCE_VARIABLE: Final = """
         if name in VARIABLES:
             dtype, shape, _ = VARIABLES[name]
             return raw.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"{name}.{self.number}")
 """
-QUEUE: Final = """
+"""Slot `resource` of `COPY`, if there are variables."""
+RESOURCE_QUEUE: Final = """
         if name in QUEUES:
             dtype, shape, capacity, _ = QUEUES[name]
             return raw.FIFOQueueV2(
@@ -120,19 +181,22 @@ QUEUE: Final = """
                 shared_name=f"{name}.{self.number}",
             )
 """
-MUTEX: Final = """
+"""Slot `resource` of `COPY`, if there are queues."""
+RESOURCE_MUTEX: Final = """
         return raw.MutexV2(shared_name=f"{name}.{self.number}")
 """
-QUEUE_START: Final = """
+"""Slot `resource` of `COPY`, after the others, if there are mutexes: other names are mutexes'."""
+START_QUEUES: Final = """
         for name, (dtype, _, _, elements) in QUEUES.items():
             if elements:
                 held = tf.constant(np.stack(elements), dtype)
                 done.append(raw.QueueEnqueueManyV2(handle=self.resource(name), components=[held]))
 """
+"""Slot `start` of `COPY`, if there are queues."""
 
-HANDLE: Final = '''
+HANDLE_OF_ITS_OWN: Final = '''
     def handle(self, name, begin, *before):
-        """An op's own handle, there early or late: so ops come to race on several threads."""
+        """A handle for one op, there early or late, so that ops race on several threads."""
         gate = [begin, *(before if random.random() < 0.5 else ())]
         if self.padding and random.random() < 0.5:
             with tf.control_dependencies(gate):
@@ -141,7 +205,8 @@ HANDLE: Final = '''
         with tf.control_dependencies(gate):
             return self.resource(name)
 '''
-SHARED_HANDLE: Final = '''
+"""Method of `COPY`, unless XLA compiles clusters."""
+HANDLE_SHARED: Final = '''
     def handle(self, name, begin, *before):
         """One handle for all ops on a variable: XLA takes no variable twice."""
         key = name, begin.graph, begin.name
@@ -150,6 +215,7 @@ SHARED_HANDLE: Final = '''
                 self.handles[key] = self.resource(name)
         return self.handles[key]
 '''
+"""Method of `COPY`, if XLA compiles clusters."""
 ACQUIRE: Final = '''
     def acquire(self, name, begin, *before):
         """Lock a mutex; it is free again when the last reference to the result is gone."""
@@ -157,6 +223,7 @@ ACQUIRE: Final = '''
         with tf.control_dependencies([begin, *before]):
             return raw.MutexLock(mutex=mutex)
 '''
+"""Method of `COPY`, if there are mutexes."""
 
 PLACEHOLDER: Final = '''
     def placeholder(self, name, dtype, shape):
@@ -165,6 +232,7 @@ PLACEHOLDER: Final = '''
         self.placeholders.append(made.name)
         return made
 '''
+"""Method of `COPY`, if runs feed values."""
 
 LOOP: Final = '''
 def loop(copy, name, after, first, captures, condition, body, parallel_iterations):
@@ -192,6 +260,7 @@ def loop(copy, name, after, first, captures, condition, body, parallel_iteration
             BACK[merge.op.name] = raw.NextIteration(data=value).op.name
         return [raw.Exit(data=switch.output_false) for switch in switches]
 '''
+"""Function that the graphs of tests with loops call."""
 
 CONDITIONAL: Final = '''
 def conditional(copy, after, predicate, captures, then, orelse):
@@ -210,11 +279,13 @@ def conditional(copy, after, predicate, captures, then, orelse):
                 branches.append([*results, tf.identity(begin)])
         return [raw.Merge(inputs=list(both)).output for both in zip(*branches)]
 '''
+"""Function that the graphs of tests with conditionals call."""
 
-FUNCTION_IMPORT: Final = """\
+CALL_IMPORTS: Final = """\
 from tensorflow.core.framework.attr_value_pb2 import AttrValue
 from tensorflow.python.framework.function import Defun"""
-FUNCTION: Final = '''
+"""Imports of `CALL`."""
+CALL: Final = '''
 def call(copy, after, arguments, body, variables=()):
     """A function call, inlined by TensorFlow; the last result says that all of the body is done.
 
@@ -239,6 +310,7 @@ def call(copy, after, arguments, body, variables=()):
     done.op._set_attr("_lower_as_multi_device_function", AttrValue(b=True))
     return [*results, tf.identity(done)]
 '''
+"""Function that the graphs of tests with function calls call."""
 INLINED: Final = '''
 def inlined(copy, after, arguments, body, variables=()):
     """A function call, inlined here; else as `call`."""
@@ -250,6 +322,7 @@ def inlined(copy, after, arguments, body, variables=()):
     with tf.control_dependencies(tails):
         return [*results, tf.identity(begin)]
 '''
+"""Function in place of `CALL`, if a loop is inside: `BACK` has nodes of the graph only."""
 
 BUILD: Final = '''
 def build():
@@ -278,7 +351,7 @@ def build():
         for name in GRAPHS:
             values = [tf.stack(each).name for each in zip(*seen[name])]
             run[f"graph {name}"] = [*values, tf.group(*done[name]).name]
-{queues}
+{runs}
     nodes = graph.as_graph_def()
 {edits}
     # The order of nodes has a part in the order in which what is ready is taken.
@@ -289,18 +362,26 @@ def build():
         tf.import_graph_def(nodes, name="")
     return graph, run
 '''
+"""Function that builds the graph of all copies."""
+CLEAR_BACK: Final = "    BACK.clear()\n"
+"""Slot `clear` of `BUILD`, if there are loops."""
+CLEAR_FED: Final = "    fed = {}\n"
+"""Slot `clear` of `BUILD`, after the others, if runs feed values."""
 FINALS_THERE: Final = """
             finals[-1] += [copy.there(name) for name in VARIABLES]
 """
+"""Slot `finals` of `BUILD`, if some variable has no initial value."""
 FINALS_COUNTS: Final = """
             finals[-1] += [copy.count(name) for name in ACCUMULATORS]
 """
-BUILD_SUMS: Final = """
+"""Slot `finals` of `BUILD`, after the other, if there are accumulators."""
+RUN_SUMS: Final = """
         for name in ACCUMULATORS:
             ops = copy.sum(name), copy.zero(name), copy.count(name)
             run[f"sum {name}"] = [each.name for each in ops]
 """
-BUILD_QUEUES: Final = """
+"""Slot `runs` of `BUILD`, if there are accumulators."""
+RUN_QUEUES: Final = """
         for name, (dtype, *_) in QUEUES.items():
             queue, count = copy.resource(name), tf.compat.v1.placeholder(tf.int32, [])
             (held,) = raw.QueueDequeueManyV2(handle=queue, n=count, component_types=[dtype])
@@ -308,56 +389,67 @@ BUILD_QUEUES: Final = """
             halt = raw.QueueCloseV2(handle=queue, cancel_pending_enqueues=True)
             run[f"queue {name}"] = size.name, held.name, count.name, halt.name
 """
-FED: Final = """
+"""Slot `runs` of `BUILD`, if there are queues."""
+RUN_FED: Final = """
         run |= fed
 """
-BUILD_FEEDS: Final = """
+"""Slot `runs` of `BUILD`, after the others, if runs feed values."""
+FEEDS_OF_COPY: Final = """
                 fed.setdefault(f"feeds {name}", []).extend(copy.placeholders)
                 copy.placeholders = []
 """
-BACK: Final = """
+"""Slot `feeds` of `BUILD`, if runs feed values."""
+EDITS_OF_LOOPS: Final = """
     for node in nodes.node:
         if node.name in BACK:
             node.input[1] = BACK[node.name]
 """
-NOT_COMPILED: Final = """
+"""Slot `edits` of `BUILD`, if there are loops: gives each Merge its way back."""
+EDITS_NOT_COMPILED: Final = """
     for node in nodes.node:
         if not COMPILED.intersection(node.name.split("/")[1:2]):
             node.attr["_XlaCompile"].b = False  # helpers stay out of clusters
 """
-NOT_COMPILED_INSIDE: Final = """
+"""Slot `edits` of `BUILD`, if XLA compiles clusters."""
+EDITS_NOT_COMPILED_INSIDE: Final = """
     for function in nodes.library.function:
         for node in function.node_def:
             if node.name not in COMPILED:
                 node.attr["_XlaCompile"].b = False
 """
+"""Slot `edits` of `BUILD`, if XLA compiles clusters in function calls."""
 
-COLUMNS: Final = '''
+_COLUMNS: Final = '''
 def columns(array):
-    """Of each copy: its value, if all lanes are alike; else it is torn."""
+    """Of each copy: its value, if {condition}; else it is torn."""
     array = np.asarray(array, np.float64)
-    lanes = array.reshape(len(array), array.shape[1] if array.ndim > 1 else 1, -1)
+    lanes = array.reshape(len(array), {lanes})
     whole = (lanes == lanes[..., :1]) & (np.abs(lanes) < 2**62) & (lanes == np.trunc(lanes))
     torn = ~whole.all((1, 2))
     values = np.where(torn[:, None], 0, lanes[..., 0]).astype(np.int64).tolist()
     values = [value[0] if len(value) == 1 else tuple(value) for value in values]
     return ["torn" if bad else value for bad, value in zip(torn, values)]
 '''
-COLUMNS_WHOLE: Final = COLUMNS.replace(
-    "array.shape[1] if array.ndim > 1 else 1, -1", "-1, 1"
-).replace("if all lanes are alike; else it is torn", "if it is made of integers; else it is torn")
+"""Function that takes the values of an array apart, copy by copy."""
+COLUMNS_OF_LANES: Final = filled(
+    _COLUMNS, condition="all lanes are alike", lanes="array.shape[1] if array.ndim > 1 else 1, -1"
+)
+"""`_COLUMNS` of a test with lanes: a value has a number for each row."""
+COLUMNS_WHOLE: Final = filled(_COLUMNS, condition="it is made of integers", lanes="-1, 1")
+"""`_COLUMNS` of a test without lanes: a value has a number for each element."""
 
-CALL: Final = """
+CALLS: Final = """
     calls = {name: session.make_callable(run[f"graph {name}"]) for name in GRAPHS}
 """
-# With options of its own a run takes longer: `make_callable` has none.
-CALL_OPTIONS: Final = """
+"""Slot `calls` of `EXECUTE` and its like, if runs have no options and feed nothing."""
+CALLS_WITH_OPTIONS: Final = """
     calls = {
         name: lambda name=name: session.run(run[f"graph {name}"], options=OPTIONS)
         for name in GRAPHS
     }
 """
-CALL_FED: Final = """
+"""Slot `calls`, if runs have options: `make_callable`, which is faster, takes none."""
+CALLS_FED: Final = """
     calls = {
         name: lambda *values, name=name: session.run(
             run[f"graph {name}"], dict(zip(run[f"feeds {name}"], values)){options}
@@ -365,21 +457,17 @@ CALL_FED: Final = """
         for name in GRAPHS
     }
 """
+"""Slot `calls`, if runs feed values; its slot `options` is empty or gives options."""
 
 
-def with_feeds(text: str) -> str:
-    """A function that executes runs, for runs that feed values, the same to each copy."""
-    for old, new in (
-        ("def call(graph, earlier):", "def call(graph, values, earlier):"),
-        ("return calls[graph]()", "return calls[graph](*values * COPIES)"),
-        ("for name, (graph, after) in", "for name, (graph, after, values) in"),
-        ("submit(call, graph, [", "submit(call, graph, values, ["),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    return text
-
-
+NOT_FED: Final = {"values": "", "arguments": "", "row_values": ""}
+"""Slots of `EXECUTE_RUNS` and `EXECUTE_ALONE`, if runs feed nothing."""
+FED: Final = {
+    "values": "values, ",
+    "arguments": "*values * COPIES",
+    "row_values": ", values",
+}
+"""The same slots, if runs feed values: all copies get the same."""
 EXECUTE: Final = '''
 def execute(session, run, end):
     """Execute all copies, again and again: their outcomes."""
@@ -393,47 +481,49 @@ def execute(session, run, end):
         if time.monotonic() > end:
             return
 '''
+"""Function that executes a single run. `[:-1]` leaves out the None of the op that ends it."""
 EXECUTE_RUNS: Final = '''
 def execute(session, run, end):
     """Execute all copies, each run on a thread of its own: their outcomes."""
     start, final = map(session.make_callable, (run["start"], run["final"]))
 {calls}
 
-    def call(graph, earlier):
+    def call(graph, {values}earlier):
         for each in earlier:
             each.result()
-        return calls[graph]()
+        return calls[graph]({arguments})
 
     with ThreadPoolExecutor(len(RUNS)) as pool:
         for _ in range(STEPS):
             start()
             runs = {}
-            for name, (graph, after) in RUNS.items():
-                runs[name] = pool.submit(call, graph, [runs[each] for each in after])
+            for name, (graph, after{row_values}) in RUNS.items():
+                runs[name] = pool.submit(call, graph, {values}[runs[each] for each in after])
             ended = {name: each.result() for name, each in runs.items()}
             arrays = [*(ended[name][i] for name, i in OBSERVED), *final()[:-1]]
             yield from zip(*map(columns, arrays))
             if time.monotonic() > end:
                 return
 '''
+"""Function that executes several runs; slots `values`, `arguments` and `row_values` feed."""
 EXECUTE_ALONE: Final = '''
 def execute(session, run, end):
     """Execute the test, each run on a thread of its own, until one is blocked."""
     start, final = map(session.make_callable, (run["start"], run["final"]))
 {calls}
 
-    def call(graph, earlier):
+    def call(graph, {values}earlier):
         for each in earlier:
             each.result()
-        return calls[graph]()
+        return calls[graph]({arguments})
 
     # To close the session cancels what is blocked.
     with ThreadPoolExecutor(len(RUNS)) as pool, closing(session):
         for _ in range(STEPS):
             start()
             runs = {}
-            for name, (graph, after) in RUNS.items():
-                runs[name] = pool.submit(call, graph, [runs[each] for each in after])
+            for name, (graph, after{row_values}) in RUNS.items():
+                runs[name] = pool.submit(call, graph, {values}[runs[each] for each in after])
             done, waiting = wait(runs.values(), BLOCKED_S)
             if any(each.exception() for each in done):
                 yield ("failed", *(None for _ in NAMES[1:]))
@@ -447,24 +537,29 @@ def execute(session, run, end):
             yield ("blocked" if waiting else "completed", *values)
 {end}
 '''
+"""Function that executes one copy of a test of which runs may block or fail."""
 CONTENTS: Final = """
             values += [columns(array)[0] for array in final()[:-1]]
 """
-CONTENTS_MORE: Final = """
+"""Slot `contents` of `EXECUTE_ALONE`, if only the contents of variables are read."""
+CONTENTS_AND_MORE: Final = """
             held = [columns(array)[0] for array in final()[:-1]]
             values += held[: len(VARIABLES)]
             held = held[len(VARIABLES) :]
 """
+"""Slot `contents` of `EXECUTE_ALONE`, if `FINALS_THERE` or `FINALS_COUNTS` adds to it."""
 CONTENTS_UNSET: Final = """
             # A variable without a value holds ().
             pairs = list(zip(values[-len(VARIABLES) :], held))
             values[-len(VARIABLES) :] = [value if there else () for value, there in pairs]
             held = held[len(VARIABLES) :]
 """
+"""Slot `contents`, after `CONTENTS_AND_MORE`, if some variable has no initial value."""
 CONTENTS_COUNTS: Final = """
             counts, place = dict(zip(ACCUMULATORS, held)), len(values)
 """
-SUMS: Final = """
+"""Slot `contents`, after `CONTENTS_AND_MORE`, if there are accumulators."""
+ELEMENTS_SUMS: Final = """
             # Takes that wait end when their runs are cancelled; then the rest can be taken.
 {feed}
             if waiting:
@@ -479,16 +574,18 @@ SUMS: Final = """
                 cells += [total, count]
             values[place:place] = cells
 """
-FEED: Final = """
-            # A take that is cancelled waits for itself if there are enough gradients for the one
-            # behind it (of the same run). So zeros are added until no take can wait.
+"""Slot `elements` of `EXECUTE_ALONE`, if there are accumulators."""
+FEED_UNEVEN: Final = """
+            # To cancel a take deadlocks if there are enough gradients for the next take of its
+            # run. So zeros are added until no take waits.
             for name, (least, most) in UNEVEN.items() if waiting else ():
                 _, zero, count = run[f"sum {name}"]
                 while least <= session.run(count) < most:
                     session.run(zero)
                     time.sleep(0.1)
 """
-QUEUE_CALLS: Final = """
+"""Slot `feed` of `ELEMENTS_SUMS`, if takes of one accumulator require different numbers."""
+CALLS_OF_QUEUES: Final = """
     queues = [
         (session.make_callable(size), session.make_callable(held, [count]), halt, capacity)
         for (size, held, count, halt), (_, _, capacity, _) in (
@@ -496,9 +593,10 @@ QUEUE_CALLS: Final = """
         )
     ]
 """
-QUEUE_VALUES: Final = """
-            # To take lets an op go on that waits to put something, and what comes after it. So
-            # what is full comes last; if several are, such ops are ended before.
+"""Slot `calls` of `EXECUTE_ALONE`, after the others, if there are queues."""
+ELEMENTS_QUEUES: Final = """
+            # To dequeue from a full queue lets a waiting enqueue go on, and what comes after it.
+            # So full queues are read last; if there are several, waiting enqueues are cancelled.
             counts = [int(size()) for size, *_ in queues]
             full = [count == capacity for count, (*_, capacity) in zip(counts, queues)]
             if waiting and sum(full) > 1:
@@ -509,37 +607,45 @@ QUEUE_VALUES: Final = """
                 held[i] = tuple(columns(queues[i][1](counts[i]))) if counts[i] else ()
             values += [held[i] for i in range(len(queues))]
 """
-FAILED: Final = """
+"""Slot `elements` of `EXECUTE_ALONE`, if there are queues."""
+FAILED_GOES_ON: Final = """
                 if waiting or time.monotonic() > end:
                     return
                 continue
 """
-FAILED_ONCE: Final = """
+"""Slot `failed` of `EXECUTE_ALONE`, unless an op closes a queue."""
+FAILED_ENDS: Final = """
                 return
 """
-UNTIL_BLOCKED: Final = """
+"""Slot `failed` of `EXECUTE_ALONE`, if an op closes a queue."""
+END_IF_BLOCKED: Final = """
             if waiting or time.monotonic() > end:
                 return
 """
-ONCE: Final = """
+"""Slot `end` of `EXECUTE_ALONE`, unless an op closes a queue."""
+END_AT_ONCE: Final = """
             return  # with the session goes the queue that is closed now
 """
+"""Slot `end` of `EXECUTE_ALONE`, if an op closes a queue."""
 
 FORBIDDEN_UNLESS: Final = '''
 def forbidden(outcome):
     """Whether no order of the ops gives it."""
     return outcome not in ALLOWED
 '''
+"""Function that judges, if the script lists the allowed outcomes."""
 FORBIDDEN_UNLESS_UNKNOWN: Final = '''
 def forbidden(outcome):
     """Whether no order of the ops gives it; of "?" it is not known what it is."""
     return not any(all(a in (b, "?") for a, b in zip(outcome, each)) for each in ALLOWED)
 '''
+"""Function that judges, if a blocked run may leave the sum of an accumulator unknown."""
 FORBIDDEN_IF: Final = '''
 def forbidden(outcome):
     """Whether no order of the ops gives it, as far as it is known here."""
     return outcome in FORBIDDEN or "torn" in outcome
 '''
+"""Function that judges, if the script lists only the forbidden outcomes that showed."""
 OUTCOMES: Final = '''
 def outcomes(end):
     """Outcomes of the copies of a new graph in a new session."""
@@ -547,6 +653,7 @@ def outcomes(end):
     with tf.compat.v1.Session(graph=graph, config=config()) as session:
         yield from execute(session, run, end)
 '''
+"""Function that builds a graph and executes it."""
 MAIN: Final = '''
 def text(outcome):
     """An outcome, for people."""
@@ -565,7 +672,7 @@ def main():
             counts[outcome] += 1
     print(f"TensorFlow {tf.__version__}")
     for outcome, count in counts.most_common():
-        verdict = "FORBIDDEN" if forbidden(outcome) else "{known}"
+        verdict = "FORBIDDEN" if forbidden(outcome) else "{verdict_else}"
         print(f"{count:8}  {verdict:10}  {text(outcome)}")
     bad = sum(count for outcome, count in counts.items() if forbidden(outcome))
     print(f"forbidden outcomes in {bad} of {counts.total()} executions; none is allowed")
@@ -574,3 +681,4 @@ def main():
 
 main()
 '''
+"""Functions that run the script. Slot `verdict_else`: the verdict if not forbidden."""

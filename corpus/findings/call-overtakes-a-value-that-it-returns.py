@@ -68,7 +68,7 @@ class Copy:
     def __init__(self, number):
         self.number = number
         self.handles = {}
-        # None lets ops collide; some spreads them out, which gives rare orders.
+        # Without padding, ops collide; with it, they spread out, which gives rare orders.
         self.padding = random.choice((0, PADDING))
 
     def resource(self, name):
@@ -91,7 +91,7 @@ class Copy:
         return raw.ReadVariableOp(resource=self.resource(name), dtype=VARIABLES[name][0])
 
     def handle(self, name, begin, *before):
-        """An op's own handle, there early or late: so ops come to race on several threads."""
+        """A handle for one op, there early or late, so that ops race on several threads."""
         gate = [begin, *(before if random.random() < 0.5 else ())]
         if self.padding and random.random() < 0.5:
             with tf.control_dependencies(gate):

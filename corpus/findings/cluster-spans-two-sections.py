@@ -66,7 +66,7 @@ class Copy:
     def __init__(self, number):
         self.number = number
         self.handles = {}
-        # None lets ops collide; some spreads them out, which gives rare orders.
+        # Without padding, ops collide; with it, they spread out, which gives rare orders.
         self.padding = random.choice((0, PADDING))
 
     def resource(self, name):

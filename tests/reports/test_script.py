@@ -444,7 +444,7 @@ def test_show_prints_the_script_or_refuses_in_one_line(tmp_path: Path) -> None:
 
 def test_copies_of_two_resources_have_different_names() -> None:
     """Copy 11 of V, and copy 1 of V1, were one variable: TensorFlow was blamed for it."""
-    text = script_text.VARIABLE + script_text.QUEUE + script_text.MUTEX
+    text = script_text.RESOURCE_VARIABLE + script_text.RESOURCE_QUEUE + script_text.RESOURCE_MUTEX
     for shared in re.findall(r'shared_name=f"(.*?)"', text):
         pattern = shared.replace("{self.number}", "{number}")
         made = [pattern.format(name=name, number=n) for name in ("V", "V1") for n in range(64)]
