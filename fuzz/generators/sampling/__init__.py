@@ -57,7 +57,7 @@ PURE_OPS: Final = tuple(
     for op in OPS.values()
     if op.meaning is not None and op.pure and op.name not in ABSTRACT_OPS
 )
-"""Rows of all pure ops that one function defines."""
+"""Rows of the pure ops that generators sample: those that some framework has."""
 
 __all__ = ["PURE_OPS", "Operand", "Sample", "sample"]
 

@@ -146,7 +146,7 @@ class Draw:
         return tuple(1 if self.flip(0.3) else extent for extent in shape[start:])
 
     def axis(self, rank: int) -> int:
-        """An axis, which may count from the end."""
+        """An axis, which may count from the end; `Unfit` if a scalar is wanted, which has none."""
         if rank == 0:
             raise Unfit
         return self.rng.randrange(-rank, rank)
@@ -169,12 +169,12 @@ class Draw:
     # --- the wanted type -------------------------------------------------------------
 
     def require(self, shape: Shape) -> None:
-        """Raise `Unfit` unless that shape of the first data operand is wanted, or any shape."""
+        """Raise `Unfit` if another shape is wanted for the first data operand."""
         if self.wanted_shape not in (None, shape):
             raise Unfit
 
     def require_any_shape(self) -> None:
-        """Raise `Unfit` if a shape is wanted: the op's first data operand has one by chance."""
+        """Raise `Unfit` if a shape is wanted: the first data operand has one by chance."""
         if self.wanted_shape is not None:
             raise Unfit
 
@@ -205,7 +205,7 @@ class Draw:
         self.attrs[attr] = self.rng.choice(("int32", "int64"))
 
     def choose_result(self, count: int | None = None) -> None:
-        """Choose the result that the call yields: of `count`, or of those that have names."""
+        """Choose the result that the call yields: one of `count`, or of those that the op names."""
         if count is not None:
             self.attrs["result"] = self.rng.randrange(count)
         else:
@@ -249,11 +249,11 @@ class Draw:
         self.operands.append(Operand(role, kind, tuple(values), limit))
 
     def positions(self, role: str, shape: Shape, limit: int) -> None:
-        """Add a control operand of positions below `limit`."""
+        """Add a control operand of positions below `limit`, which may be computed."""
         self.control(role, self.numbers(math.prod(shape), 0, limit - 1), shape, limit)
 
     def axes(self, role: str, rank: int, *, least: int = 0) -> None:
-        """Add a control operand: at least so many axes, each once; one of them may be a scalar."""
+        """Add a control operand of at least so many axes, none twice; one may be a scalar."""
         chosen = self.rng.sample(range(rank), self.number(min(least, rank), rank))
         axes = [axis - rank if self.flip(0.3) else axis for axis in chosen]
         if len(axes) == 1 and self.flip():
