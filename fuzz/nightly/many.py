@@ -110,12 +110,12 @@ class Nightly(Coordinator):
 
     def _next(self) -> Shard | None:
         """A new shard, if anything can run."""
-        made = self.planner.next(self.left_s, write_log=self.local)
-        if made is None:
+        planned = self.planner.next_shard(self.left_s, write_log=self.local)
+        if planned is None:
             return None
-        shard, given = made
-        planned = ShardPlanned(configurations=shard.configurations, minimizes=tuple(given))
-        self.store.append(shard.number, planned)
+        shard, minimizes = planned
+        event = ShardPlanned(configurations=shard.configurations, minimizes=minimizes)
+        self.store.append(shard.number, event)
         return shard
 
     def _collect(self, timeout_s: float) -> None:

@@ -1,13 +1,21 @@
-"""Decides which shard of a nightly run is next, and makes the settings that all shards share.
+"""Plans the shards of a nightly run: what each runs, and which findings it minimizes.
 
-Every executor gets the same time. The configurations of an executor fall into *groups*: one
-environment, because another one needs another process, and one class, because findings are
-distinguished by class. A group gets time in proportion to the square root of its size: thirty
-configurations need more than one, but differ less than thirty executors. Generated configurations
-are one group, with a fixed share. The group that has had the least time is next, and its shard
-minimizes the group's unreduced findings. Before all others come groups with a configuration that
-has not been reached, so that a short run reaches as many as it can. Towards the end, shards do
-little else than minimize. The self-test comes first.
+`nightly.many` asks for the next shard (`ShardPlanner.next_shard`) whenever a shard process is free.
+
+The configurations of an executor fall into *groups*: one environment, because another one needs
+another process, and one class, because findings are distinguished by class. The generated
+configurations of an executor are one group. The next shard is, in this order:
+
+1. the self-test, until it has succeeded or `MAX_FAILURES` shards have tried;
+2. a shard of a group with a configuration that has not run enough graphs, so that a short nightly
+   run reaches as many as it can: the first shard of all such groups, then the second, up to
+   `MAX_FIRST`;
+3. a shard of the executor that has had the least time;
+4. of its groups, the one that has had the least time for its weight, which is the square root of
+   its size: thirty configurations need more time than one, but differ less than thirty executors.
+   Generated configurations have a fixed share of the executor's time.
+
+A shard minimizes the unreduced findings of its group; towards the end it does little else.
 """
 
 from __future__ import annotations
@@ -39,16 +47,18 @@ from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.reports.events import DOES_NOT_START
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.fuzz.executors.protocol import Config
+    from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.store.store import Store
     from litmusfuzz.reports.events import CampaignStarted, Configured
     from litmusfuzz.reports.open_tests import Pending
-    from litmusfuzz.reports.report import Report
+    from litmusfuzz.reports.report import Report, ShardLine
 
 MIN_SHARD_S: Final = 5.0
-"""In a nightly run too short for all groups."""
+"""Seconds of a shard in a nightly run too short for all groups."""
+SHARDS_OF_EACH: Final = 2
+"""Shards of each group that a nightly run has time for, if they need not be too short."""
 MAX_PENDING: Final = 24
 """Unreduced findings of a shard: each takes some seconds to minimize."""
 MAX_FIRST: Final = 3
@@ -56,7 +66,8 @@ MAX_FIRST: Final = 3
 LATE: Final = 0.85
 """Share of the nightly run after which unreduced findings come first."""
 MAX_FAILURES: Final = 3
-"""Shards of a group that fail to start before the group is given up."""
+"""Shards of a group that fail to start before the group is given up; also shards that try the
+self-test."""
 
 
 class Group(NamedTuple):
@@ -67,27 +78,38 @@ class Group(NamedTuple):
     configs: tuple[str, ...]
 
 
+class PlannedShard(NamedTuple):
+    """A shard, and the files of the unreduced findings that it is to minimize.
+
+    Unreadable files are among these, though not in `shard.pending`: they count as attempted, so
+    that other findings come first the next time.
+    """
+
+    shard: Shard
+    minimizes: tuple[str, ...] = ()
+
+
 def groups(configurations: Iterable[Configured]) -> list[Group]:
-    """The groups of configurations, in the order of the first of each."""
-    found: dict[tuple[object, ...], list[Configured]] = defaultdict(list)
+    """The groups of configurations, in the order of the first configuration of each."""
+    by_key: dict[tuple[object, ...], list[Configured]] = defaultdict(list)
     for each in configurations:
         environment = listed(each.executor, each.name).environment
-        found[each.executor, environment, each.executor_class].append(each)
+        by_key[each.executor, environment, each.executor_class].append(each)
     return [
-        Group(part[0].executor, part[0].executor_class, tuple(each.name for each in part))
-        for part in found.values()
+        Group(members[0].executor, members[0].executor_class, tuple(each.name for each in members))
+        for members in by_key.values()
     ]
 
 
 class ShardPlanner:
-    """Makes the shards of a nightly run.
+    """Plans the shards of a nightly run, from the events in its store.
 
     Parameters
     ----------
     store : Store
         Of a campaign that has started.
     known : KnownFindings, optional
-        Its causes are known to all shards.
+        All shards know its causes and crashes.
     """
 
     def __init__(self, store: Store, known: KnownFindings = NOTHING) -> None:
@@ -95,132 +117,174 @@ class ShardPlanner:
         self.known = known
         self.settings: CampaignStarted = store.fold.settings
         self.groups = groups(self.settings.configurations)
-        asked_s, workers = self.settings.asked_s, self.settings.workers
-        self.shard_s: float = self.settings.shard_s or min(
-            MAX_SHARD_S, max(MIN_SHARD_S, asked_s * workers / (2 * len(self.groups)))
-        )
-        self.of = {
+        self.shard_s: float = self.settings.shard_s or self._default_shard_s()
+        self.group_by_config = {
             (group.executor, config): group for group in self.groups for config in group.configs
         }
 
-    def next(self, left_s: float, *, write_log: bool) -> tuple[Shard, list[str]] | None:
-        """The next shard, and the files of its unreduced findings; None if nothing can run."""
+    def _default_shard_s(self) -> float:
+        """Seconds of a shard if the user does not say: a nightly run has some for each group."""
+        shards = max(1, SHARDS_OF_EACH * len(self.groups))
+        each_s = self.settings.asked_s * self.settings.workers / shards
+        return min(MAX_SHARD_S, max(MIN_SHARD_S, each_s))
+
+    def next_shard(self, left_s: float, *, write_log: bool) -> PlannedShard | None:
+        """The next shard; None if nothing can run.
+
+        Parameters
+        ----------
+        left_s : float
+            Seconds left for shards.
+        write_log : bool
+            True if the shard process sees the campaign's folder, and writes a shard log there.
+        """
         report = self.store.fold.report(str(self.store.folder))
         number = self.store.next_shard
-        settings = base_settings(self.store, number)
         log_folder = str(self.store.log_folder(number).resolve()) if write_log else None
-        selftest_s = self.settings.selftest_s
-        if 0 < selftest_s <= left_s and _selftest_due(report):
-            settings = replace(settings, executors=((SELFTEST,),), time_s=selftest_s)
-            return Shard(number, settings, left_s, log_folder=log_folder), []
-        running = {
-            group: configs for group in self.groups if (configs := self._running(report, group))
+        if 0 < self.settings.selftest_s <= left_s and _selftest_due(report):
+            return PlannedShard(self._selftest_shard(number, left_s, log_folder))
+        runnable = {
+            group: configs for group in self.groups if (configs := _runnable(report, group))
         }
-        if not running:
+        if not runnable:
             return None
-        chosen = self._least_served(report, running)
-        configs = running[chosen]
+        group = self._next_group(report, runnable)
+        pending = self.pending(report, group)
+        readable = unreduced(self.store, pending)
         is_late = left_s < (1 - LATE) * self.settings.asked_s
-        pending = self.pending(chosen.executor, configs)
-        given = unreduced(self.store, pending)
-        time_s = min(self.shard_s, left_s)
-        skipped = generated(report).get(chosen.executor, 0)
         settings = replace(
-            settings,
-            executors=(
-                (chosen.executor, *(self._listed(chosen.executor, c, skipped) for c in configs)),
-            ),
-            time_s=time_s,
-            minimizing_share=1.0 if is_late and given else MINIMIZING_SHARE,
-            reduction_s=max(MAX_REDUCTION_S, time_s / 2),
-            machine_share=SHARE / self.settings.workers,
-            workers=1,
+            self._settings_of(report, number, group.executor, runnable[group]),
+            time_s=min(self.shard_s, left_s),
+            minimizing_share=1.0 if is_late and readable else MINIMIZING_SHARE,
+            # A long shard has more time for one finding than a short campaign.
+            reduction_s=max(MAX_REDUCTION_S, min(self.shard_s, left_s) / 2),
         )
         shard = Shard(
             number=number,
             settings=settings,
             limit_s=left_s,
             known=(
-                *known_causes(self.store, self.known, chosen.executor),
-                *known_findings(report, chosen.executor),
+                *known_causes(self.store, self.known, group.executor),
+                *known_findings(report, group.executor),
             ),
-            pending=tuple(given.values()),
+            pending=tuple(readable.values()),
             unconfirmed=unconfirmed(
                 self.store,
                 (
                     each
                     for each in report.unconfirmed
-                    if each.executor == chosen.executor
-                    and self._of(each.executor, each.configuration) == chosen
+                    if self._group_of(each.executor, each.configuration) == group
                 ),
             ),
             known_deaths=self.known.patterns(datetime.now(UTC).date()),
             reduced=reduced_crashes(self.store),
             log_folder=log_folder,
         )
-        # Unreadable files included, so that the others come first next time.
-        return shard, [each.file for each in pending]
+        return PlannedShard(shard, tuple(each.file for each in pending))
 
-    def pending(self, executor: str, configs: tuple[str, ...]) -> list[Pending]:
-        """Unreduced findings that nobody minimizes or may still minimize, least attempted first."""
-        report = self.store.fold.report(str(self.store.folder))
-        running = {shard.number for shard in report.shards if shard.state == "running"}
-        found = [
+    def pending(self, report: Report, group: Group) -> list[Pending]:
+        """The unreduced findings of a group that its next shard is to minimize.
+
+        No shard is minimizing them, and the shard that showed them has ended, so that it will not
+        either. Those that the fewest shards have attempted come first.
+        """
+        in_progress = {shard.number for shard in report.shards if shard.state == "running"}
+        pending = [
             each
             for each in report.pending
-            # A name that an executor does not list may be that of a generated configuration.
-            if each.executor == executor
-            and self._of(executor, each.configuration) == self._of(executor, configs[0])
+            if self._group_of(each.executor, each.configuration) == group
             and each.minimizing_in is None
-            and each.shard not in running
+            and each.shard not in in_progress
         ]
-        return sorted(found, key=lambda each: (each.attempts, each.index))[:MAX_PENDING]
+        return sorted(pending, key=lambda each: (each.attempts, each.index))[:MAX_PENDING]
 
-    def _least_served(self, report: Report, running: Mapping[Group, tuple[str, ...]]) -> Group:
-        """The group that has had the least time, of an executor that has had the least.
+    def _selftest_shard(self, number: int, left_s: float, log_folder: str | None) -> Shard:
+        settings = replace(
+            base_settings(self.store, number),
+            executors=((SELFTEST,),),
+            time_s=self.settings.selftest_s,
+        )
+        return Shard(number, settings, left_s, log_folder=log_folder)
 
-        One that has a configuration with too few graphs comes before, the first shards of all such
-        groups in turn.
+    def _settings_of(
+        self, report: Report, number: int, executor: str, names: Sequence[str]
+    ) -> Settings:
+        """Settings of a shard that runs these configurations, apart from its times."""
+        already_generated = generated(report).get(executor, 0)
+        presets = presets_of(self.settings.configurations)[executor]
+        configs = (listed(executor, name, already_generated, presets) for name in names)
+        return replace(
+            base_settings(self.store, number),
+            executors=((executor, *configs),),
+            machine_share=SHARE / self.settings.workers,
+            workers=1,
+        )
+
+    def _group_of(self, executor: str, config: str) -> Group | None:
+        """The group of a configuration.
+
+        A name that is in no group may be that of a generated configuration.
         """
-        spent = self._spent(report)
-        had = Counter(
-            self.of.get((executor, configs[0]))
-            for shard in report.shards
-            for executor, configs in shard.configurations.items()
-            if configs
-        )
-        ended = {each.name: each.graphs - each.died for each in report.by_config}
+        generated_group = self.group_by_config.get((executor, PRODUCT))
+        return self.group_by_config.get((executor, config), generated_group)
 
-        def turn(group: Group) -> int:
-            """The number of the shard that the group has to have now, before all others."""
-            reached = all(
-                ended.get(f"{group.executor}/{config}", 0) >= self.settings.min_graphs
-                for config in running[group]
-            )
-            return MAX_FIRST if reached else min(MAX_FIRST, had[group])
+    def _next_group(self, report: Report, runnable: Mapping[Group, tuple[str, ...]]) -> Group:
+        """The group to run next, by rules 2 to 4 of the module's docstring.
 
-        by_executor: dict[str, float] = defaultdict(float)
-        for group in running:
-            by_executor[group.executor] += spent[group]
-        return min(
-            running,
-            key=lambda group: (
-                turn(group),
-                by_executor[group.executor],
-                spent[group] / self._weight(group),
-            ),
-        )
+        Parameters
+        ----------
+        report : Report
+        runnable : mapping
+            For each group that can run here: its configurations that can.
+        """
+        shards_had: Counter[Group] = Counter()
+        spent_s = dict.fromkeys(self.groups, 0.0)
+        for shard, group in self._shards(report):
+            shards_had[group] += 1
+            in_progress = shard.state == "running"
+            spent_s[group] += max(shard.seconds, self.shard_s) if in_progress else shard.seconds
+        executor_spent_s: dict[str, float] = defaultdict(float)
+        for group in runnable:
+            executor_spent_s[group.executor] += spent_s[group]
+        unreached = self._unreached(report, runnable)
 
-    def _listed(self, executor: str, name: str, skipped: int) -> Config:
-        presets = presets_of(self.settings.configurations)
-        return listed(executor, name, skipped, presets[executor])
+        def rank(group: Group) -> tuple[int, float, float]:
+            first = min(MAX_FIRST, shards_had[group]) if group in unreached else MAX_FIRST
+            weight = self._weight(group)
+            return first, executor_spent_s[group.executor], spent_s[group] / weight
 
-    def _of(self, executor: str, config: str) -> Group | None:
-        """The group of a configuration, which may be a generated one."""
-        return self.of.get((executor, config), self.of.get((executor, PRODUCT)))
+        return min(runnable, key=rank)
+
+    def _unreached(self, report: Report, runnable: Mapping[Group, tuple[str, ...]]) -> set[Group]:
+        """The groups with a configuration that can run, and has not run enough graphs yet."""
+        graphs = {each.name: each.graphs - each.died for each in report.by_config}
+        return {
+            group
+            for group, configs in runnable.items()
+            for config in configs
+            if graphs.get(f"{group.executor}/{config}", 0) < self.settings.min_graphs
+        }
+
+    def _shards(self, report: Report) -> Iterator[tuple[ShardLine, Group]]:
+        """The shards so far, those of the self-test excepted, each with its group.
+
+        Raises
+        ------
+        StoreError
+            If a shard ran what is in no group: the store is damaged.
+        """
+        for shard in report.shards:
+            for executor, configs in shard.configurations.items():
+                if executor == SELFTEST:
+                    continue
+                group = self.group_by_config.get((executor, configs[0])) if configs else None
+                if group is None:
+                    named = f"shard {shard.number} ran {executor}:{','.join(configs)}"
+                    raise StoreError(f"{self.store.path}: {named}, which nobody asked for")
+                yield shard, group
 
     def _weight(self, group: Group) -> float:
-        """The share of a group in the time of its executor, relative to others."""
+        """The share of a group in the time of its executor, relative to its other groups."""
         if group.configs != (PRODUCT,):
             return math.sqrt(len(group.configs))
         others = sum(
@@ -228,40 +292,26 @@ class ShardPlanner:
             for each in self.groups
             if each.executor == group.executor and each != group
         )
-        return GENERATED_SHARE / (1 - GENERATED_SHARE) * others or 1.0
+        share_to_others = GENERATED_SHARE / (1 - GENERATED_SHARE)
+        return share_to_others * others if others else 1.0
 
-    def _spent(self, report: Report) -> dict[Group, float]:
-        """Seconds that each group has had, or is about to have."""
-        spent = dict.fromkeys(self.groups, 0.0)
-        for shard in report.shards:
-            for executor, configs in shard.configurations.items():
-                if executor != SELFTEST:
-                    running = shard.state == "running"
-                    seconds = max(shard.seconds, self.shard_s) if running else shard.seconds
-                    group = self.of.get((executor, configs[0])) if configs else None
-                    if group is None:  # of a damaged campaign that is resumed
-                        named = f"shard {shard.number} ran {executor}:{','.join(configs)}"
-                        raise StoreError(f"{self.store.path}: {named}, which nobody asked for")
-                    spent[group] += seconds
-        return spent
 
-    @staticmethod
-    def _running(report: Report, group: Group) -> tuple[str, ...]:
-        """Configurations of a group that can run here, as far as known."""
-        configs = tuple(
-            each
-            for each in group.configs
-            if report.unavailable.get(f"{group.executor}/{each}", DOES_NOT_START).startswith(
-                DOES_NOT_START
-            )
-        )
-        # An executor that does not start now may start later, but not for ever.
-        failures = sum(
-            shard.state == "done" and not shard.graphs and bool(shard.problem)
-            for shard in report.shards
-            if shard.configurations == {group.executor: configs}
-        )
-        return configs if failures < MAX_FAILURES else ()
+def _runnable(report: Report, group: Group) -> tuple[str, ...]:
+    """Configurations of a group that can run here, as far as known.
+
+    An executor that does not start now may start later, but is not tried for ever.
+    """
+    configs = []
+    for config in group.configs:
+        why_not = report.unavailable.get(f"{group.executor}/{config}")
+        if why_not is None or why_not.startswith(DOES_NOT_START):
+            configs.append(config)
+    failures = sum(
+        shard.state == "done" and not shard.graphs and bool(shard.problem)
+        for shard in report.shards
+        if shard.configurations == {group.executor: tuple(configs)}
+    )
+    return tuple(configs) if failures < MAX_FAILURES else ()
 
 
 def _selftest_due(report: Report) -> bool:
@@ -270,6 +320,3 @@ def _selftest_due(report: Report) -> bool:
     if len(shards) >= MAX_FAILURES or any(shard.state == "running" for shard in shards):
         return False
     return not report.kills
-
-
-# --- what all shards have ------------------------------------------------------------------

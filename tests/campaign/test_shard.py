@@ -98,7 +98,8 @@ def test_a_shard_minimizes_what_another_left_and_finds_nothing_known_again(
     texts = tuple(((store.folder / file).read_text(), False) for file in files)
     second = shard(store.folder, 2, known=known, pending=texts, minimizing_share=1.0)
     store.append(2, ShardPlanned(configurations={STALE: ("plain",)}, minimizes=tuple(files)))
-    assert ShardPlanner(store).pending(STALE, ("plain",)) == []
+    planner = ShardPlanner(store)
+    assert planner.pending(store.fold.report(str(store.folder)), planner.groups[0]) == []
 
     def resolved(events: Sequence[Event]) -> set[int]:
         """Those of the tests that were left."""

@@ -67,10 +67,10 @@ def started(*executors: tuple[str, *tuple[str, ...]], selftest_s: float = 0.0) -
 
 def plan(store: Store, *events: Event) -> Shard:
     """The next shard, which then logs events and ends after 10 s."""
-    made = ShardPlanner(store).next(LEFT_S, write_log=False)
+    made = ShardPlanner(store).next_shard(LEFT_S, write_log=False)
     assert made is not None
     shard, files = made
-    planned = ShardPlanned(configurations=shard.configurations, minimizes=tuple(files))
+    planned = ShardPlanned(configurations=shard.configurations, minimizes=files)
     store.append(shard.number, planned)
     store.append(shard.number, *events, ShardEnded(seconds=10.0))
     return shard
@@ -137,7 +137,7 @@ def test_configurations_that_were_not_reached_come_first(tmp_path: Path) -> None
         number = len(ShardPlanner(store).groups)
         had: Counter[tuple[str, tuple[str, ...]]] = Counter()
         for index in range(number + 10):
-            made = ShardPlanner(store).next(LEFT_S, write_log=False)
+            made = ShardPlanner(store).next_shard(LEFT_S, write_log=False)
             assert made is not None
             shard = made[0]
             executor, configs = of(shard)
@@ -164,7 +164,7 @@ def test_an_executor_that_cannot_run_here_gets_no_shard(tmp_path: Path) -> None:
             store.append(number, lacking, ShardEnded(seconds=0.1, problem=problem))
         shards = []
         for _ in range(8):
-            made = ShardPlanner(store).next(LEFT_S, write_log=False)
+            made = ShardPlanner(store).next_shard(LEFT_S, write_log=False)
             assert made is not None
             shard, _ = made
             executor, _ = of(shard)
@@ -179,13 +179,21 @@ def test_the_selftest_comes_first_until_it_has_a_result(tmp_path: Path) -> None:
     with Store(tmp_path / "n", write=True) as store:
         store.append(0, started(("native", "plain"), selftest_s=60.0))
         assert of(plan(store)) == (SELFTEST, ())
-        again = ShardPlanner(store).next(LEFT_S, write_log=False)
+        again = ShardPlanner(store).next_shard(LEFT_S, write_log=False)
         assert again is not None
         assert again[0].is_selftest
         assert again[0].settings.time_s == 60.0
         kill = MutantRun(kill=Kill(STALE, "native", 1.0, 3))
         assert plan(store, kill).is_selftest
         assert of(plan(store)) == ("native", ("plain",))
+
+
+def test_a_campaign_without_configurations_has_no_shard(tmp_path: Path) -> None:
+    """A stranger's, which is resumed; the time of its shards was not chosen."""
+    nothing = msgspec.structs.replace(started(), shard_s=None)
+    with Store(tmp_path / "n", write=True) as store:
+        store.append(0, nothing)
+        assert ShardPlanner(store).next_shard(LEFT_S, write_log=False) is None
 
 
 def test_an_unreadable_file_ends_no_shard(tmp_path: Path) -> None:
@@ -200,11 +208,11 @@ def test_an_unreadable_file_ends_no_shard(tmp_path: Path) -> None:
         store.append(1, ShardEnded(seconds=1.0))
         (tmp_path / "n" / "unreduced" / "unreduced-1-1.yaml").unlink()
         (tmp_path / "n" / "unreduced" / "unreduced-1-2.yaml").write_text("no: test\n")
-        made = ShardPlanner(store).next(600.0, write_log=False)
+        made = ShardPlanner(store).next_shard(600.0, write_log=False)
     assert made is not None
     shard, given = made
     assert shard.pending == ((OF_STALE, False),)
-    assert given == [f"unreduced/unreduced-1-{index}.yaml" for index in range(3)]
+    assert given == tuple(f"unreduced/unreduced-1-{index}.yaml" for index in range(3))
 
 
 def test_generated_configurations_get_no_findings_of_another_executor(tmp_path: Path) -> None:
@@ -222,8 +230,12 @@ def test_generated_configurations_get_no_findings_of_another_executor(tmp_path: 
             ShardEnded(seconds=1.0),
         )
         planner = ShardPlanner(store)
-        assert [each.index for each in planner.pending("tf", ("autocluster",))] == [1]
-        assert planner.pending("jax_refs", (PRODUCT,)) == []
+        report = store.fold.report(str(store.folder))
+        pending = [
+            (group.executor, [each.index for each in planner.pending(report, group)])
+            for group in planner.groups
+        ]
+    assert pending == [("tf", [1]), ("jax_refs", [])]
 
 
 def test_a_shard_knows_which_findings_are_suspects(tmp_path: Path) -> None:
@@ -251,7 +263,7 @@ def test_a_shard_knows_which_findings_are_suspects(tmp_path: Path) -> None:
         store.append(1, died)
         store.append(1, Confirmed(index=0, executor=STALE, configuration="plain"))
         store.append(1, ShardEnded(seconds=1.0))
-        made = ShardPlanner(store).next(600.0, write_log=False)
+        made = ShardPlanner(store).next_shard(600.0, write_log=False)
     assert made is not None
     assert made[0].pending == ((texts[0], False), (texts[1], True))
 
@@ -306,4 +318,4 @@ def test_a_shard_that_nobody_asked_for_is_named(
         store.append(0, started(("native", "plain")))
         store.append(1, ShardPlanned(configurations=shard), ShardEnded(seconds=1.0))
         with pytest.raises(StoreError, match=r"shard 1 ran .*, which nobody asked for"):
-            ShardPlanner(store).next(LEFT_S, write_log=False)
+            ShardPlanner(store).next_shard(LEFT_S, write_log=False)
