@@ -1210,7 +1210,7 @@ class _EagerMutant(TensorFlowExecutor):
             raise Refused(lacking)
         prepared = super().prepare(test, config)
         assert isinstance(prepared, PreparedEager)
-        prepared.program = self.wrong()
+        prepared.new_program = self.wrong()
         return prepared
 
 

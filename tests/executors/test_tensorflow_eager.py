@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import NoReturn
+
 import pytest
 from helpers import LITMUS, corpus_entry
 
@@ -10,6 +13,7 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
 from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import PROGRAM
@@ -47,3 +51,20 @@ def test_control_edges_inside_a_function_are_kept() -> None:
 def test_what_may_block_is_refused(test, feature: str) -> None:
     with pytest.raises(Refused, match=rf"^{feature} in configuration eager_threads$"):
         TensorFlowExecutor().prepare(test, EAGER)
+
+
+def test_a_program_that_cannot_be_built_leaves_the_switch_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Later tests of the worker's process would be slower."""
+
+    def fails(test: object, seed: int) -> NoReturn:
+        raise MemoryError(f"program {seed} of {test}")
+
+    prepared = TensorFlowExecutor().prepare(litmus("X=1"), EAGER)
+    assert isinstance(prepared, PreparedEager)
+    monkeypatch.setattr(prepared, "new_program", fails)
+    before = sys.getswitchinterval()
+    with pytest.raises(MemoryError):
+        prepared.run(1, Noise(), 1)
+    assert sys.getswitchinterval() == before

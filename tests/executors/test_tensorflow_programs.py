@@ -164,7 +164,7 @@ def test_a_program_mixes_ops_and_functions_and_traces_some_twice() -> None:
         parts += [part for run in test.runs for part in program._parts[run.name]]
     program.close()
     assert any(part.function is None for part in parts)
-    assert {len(part.shapes) for part in parts if part.function is not None} == {1, 2}
+    assert {len(part.retracing_arguments) for part in parts if part.function is not None} == {1, 2}
     handles = {name for part in parts for name in part.handles}
     assert any(name.endswith("/argument") for name in handles)
     assert any(not part.handles for part in parts if part.function is not None)
@@ -186,9 +186,9 @@ def test_a_handle_and_its_identities_are_one_argument_of_a_function() -> None:
             program.reset()
             values = program.run(test.runs[0])
             assert int(values["r0"]) == 1
-            given = [each.given for each in program._parts["main"] if each.function is not None]
-            assert {"h1", "h2"}.isdisjoint(itertools.chain.from_iterable(given))
-            handed += any("h0" in each for each in given)
+            inputs = [part.inputs for part in program._parts["main"] if part.function is not None]
+            assert {"h1", "h2"}.isdisjoint(itertools.chain.from_iterable(inputs))
+            handed += any("h0" in names for names in inputs)
     assert handed
 
 

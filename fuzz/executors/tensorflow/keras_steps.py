@@ -154,7 +154,7 @@ class PreparedKeras(PreparedEager):
         super().__init__(test, config, clock)
         refuse_others(test)
         compiled = bool(Settings.of(config).compiled)
-        self.program = partial(KerasProgram, compiled=compiled)
+        self.new_program = partial(KerasProgram, compiled=compiled)
 
 
 @contextmanager
