@@ -1,6 +1,7 @@
 """Placement: assigns each node and resource to a device, and adds Send and Recv between devices.
 
-Under the model `rfc` placement does not change the allowed set.
+Executors that run a test on several devices call `place` when they prepare the test. Under the
+model `rfc` placement does not change the allowed set.
 
 References
 ----------
@@ -10,7 +11,7 @@ docs/decisions/0005-devices.md explains the rules.
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import (
@@ -31,7 +32,8 @@ from litmusfuzz.corpus.struct import replace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from litmusfuzz.corpus.model import Resource
+    from litmusfuzz.corpus.model import NestAttrs, Resource
+    from litmusfuzz.corpus.ops import Attrs
 
 DEFAULT: Final = "cpu:0"
 _NOTHING: Final = ConstAttrs("int32", (), 0)
@@ -43,18 +45,26 @@ class CannotPlace(ValueError):
 
 
 def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
-    """The test with everything on a device, and transfers between them.
+    """The test with every resource and node on a device, and transfers between devices.
 
-    A resource or node that has a device keeps it. Other resources are assigned to
-    `devices` round-robin; resources of one op get the same device. A node runs on the
-    device of its resources; without resources, on the device of its first operand;
-    without operands, on the device of the resource that its value is first used with;
-    else on the first of `devices`. Arguments and results of a body are on the device of
-    the node that contains it.
+    Resources that one op or cluster uses are on one device: the device that one of them, or a
+    node that uses one of them, already has; else the next one of `devices`, in rotation.
 
-    For each value and each device that needs it there is one Send and one Recv. For a
-    control edge from a node without a value, or from a Send, whose value only its Recv takes, a
-    constant after that node is sent.
+    A node is on the first of these devices that there is:
+
+    1. the device that it already has;
+    2. that of its cluster: the device of the members and of their resources, else the first of
+       `devices`;
+    3. that of its resources;
+    4. that of its first operand;
+    5. that of the first resource that its value is used with;
+    6. the first of `devices`.
+
+    Arguments and results of a body are on the device of the node that contains the body.
+
+    A value is sent once to each other device that needs it, by one Send and one Recv. Where a
+    control edge leads to another device, its source's value is sent; if the source has no value, or
+    is a Send, whose value only its Recv takes, a constant that comes after the source is sent.
 
     Parameters
     ----------
@@ -76,37 +86,40 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
     MalformedTest
         If there are too many nodes with the transfers.
     """
-    lives = _homes(test, devices)
+    device_of = _resource_devices(test, devices)
+    default = devices[0]
     if "handles" in test.features:
-        placed = {*lives.values(), *(node.device for node in test.nodes if node.device)}
+        placed = {*device_of.values(), *(node.device for node in test.nodes if node.device)}
         if len(placed) > 1:
             raise CannotPlace("handles on several devices")
-        devices = tuple(placed)
-    placing = _Placing(test, lives, devices[0], _of_clusters(test, lives, devices[0]))
+        (default,) = placed  # a handle has a variable, so something is placed
+    placer = _Placer(test, device_of, _cluster_devices(test, device_of, default), default)
     return replace(
         test,
-        variables=tuple(replace(each, device=lives[each.name]) for each in test.variables),
-        mutexes=tuple(replace(each, device=lives[each.name]) for each in test.mutexes),
-        queues=tuple(replace(each, device=lives[each.name]) for each in test.queues),
-        accumulators=tuple(replace(each, device=lives[each.name]) for each in test.accumulators),
-        graphs=tuple(Graph(g.name, placing.body(g.nodes, {}, (), "")[0]) for g in test.graphs),
+        variables=tuple(replace(each, device=device_of[each.name]) for each in test.variables),
+        mutexes=tuple(replace(each, device=device_of[each.name]) for each in test.mutexes),
+        queues=tuple(replace(each, device=device_of[each.name]) for each in test.queues),
+        accumulators=tuple(
+            replace(each, device=device_of[each.name]) for each in test.accumulators
+        ),
+        graphs=tuple(map(placer.graph, test.graphs)),
     )
 
 
 def devices_of(test: LitmusTest) -> tuple[str, ...]:
-    """The devices of a placed test, in the order of their names."""
-    placed: list[Resource | Node] = [*test.resources]
-    placed += test.nodes
+    """The devices of a placed test, by kind and then by number."""
+    devices = {each.device for each in test.resources} | {node.device for node in test.nodes}
 
-    def order(device: str) -> tuple[str, int]:
-        sort, _, number = device.partition(":")
-        return sort, int(number)
+    def kind_and_number(device: str) -> tuple[str, int]:
+        kind, _, number = device.partition(":")
+        return kind, int(number)
 
-    return tuple(sorted({each.device for each in placed}, key=order))
+    return tuple(sorted(devices, key=kind_and_number))
 
 
-def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
-    """The device of each resource."""
+def _resource_devices(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
+    """The device of each resource, by its name."""
+    # Not the order of `test.resources`: the rotation, and so placed tests in files, depend on it.
     resources: list[Resource] = [
         *test.variables,
         *test.queues,
@@ -116,150 +129,193 @@ def _homes(test: LitmusTest, devices: Sequence[str]) -> dict[str, str]:
     together = {each.name: {each.name} for each in resources}
     for node in test.nodes:
         _join(node.resources, together)
-    for members in _members(test):
+    for members in _cluster_members(test):
         _join([name for node in members for name in node.resources], together)
-    given = {each.name: {each.device} - {""} for each in resources}
+    asked = {each.name: {each.device} - {""} for each in resources}
     for node in test.nodes:
         for name in node.resources:
-            given[name] |= {node.device} - {""}
-    lives: dict[str, str] = {}
-    position = count()
+            asked[name] |= {node.device} - {""}
+    device_of: dict[str, str] = {}
+    rotation = cycle(devices)
     for each in resources:
-        if each.name not in lives:
-            known = set[str]().union(*(given[name] for name in together[each.name]))
-            if len(known) > 1:
-                raise CannotPlace(f"{each.name!r} on several devices: {', '.join(sorted(known))}")
-            chosen = known.pop() if known else devices[next(position) % len(devices)]
-            lives.update(dict.fromkeys(together[each.name], chosen))
-    return lives
+        if each.name not in device_of:
+            names = together[each.name]
+            choices = set[str]().union(*(asked[name] for name in names))
+            if len(choices) > 1:
+                raise CannotPlace(f"{each.name!r} on several devices: {', '.join(sorted(choices))}")
+            device = choices.pop() if choices else next(rotation)
+            device_of.update(dict.fromkeys(names, device))
+    return device_of
 
 
 def _join(names: Iterable[str], together: dict[str, set[str]]) -> None:
+    """Make one set of the sets of resources that these names are in."""
     joined = set[str]().union(*(together[name] for name in names))
     together.update(dict.fromkeys(joined, joined))
 
 
-def _members(test: LitmusTest) -> Iterator[list[Node]]:
+def _cluster_members(test: LitmusTest) -> Iterator[list[Node]]:
     """The members of each cluster, with the nodes of their bodies."""
     nodes = {node.name: node for node in test.nodes}
     for cluster in test.clusters:
         yield list(all_nodes(nodes[name] for name in cluster.members))
 
 
-def _of_clusters(test: LitmusTest, lives: Mapping[str, str], default: str) -> dict[str, str]:
-    """The device of each node in a cluster."""
+def _cluster_devices(
+    test: LitmusTest, device_of: Mapping[str, str], default: str
+) -> dict[str, str]:
+    """The device of each node in a cluster; `device_of` has those of the resources."""
     found: dict[str, str] = {}
-    for cluster, members in zip(test.clusters, _members(test), strict=True):
-        given = {node.device for node in members if node.device}
-        given |= {lives[name] for node in members for name in node.resources}
-        if len(given) > 1:
-            raise CannotPlace(f"{cluster.name!r} on several devices: {', '.join(sorted(given))}")
-        found.update(dict.fromkeys((node.name for node in members), (*given, default)[0]))
+    for cluster, members in zip(test.clusters, _cluster_members(test), strict=True):
+        choices = {node.device for node in members if node.device}
+        choices |= {device_of[name] for node in members for name in node.resources}
+        if len(choices) > 1:
+            raise CannotPlace(f"{cluster.name!r} on several devices: {', '.join(sorted(choices))}")
+        device = choices.pop() if choices else default
+        found.update((node.name, device) for node in members)
     return found
 
 
-class _Placing:
+class _Placer:
+    """Places the nodes of a test, whose resources and clusters have devices.
+
+    Parameters
+    ----------
+    test : LitmusTest
+    device_of : mapping of str to str
+        The device of each resource.
+    cluster_device_of : mapping of str to str
+        The device of each node in a cluster.
+    default : str
+    """
+
     def __init__(
         self,
         test: LitmusTest,
-        lives: Mapping[str, str],
+        device_of: Mapping[str, str],
+        cluster_device_of: Mapping[str, str],
         default: str,
-        clustered: Mapping[str, str],
     ) -> None:
         self.test = test
-        self.lives = lives
+        self.device_of = device_of
+        self.cluster_device_of = cluster_device_of
         self.default = default
-        self.clustered = clustered
-        self.names = FreshNames((*test.types, *lives))
+        self.names = FreshNames((*test.types, *device_of))
         self.sends = frozenset(node.name for node in test.nodes if node.op == "Send")
 
-    def name(self, prefix: str, value: str, device: str) -> str:
-        """A new one, which says what is sent where."""
+    def graph(self, graph: Graph) -> Graph:
+        """A graph, placed."""
+        level = _LevelPlacer(self, {})
+        level.place(graph.nodes)
+        return Graph(graph.name, tuple(level.placed))
+
+    def body(self, body: Body, arguments: Iterable[str], device: str) -> Body:
+        """A body of a node on `device`, placed."""
+        level = _LevelPlacer(self, dict.fromkeys(arguments, device))
+        level.place(body.nodes)
+        results = tuple(level.on(device, name) for name in body.results)
+        return Body(tuple(level.placed), results)
+
+    def new_name(self, prefix: str, value: str, device: str) -> str:
+        """A new name, which says what is sent where."""
+        # A name has 64 characters at most: the device and a number follow.
         wanted = f"{prefix}_{value.replace('.', '_')}"[:50] + f"_{device.replace(':', '')}"
         return self.names.like(wanted)
 
-    def body(
-        self,
-        nodes: Iterable[Node],
-        arguments: Mapping[str, str],
-        results: Sequence[str],
-        wanted_on: str,
-    ) -> tuple[tuple[Node, ...], tuple[str, ...]]:
-        """The placed nodes of a body, and the names of its results on the device `wanted_on`.
 
-        `arguments` maps each argument to its device.
-        """
-        nodes = tuple(nodes)
-        made = dict(arguments)  # name: the device of its value
-        used: dict[str, str] = {}  # value: the device of the first resource it is used with
+class _LevelPlacer:
+    """Places the nodes of one graph or body.
+
+    Parameters
+    ----------
+    placer : _Placer
+    arguments : mapping of str to str
+        For each value that comes into the body: its device.
+
+    Attributes
+    ----------
+    placed : list of Node
+        The nodes that are placed, and their transfers.
+    """
+
+    def __init__(self, placer: _Placer, arguments: Mapping[str, str]) -> None:
+        self.placer = placer
+        self.placed: list[Node] = []
+        self._device_of = dict(arguments)
+        """The device of each value, or end of a node, so far."""
+        self._used_on: dict[str, str] = {}
+        """For each value that is used with a resource: the device of the first one."""
+        self._received: dict[tuple[str, str], str] = {}
+        """For each value that is sent, and each device: the Recv there."""
+
+    def place(self, nodes: Sequence[Node]) -> None:
+        """Place all nodes in their order, in which sources stand before their users."""
         for node in nodes:
             for name in node.inputs if node.resources else ():
-                used.setdefault(name, self.lives[node.resources[0]])
-        sent: dict[tuple[str, str], str] = {}  # value and device: the Recv on that device
-        placed: list[Node] = []
-
-        def add(node: Node) -> str:
-            placed.append(node)
-            made[node.name] = node.device
-            return node.name
-
-        def on(device: str, name: str) -> str:
-            """Name that a value, or the end of a node, has on a device; adds the transfer."""
-            source = made[name]
-            if source == device:
-                return name
-            if (name, device) not in sent:
-                value = name
-                if self.test.types[name] is None or name in self.sends:
-                    done = self.name("done", name, device)
-                    value = add(Node(done, "Const", (), (), (name,), _NOTHING, source))
-                send = add(Node(self.name("send", name, device), "Send", (value,), device=source))
-                recv = add(Node(self.name("recv", name, device), "Recv", (send,), device=device))
-                sent[name, device] = recv
-            return sent[name, device]
-
+                self._used_on.setdefault(name, self.placer.device_of[node.resources[0]])
         for node in nodes:
-            device = node.device or used.get(node.name, self.default)
-            if node.name in self.clustered:
-                device = self.clustered[node.name]
-            elif node.resources:
-                device = self.lives[node.resources[0]]
-            elif node.inputs and not node.device:
-                device = made[node.inputs[0]]
-            inputs = node.inputs  # the input of a Recv is a Send on another device
-            if node.op != "Recv":
-                inputs = tuple(on(device, name) for name in node.inputs)
-            after = tuple(on(device, name) for name in node.after)
-            captures = tuple((inner, on(device, name)) for inner, name in captures_of(node))
-            attrs = node.attrs
-            outside = dict.fromkeys((inner for inner, _ in captures), device)
-            results_outside: tuple[str, ...] = ()
-            if isinstance(attrs, BranchAttrs):
-                results_outside = attrs.results
-                attrs = replace(
-                    attrs,
-                    captures=captures,
-                    then=self.inner(attrs.then, outside, device),
-                    orelse=self.inner(attrs.orelse, outside, device),
-                )
-            elif isinstance(attrs, LoopAttrs):
-                results_outside = attrs.carried
-                outside |= dict.fromkeys(attrs.carried, device)
-                attrs = replace(
-                    attrs,
-                    captures=captures,
-                    condition=self.inner(attrs.condition, outside, device),
-                    body=self.inner(attrs.body, outside, device),
-                )
-            elif isinstance(attrs, CallAttrs):
-                results_outside = attrs.results
-                body = self.inner(attrs.body, outside, device)
-                attrs = replace(attrs, captures=captures, body=body)
-            add(replace(node, inputs=inputs, after=after, attrs=attrs, device=device))
-            made |= dict.fromkeys((f"{node.name}.{name}" for name in results_outside), device)
-        returned = tuple(on(wanted_on, name) for name in results)
-        return tuple(placed), returned
+            self._place_node(node)
 
-    def inner(self, body: Body, arguments: Mapping[str, str], device: str) -> Body:
-        """The placed body of a node on `device`."""
-        return Body(*self.body(body.nodes, arguments, body.results, device))
+    def on(self, device: str, name: str) -> str:
+        """The name of a value, or end of a node, on a device; adds the transfer it needs."""
+        source = self._device_of[name]
+        if source == device:
+            return name
+        if (name, device) not in self._received:
+            new_name = self.placer.new_name
+            value = name
+            if self.placer.test.types[name] is None or name in self.placer.sends:
+                done = new_name("done", name, device)
+                value = self._add(Node(done, "Const", (), (), (name,), _NOTHING, source))
+            send = self._add(Node(new_name("send", name, device), "Send", (value,), device=source))
+            recv = self._add(Node(new_name("recv", name, device), "Recv", (send,), device=device))
+            self._received[name, device] = recv
+        return self._received[name, device]
+
+    def _add(self, node: Node) -> str:
+        """Add a placed node; its name."""
+        self.placed.append(node)
+        self._device_of |= dict.fromkeys(node.keys, node.device)
+        return node.name
+
+    def _place_node(self, node: Node) -> None:
+        """Add a node on its device, after the transfers that it needs."""
+        device = self._device(node)
+        inputs = node.inputs
+        if node.op != "Recv":  # the input of a Recv is a Send on another device
+            inputs = tuple(self.on(device, name) for name in inputs)
+        after = tuple(self.on(device, name) for name in node.after)
+        captures = tuple((inner, self.on(device, outer)) for inner, outer in captures_of(node))
+        attrs = self._attrs(node, captures, device)
+        self._add(replace(node, inputs=inputs, after=after, attrs=attrs, device=device))
+
+    def _device(self, node: Node) -> str:
+        """The device of a node, by the rules of `place`, in their order."""
+        if node.device:
+            return node.device
+        if node.name in self.placer.cluster_device_of:
+            return self.placer.cluster_device_of[node.name]
+        if node.resources:
+            return self.placer.device_of[node.resources[0]]
+        if node.inputs:
+            return self._device_of[node.inputs[0]]
+        return self._used_on.get(node.name, self.placer.default)
+
+    def _attrs(
+        self, node: Node, captures: tuple[tuple[str, str], ...], device: str
+    ) -> Attrs | NestAttrs | None:
+        """The attributes of a node on a device, with these captures and placed bodies."""
+
+        def placed(body: Body) -> Body:
+            return self.placer.body(body, node.arguments, device)
+
+        attrs = node.attrs
+        if isinstance(attrs, BranchAttrs):
+            then, orelse = placed(attrs.then), placed(attrs.orelse)
+            return replace(attrs, captures=captures, then=then, orelse=orelse)
+        if isinstance(attrs, LoopAttrs):
+            condition, body = placed(attrs.condition), placed(attrs.body)
+            return replace(attrs, captures=captures, condition=condition, body=body)
+        if isinstance(attrs, CallAttrs):
+            return replace(attrs, captures=captures, body=placed(attrs.body))
+        return attrs
