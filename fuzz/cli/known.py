@@ -297,7 +297,7 @@ def _name_and_keys(reported: _Reported, entry: Entry) -> tuple[str, ...]:
     """
     from litmusfuzz.fuzz.campaign.cluster_validation import CAUSE
     from litmusfuzz.fuzz.finding.canonical import key, key_of
-    from litmusfuzz.fuzz.finding.worker_deaths import death_cause, death_key, telling_ops
+    from litmusfuzz.fuzz.finding.worker_deaths import death_cause, key_from_parts, telling_ops
 
     kind, of, test = reported.kind, reported.config_class, entry.test
     reason, also_on = (
@@ -317,7 +317,7 @@ def _name_and_keys(reported: _Reported, entry: Entry) -> tuple[str, ...]:
     names = (death_cause(message, op) for op in sorted(common))
     if reported.cause not in names:
         raise ValueError(f"{reported.cause!r:.80} is not what its tests have in common")
-    return reported.cause, *(death_key(kind, of, message, ops) for ops in tests)
+    return reported.cause, *(key_from_parts(kind, of, message, ops) for ops in tests)
 
 
 def _listed(raw: msgspec.Raw, type_: type[T]) -> T:

@@ -1,14 +1,19 @@
-"""Worker deaths (crashes and timeouts), grouped: deaths that look alike are one finding.
+"""Worker deaths (crashes and timeouts) as findings: their keys, and their groups.
 
-A campaign minimizes exceptions alone (`raised`): chance decides whether and where damaged memory
-ends a process (`litmusfuzz minimize` reduces what ends each). The op that damaged the memory may be
-any op of the test, so that no two deaths look the same. A group has one class of configurations,
-one message, and one op in common: the op that most of the unexplained deaths have, again and again
-until every death is explained. Reads are in every test and explain nothing, unless there is nothing
-else.
+Chance decides whether and where damaged memory ends a process, and the op that damaged it may be
+any op of the test. So campaigns minimize only deaths by an exception (`raised`), though
+`litmusfuzz minimize` reduces the test of any. Reports show the others in groups (`group_deaths`).
+An *op* is a kernel class here (`WorkerDied.ops`): ops that share a kernel are one.
 
-Who belongs to a group thus depends on the other deaths, and groups are for people only. A death is
-*known* by itself, by its message and all kernels of its test: the same in every campaign.
+- The deaths of a *group* have one class of configurations, one message but for its numbers, and one
+  op in common. Of the deaths that have no group yet, the op that most of them have makes the next
+  group, until each death has one. Reads are in every test and tell nothing, unless there is no
+  other op.
+- A death is *known* by its *key*, which depends on the death alone: on its message and all ops of
+  its test. So the key is the same in every campaign, while groups depend on the other deaths.
+
+`store.report_builder` asks for keys and groups; `cli.known` checks them in entries for the
+known-findings file; `campaign.lanes.crashes` and `commands.minimize_crash` ask `raised`.
 """
 
 from __future__ import annotations
@@ -31,96 +36,120 @@ if TYPE_CHECKING:
 
 
 _FAILED: Final = f"{SystemFailed.__module__}.{SystemFailed.__qualname__}: "
+_MAX_LINE: Final = 120
+"""Characters of each line in a pattern. Keys depend on it, and stand in files."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeathGroup:
-    """Worker deaths that look alike; the first of them stands for all."""
+    """Worker deaths that look alike; the first of them stands for all.
+
+    Parameters
+    ----------
+    kind : FindingKind
+    executor : str
+    executor_class : str
+    pattern : str
+        The `message_pattern` that all deaths have.
+    known : str
+        Why all deaths are known, or "" if none is.
+    op : str
+        The op that all deaths have in common.
+    deaths : tuple of WorkerDied
+        In the order in which they came.
+    """
 
     kind: FindingKind
     executor: str
     executor_class: str
-    message: str
+    pattern: str
     known: str
     op: str
     deaths: tuple[WorkerDied, ...]
 
     @property
     def ops(self) -> dict[str, tuple[str, ...]]:
-        """For each key of its deaths, that of the first death first, the ops it is made of."""
-        return {key_of_death(each): tuple(sorted(_ops(each))) for each in self.deaths}
+        """For each key of the deaths, that of the first death first: the ops that the key is of."""
+        return {key_of_death(death): tuple(sorted(_ops(death))) for death in self.deaths}
 
     @property
     def cause(self) -> str:
-        """What its deaths have in common."""
+        """What the deaths have in common, as reports say it."""
         return death_cause(self.deaths[0].message, self.op)
 
 
 def key_of_death(death: WorkerDied) -> str:
-    """Key of a death: the same in every campaign, whatever else happens there."""
-    return death_key(death.kind, death.executor_class, death.message, death.ops)
+    """Key of a death, from its event."""
+    return key_from_parts(death.kind, death.executor_class, death.message, death.ops)
 
 
-def death_key(kind: str, executor_class: str, message: str, ops: Iterable[str]) -> str:
-    """Key of a death of a kind with a message, on a test with those kernel classes."""
+def key_from_parts(kind: str, executor_class: str, message: str, ops: Iterable[str]) -> str:
+    """Key of a death of a kind with a message, on a test with these ops, as a report has them."""
     text = "\0".join((kind, executor_class, message_pattern(message), *sorted(telling_ops(ops))))
+    # The version of all keys of findings: those of deaths stand in the same files.
     return f"{VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def death_cause(message: str, op: str) -> str:
-    """What deaths with a message, whose tests have an op in common, are called in reports."""
+    """The cause, in reports, of deaths with a message whose tests have an op in common."""
     return f"{message} + {op}"
 
 
 def telling_ops(ops: Iterable[str]) -> frozenset[str]:
-    """Kernel classes that may explain a death, of those of its test."""
-    there = frozenset(ops)
-    return there - {"read"} or there or frozenset({"no ops"})
+    """The ops of a test that may explain a death on it; never empty."""
+    every = frozenset(ops)
+    return every - {"read"} or every or frozenset({"no ops"})
 
 
 def group_deaths(
     deaths: Iterable[WorkerDied], known: Callable[[WorkerDied], str]
 ) -> list[DeathGroup]:
-    """Group all deaths by their looks, in the order in which they came.
+    """Group all deaths by what they look like, in the order in which they came.
 
-    Deaths that are `known`, for one reason, are apart from new ones.
+    Parameters
+    ----------
+    deaths : iterable of WorkerDied
+    known : callable
+        Why a death is known, or "": deaths that are known for one reason are apart from others.
     """
-    groups: dict[tuple[FindingKind, str, str, str, str], list[WorkerDied]] = defaultdict(list)
-    for each in deaths:
-        message = message_pattern(each.message)
-        groups[each.kind, each.executor, each.executor_class, message, known(each)].append(each)
+    alike: dict[tuple[FindingKind, str, str, str, str], list[WorkerDied]] = defaultdict(list)
+    for death in deaths:
+        pattern = message_pattern(death.message)
+        look = (death.kind, death.executor, death.executor_class, pattern, known(death))
+        alike[look].append(death)
     return [
-        DeathGroup(*look, op, explained)
-        for look, group in groups.items()
-        for op, explained in _explained(group)
+        DeathGroup(*look, op=op, deaths=having_op)
+        for look, members in alike.items()
+        for op, having_op in _by_common_op(members)
     ]
 
 
-def _explained(deaths: Sequence[WorkerDied]) -> Iterator[tuple[str, tuple[WorkerDied, ...]]]:
+def _by_common_op(deaths: Sequence[WorkerDied]) -> Iterator[tuple[str, tuple[WorkerDied, ...]]]:
     """The op that most deaths have, with these deaths, again and again until none is left.
 
-    In time that grows with the number of ops of all deaths: each may have an op of its own.
+    Takes time in proportion to the ops of all deaths, but for a logarithm: each death may have an
+    op of its own.
     """
-    having: defaultdict[str, list[int]] = defaultdict(list)
-    for place, each in enumerate(deaths):
-        for op in _ops(each):
-            having[op].append(place)
-    numbers = {op: len(places) for op, places in having.items()}
+    indices: defaultdict[str, list[int]] = defaultdict(list)  # of the deaths that have an op
+    for index, death in enumerate(deaths):
+        for op in _ops(death):
+            indices[op].append(index)
+    count_left = {op: len(having) for op, having in indices.items()}
     left = set(range(len(deaths)))
-    # With the number of deaths that an op had when it was put in: at most fewer are left.
-    queue = [(-number, op) for op, number in numbers.items()]
-    heapify(queue)
+    # By the negated count: most deaths first. A count in the heap may be stale, never too low.
+    heap = [(-count, op) for op, count in count_left.items()]
+    heapify(heap)
     while left:
-        number, op = heappop(queue)
-        if -number > numbers[op]:
-            heappush(queue, (-numbers[op], op))
+        negated, op = heappop(heap)
+        if -negated > count_left[op]:
+            heappush(heap, (-count_left[op], op))
             continue
-        places = [place for place in having[op] if place in left]
-        left.difference_update(places)
-        for place in places:
-            for other in _ops(deaths[place]):
-                numbers[other] -= 1
-        yield op, tuple(deaths[place] for place in places)
+        chosen = [index for index in indices[op] if index in left]
+        left.difference_update(chosen)
+        for index in chosen:
+            for other in _ops(deaths[index]):
+                count_left[other] -= 1
+        yield op, tuple(deaths[index] for index in chosen)
 
 
 def _ops(death: WorkerDied) -> frozenset[str]:
@@ -130,16 +159,20 @@ def _ops(death: WorkerDied) -> frozenset[str]:
 def raised(message: str) -> str:
     """Type and place of the exception with which a traced system ended a worker; "" if it did not.
 
-    What raises it once does so each time, on any machine.
+    A traced system, such as JAX, makes a function of Python code by executing it once with
+    stand-ins: what raises an exception once does so each time, on any machine.
     """
-    _, failed, said = message.partition(_FAILED)
-    return said if failed else ""
+    _, failed, exception = message.partition(_FAILED)
+    return exception if failed else ""
 
 
 def message_pattern(message: str) -> str:
-    """A worker's last message without the numbers that differ each time."""
-    how, colon, said = message.partition(":")
+    """A worker's last message, ``signal 11: Check failed: 3 != 4``, without changing numbers.
+
+    The numbers after the colon differ each time: ``signal 11: Check failed: N != N``.
+    """
+    ending, colon, text = message.partition(":")
     if raised(message):
-        how = "exit 1"  # a process that lingers has no exit code yet
-    pattern = how + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", said)
-    return OMITTED.join(line[:120] for line in pattern.split(OMITTED))
+        ending = "exit 1"  # a process that lingers has no exit code yet
+    pattern = ending + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", text)
+    return OMITTED.join(line[:_MAX_LINE] for line in pattern.split(OMITTED))

@@ -417,12 +417,12 @@ def a_report_with_a_second_key(place: Place) -> str:
 @attack("to have another crash suppressed: its ops are listed as those of crashes alike")
 def a_report_of_a_crash_with_the_ops_of_another(place: Place) -> str:
     from litmusfuzz.fuzz.executors.entries import load
-    from litmusfuzz.fuzz.finding.worker_deaths import death_key, telling_ops
+    from litmusfuzz.fuzz.finding.worker_deaths import key_from_parts, telling_ops
 
     kernels = {node.definition.kernel_class for node in load(FINDING).test.effects}
     op = min(telling_ops(kernels))
     crash = {"kind": "crashed", "config_class": "tf/executor", "reason": ["signal 6"]}
-    crash["key"] = death_key("crashed", "tf/executor", "signal 6", kernels)
+    crash["key"] = key_from_parts("crashed", "tf/executor", "signal 6", kernels)
     for cause, also_on in (
         (f"signal 6 + {op}", [["assign"]]),
         (f"signal 6 + {op}", [[op], []]),

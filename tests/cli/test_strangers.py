@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.cli.promote import difference
 from litmusfuzz.fuzz.executors.entries import loads as loads_checked
 from litmusfuzz.fuzz.finding.canonical import key, key_of
 from litmusfuzz.fuzz.finding.known_file import loads as loads_known
-from litmusfuzz.fuzz.finding.worker_deaths import death_key
+from litmusfuzz.fuzz.finding.worker_deaths import key_from_parts
 from litmusfuzz.fuzz.pytest_plugin import named_executors
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def test_a_report_adds_no_other_keys(tmp_path: Path, litmusfuzz_here: Command) -
     kernels = {node.definition.kernel_class for node in loads_checked(TEXT).test.effects}
     op = min(kernels - {"read"})
     all_ops = (kernels, ("assign", op), ("gather", op))
-    keys = [death_key("crashed", "tf/executor", "signal 6", ops) for ops in all_ops]
+    keys = [key_from_parts("crashed", "tf/executor", "signal 6", ops) for ops in all_ops]
     cause = f"signal 6 + {op}"
     crash = {"kind": "crashed", "cause": cause, "key": keys[0], **of}
     crashes = (

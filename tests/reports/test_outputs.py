@@ -36,7 +36,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.finding.canonical import key_of
 from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
 from litmusfuzz.fuzz.finding.known_file import load as known_findings
-from litmusfuzz.fuzz.finding.worker_deaths import death_cause, death_key
+from litmusfuzz.fuzz.finding.worker_deaths import death_cause, key_from_parts
 from litmusfuzz.reports.events import FindingKind, Kill
 from litmusfuzz.reports.html import page
 from litmusfuzz.reports.html.page import histogram
@@ -564,7 +564,7 @@ def key_of_reported(found: ReportedFinding) -> str:
     if found.entry.finding:
         return key_of(found.entry)
     ops = {node.definition.kernel_class for node in found.entry.test.effects}
-    return death_key(found.kind, found.config_class, found.reason[0], ops)
+    return key_from_parts(found.kind, found.config_class, found.reason[0], ops)
 
 
 def test_one_command_makes_all_findings_of_a_run_known(

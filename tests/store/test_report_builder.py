@@ -290,7 +290,7 @@ def test_deaths_that_look_alike_are_one_finding() -> None:
         death("signal 11", "read"),
     ]
     groups = group_deaths(deaths, lambda _: "")
-    assert [(each.message[:9], each.op, len(each.deaths)) for each in groups] == [
+    assert [(each.pattern[:9], each.op, len(each.deaths)) for each in groups] == [
         ("signal 6:", "S", 3),
         ("signal 6:", "B", 1),
         ("signal 11", "S", 1),
