@@ -165,15 +165,15 @@ def _cluster_devices(
     test: LitmusTest, device_of: Mapping[str, str], default: str
 ) -> dict[str, str]:
     """The device of each node in a cluster; `device_of` has those of the resources."""
-    found: dict[str, str] = {}
+    device_of_node: dict[str, str] = {}
     for cluster, members in zip(test.clusters, _cluster_members(test), strict=True):
         choices = {node.device for node in members if node.device}
         choices |= {device_of[name] for node in members for name in node.resources}
         if len(choices) > 1:
             raise CannotPlace(f"{cluster.name!r} on several devices: {', '.join(sorted(choices))}")
         device = choices.pop() if choices else default
-        found.update((node.name, device) for node in members)
-    return found
+        device_of_node.update((node.name, device) for node in members)
+    return device_of_node
 
 
 class _Placer:

@@ -86,7 +86,7 @@ def total_order(
 
 
 def _ranks(needs: Mapping[_Item, Set[_Item]], wanted: Sequence[_Item]) -> dict[_Item, int]:
-    """For each item that is wanted, or that a wanted one waits for: the first such one's place."""
+    """For each item: the place of the first wanted item that it is, or that waits for it."""
     ranks: dict[_Item, int] = {}
     for rank, target in enumerate(wanted):
         todo = [target]
