@@ -21,7 +21,7 @@ from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.fuzz.generators.seeds import Seeds
 from litmusfuzz.fuzz.store.folder import StoreError
-from litmusfuzz.fuzz.store.report_builder import wrong_entry
+from litmusfuzz.fuzz.store.open_tests import wrong_entry
 from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.report import Known

@@ -38,23 +38,7 @@ class StoreError(ValueError):
 
 
 class CampaignFolder:
-    """A campaign's folder, locked for the process that runs the campaign.
-
-    Parameters
-    ----------
-    folder : Path
-    write : bool
-        True for the process that runs the campaign, of which there is one.
-
-    Attributes
-    ----------
-    path : Path
-        Of its database.
-
-    Raises
-    ------
-    StoreError
-    """
+    """A campaign's folder, locked for the process that runs the campaign; see `Store`."""
 
     def __init__(self, folder: Path, *, write: bool) -> None:
         self.folder = folder
