@@ -23,139 +23,38 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Finding
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.job import Job
+from litmusfuzz.fuzz.campaign.mutant_candidates import MutantCandidates, MutantTrial, mutants
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.campaign.suite import RUN_SETUPS, RunSetup, Suite
-from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S, JOB_TIMEOUT_S, POLL_S
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.configuration_generator import points
-from litmusfuzz.fuzz.executors.configuration_space import HasConfigurationSpace
 from litmusfuzz.fuzz.executors.protocol import Checkable, KnowsReach, Mutant
-from litmusfuzz.fuzz.executors.table import (
-    CANARY,
-    CONTROL,
-    EXECUTORS,
-    MUTANT,
-    executor_class,
-    origin,
-)
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.finding.judge import CachingOracle, Oracle, explorer_or_none, judge
 from litmusfuzz.fuzz.finding.judging_model import guaranteed
-from litmusfuzz.reports.events import Kill
 from litmusfuzz.reports.kills import Effort, Selftest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.corpus.textfile import Setting
-    from litmusfuzz.fuzz.executors.configuration_space import ConfigurationSpace
-    from litmusfuzz.fuzz.executors.protocol import Config, Executor
+    from litmusfuzz.fuzz.campaign.mutant_candidates import MutantCandidate
+    from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.fuzz.finding.judge import Judgement
-    from litmusfuzz.fuzz.support import Support
 
-DEFAULT_S: Final = 300.0
-TURN_S: Final = 1.0
+TURN_S: Final = 2 * ENVIRONMENT_SWITCH_S
 """Seconds for which a mutant runs before another one may be next; a process costs 0.1 s."""
 CONFIRMATION_RUNS: Final = 8
 """Further runs of a mutant, one of which must show a forbidden outcome again."""
 CONTROL_RUNS: Final = 16
 """Runs of the control, none of which may show a forbidden outcome."""
-PROGRESS_S: Final = 0.25
 CHECK: Final = "check"
 """Name under which kills are counted that an executor's own check of a configuration makes."""
 
 ShowProgress = Callable[[Selftest], None]
 Keep = Callable[[str, Entry], None]
-
-
-@dataclass(slots=True, eq=False)
-class _Candidate:
-    """A mutant, or its control, and its results so far."""
-
-    name: str
-    origin: str
-    """The executor that the mutant was made from."""
-    suite: Suite
-    setups: tuple[tuple[RunSetup, Config], ...]
-    tests: int = 0
-    seconds: float = 0.0
-    running: bool = False
-    killed_by: tuple[str, str, str] | None = None
-    """Family of the test, name of the setup, and name of the test."""
-    unavailable: str = ""
-    left_out: str = ""
-    """Reason why neither it nor its control can run here: a device that is missing."""
-    shown: Entry | None = None
-    """The last test that showed a forbidden outcome, with the outcome."""
-
-    @property
-    def alive(self) -> bool:
-        """True if it is not killed and can run."""
-        return self.killed_by is None and not self.unavailable and not self.left_out
-
-    def kill(self) -> Kill:
-        """The result as it is reported."""
-        seconds = None if self.killed_by is None else round(self.seconds, 3)
-        return Kill(self.name, self.origin, seconds, self.tests, *(self.killed_by or ()))
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A test for a candidate in one of its run setups."""
-
-    family: str
-    test: LitmusTest
-    setup: RunSetup
-    config: Config
-    seed: int
-
-    def request(self, executor: str, number: int) -> messages.Request:
-        """The message to a worker; each number gives another seed."""
-        setup, seed = self.setup, self.seed + number
-        job = Job(self.test, setup.count, setup.noise, seed, executor=executor)
-        return job.request(self.config)
-
-
-def mutants() -> tuple[str, ...]:
-    """Names of all mutants."""
-    return tuple(name for name in EXECUTORS if name.startswith(MUTANT))
-
-
-def controls() -> tuple[str, ...]:
-    """Names of all mutants' controls. The canary has none: it runs nothing."""
-    return tuple(CONTROL + name.removeprefix(MUTANT) for name in mutants() if name != CANARY)
-
-
-def _has_settings(made: type[Executor]) -> bool:
-    """True if an executor runs in the points of a space; most mutants run in one configuration."""
-    return isinstance(made, HasConfigurationSpace) and len(made.configurations()) > 1
-
-
-def _space_of_sessions(made: type[HasConfigurationSpace], plain: Config) -> ConfigurationSpace:
-    """The space of an executor without the settings of a process.
-
-    A mutant would need a process for each value of these.
-    """
-
-    def of_the_process(setting: str, value: Setting) -> bool:
-        point = {**made.space.plain, setting: value}
-        if made.space.problem(point):
-            return False
-        return made.configuration_at(point).environment != plain.environment
-
-    values = {
-        setting: all_of[:1] if any(of_the_process(setting, each) for each in all_of) else all_of
-        for setting, all_of in made.space.values.items()
-    }
-    return replace(made.space, values=values)
 
 
 class _SelftestRun:
@@ -165,58 +64,21 @@ class _SelftestRun:
         self.time_s = time_s
         self.keep = keep
         self.seed = seed
-        self.suites: dict[tuple[str, Support], Suite] = {}
         self.oracles: dict[tuple[LitmusTest, str], Oracle | None] = {}
-        self.generated: dict[str, tuple[list[Config], Iterator[Config]]] = {}
-        """By the executor that mutants were made from, configurations of its space."""
         self.setups: defaultdict[str, Effort] = defaultdict(Effort)
         self.families: defaultdict[str, Effort] = defaultdict(Effort)
         self.died: Counter[str] = Counter()
         self.interrupted = False
-        self.candidates = [self._candidate(name) for name in names]
+        self.made = MutantCandidates(seed)
+        self.candidates = [self.made.candidate(name) for name in names]
         self.started = clock.now()
-
-    def _candidate(self, name: str) -> _Candidate:
-        made = executor_class(name)
-        made_from = origin(name)
-        first, *_ = configs = made.configurations()
-        by_name = {config.name: config for config in configs} | {"": first}
-        setups = RUN_SETUPS[made_from]
-        engines = {"controlled", "opencl_gated"}
-        if made_from == "native" and not engines & by_name.keys():  # a mutant without engines
-            setups = tuple(replace(setups[0], config=config.name) for config in configs)
-        key = (made_from, made.support)
-        if key not in self.suites:
-            self.suites[key] = Suite(made.support, self.seed, sparse=made_from != "tf")
-        there = tuple(
-            (each, by_name[each.config])
-            for each in setups
-            if each.config in by_name and (not each.settings or _has_settings(made))
-        )
-        return _Candidate(name, made_from, self.suites[key], there)
-
-    def _config(self, candidate: _Candidate, setup: RunSetup, config: Config) -> Config:
-        """The configuration of a setup in which the candidate's present test runs."""
-        if not setup.settings:
-            return config
-        made = executor_class(candidate.name)
-        assert isinstance(made, HasConfigurationSpace)
-        if candidate.origin not in self.generated:
-            space = _space_of_sessions(made, config)
-            found = points(space, f"{self.seed}/selftest/{candidate.origin}")
-            self.generated[candidate.origin] = [], map(made.configuration_at, found)
-        listed, more = self.generated[candidate.origin]
-        number = (candidate.tests - 1) // setup.settings
-        while number >= len(listed):
-            listed.append(next(more))
-        return listed[number]
 
     async def run(self, workers: int, show: ShowProgress) -> None:
         """Run until all mutants are killed, or the time is over."""
         async with asyncio.TaskGroup() as group:
             pending = {group.create_task(self._turns()) for _ in range(workers)}
             while pending and (left_s := self.started + self.time_s - clock.now()) > 0:
-                _, pending = await asyncio.wait(pending, timeout=min(PROGRESS_S, left_s))
+                _, pending = await asyncio.wait(pending, timeout=min(POLL_S, left_s))
                 show(self.result())
             for task in pending:
                 task.cancel()
@@ -235,18 +97,18 @@ class _SelftestRun:
                     await self._next_test(candidate, worker)
             candidate.running = False
 
-    async def _check(self, candidate: _Candidate, worker: Worker) -> None:
+    async def _check(self, candidate: MutantCandidate, worker: Worker) -> None:
         """Let a mutant check its first setup, as before a campaign.
 
         A defect that makes the mutant's check fail, and not that of its control, is found.
         """
-        made = executor_class(candidate.name)
+        made = candidate.made
         if not (isinstance(made, Mutant) and issubclass(made, Checkable) and candidate.setups):
             return
         setup, config = candidate.setups[0]
         start = clock.now()
         found = []
-        for executor in (candidate.name, CONTROL + candidate.name.partition("/")[2]):
+        for executor in (candidate.name, candidate.control):
             request = messages.Request(executor=executor, config=config.name)
             reply = await worker.run(request, JOB_TIMEOUT_S)
             found.append("" if isinstance(reply, Died) else reply.unavailable)
@@ -254,11 +116,15 @@ class _SelftestRun:
         if all(found):
             candidate.left_out = found[0]
         elif found[0]:
-            candidate.killed_by = CHECK, setup.name, ""
-            self.families[CHECK].kills += 1
-            self.setups[setup.name].kills += 1
+            self._killed(candidate, CHECK, setup.name)
 
-    async def _next_test(self, candidate: _Candidate, worker: Worker) -> None:
+    def _killed(self, candidate: MutantCandidate, family: str, setup: str, test: str = "") -> None:
+        """Note what has killed a candidate."""
+        candidate.killed_by = family, setup, test
+        self.families[family].kills += 1
+        self.setups[setup].kills += 1
+
+    async def _next_test(self, candidate: MutantCandidate, worker: Worker) -> None:
         """Run the candidate's next test in each setup, until it is killed."""
         number = candidate.tests
         candidate.tests += 1
@@ -267,22 +133,20 @@ class _SelftestRun:
             form = setup.form(test, number)
             if form is None:
                 continue
-            chosen = self._config(candidate, setup, config)
+            chosen = self.made.config(candidate, setup, config)
             if not await self._reaches(candidate, form, chosen):
                 continue
-            trial = _Trial(family, form, setup, chosen, self.seed + number)
+            trial = MutantTrial(family, form, setup, chosen, self.seed + number)
             if await self._kills(candidate, worker, trial):
-                candidate.killed_by = family, setup.name, test.name
+                self._killed(candidate, family, setup.name, test.name)
                 assert candidate.shown is not None
                 self.keep(candidate.name, candidate.shown)
-                self.families[family].kills += 1
-                self.setups[setup.name].kills += 1
             if not candidate.alive:
                 return
 
-    async def _reaches(self, candidate: _Candidate, test: LitmusTest, config: Config) -> bool:
+    async def _reaches(self, candidate: MutantCandidate, test: LitmusTest, config: Config) -> bool:
         """Return False if the mutant executes the test just as its control does."""
-        made = executor_class(candidate.name)
+        made = candidate.made
         if not isinstance(made, KnowsReach):
             return True
         start = clock.now()
@@ -291,7 +155,7 @@ class _SelftestRun:
         await asyncio.sleep(0)  # where nothing is reached, the other task and the display go on
         return reached
 
-    async def _kills(self, candidate: _Candidate, worker: Worker, trial: _Trial) -> bool:
+    async def _kills(self, candidate: MutantCandidate, worker: Worker, trial: MutantTrial) -> bool:
         """Return True if the first run and a later one are forbidden, but none of the control."""
 
         async def forbidden(executor: str, numbers: range) -> bool:
@@ -306,13 +170,17 @@ class _SelftestRun:
             await forbidden(candidate.name, range(1))
             and await forbidden(candidate.name, confirmations)
             and not (
-                isinstance(executor_class(candidate.name), Mutant)
-                and await forbidden(CONTROL + candidate.name.partition("/")[2], control_runs)
+                isinstance(candidate.made, Mutant)
+                and await forbidden(candidate.control, control_runs)
             )
         )
 
     async def _forbidden(
-        self, candidate: _Candidate, worker: Worker, trial: _Trial, request: messages.Request
+        self,
+        candidate: MutantCandidate,
+        worker: Worker,
+        trial: MutantTrial,
+        request: messages.Request,
     ) -> bool:
         """Run a test and return True if an outcome is forbidden. Undecided ones do not count."""
         start = clock.now()
@@ -338,7 +206,11 @@ class _SelftestRun:
         return True
 
     def _entry(
-        self, candidate: _Candidate, trial: _Trial, judgement: Judgement, reply: messages.Reply
+        self,
+        candidate: MutantCandidate,
+        trial: MutantTrial,
+        judgement: Judgement,
+        reply: messages.Reply,
     ) -> Entry:
         """What a mutant has shown, as the file of a finding."""
         finding = Finding(
@@ -359,7 +231,7 @@ class _SelftestRun:
         )
         return Entry(trial.test, finding=finding)
 
-    def _oracle(self, executor: str, trial: _Trial) -> Oracle | None:
+    def _oracle(self, executor: str, trial: MutantTrial) -> Oracle | None:
         model = guaranteed(executor, trial.config)
         key = (trial.test, model.name)
         if key not in self.oracles:
@@ -386,7 +258,7 @@ class _SelftestRun:
 def selftest(
     names: tuple[str, ...] = (),
     *,
-    time_s: float = DEFAULT_S,
+    time_s: float,
     workers: int = 2,
     seed: int = 0,
     show: ShowProgress = lambda _: None,

@@ -62,7 +62,8 @@ def selftest(
     left out. To see a kill again: --out FOLDER, then `litmusfuzz replay FOLDER/NAME.yaml`.
     """
     from litmusfuzz.corpus.textfile import save
-    from litmusfuzz.fuzz.campaign.selftest import controls, mutants, selftest
+    from litmusfuzz.fuzz.campaign.mutant_candidates import controls, mutants
+    from litmusfuzz.fuzz.campaign.selftest import selftest
     from litmusfuzz.fuzz.executors.table import CONTROL, MUTANT
     from litmusfuzz.reports.kills import kill_table, score_line
 

@@ -6,7 +6,8 @@ import json
 import signal
 from typing import TYPE_CHECKING
 
-from litmusfuzz.fuzz.campaign.selftest import controls, mutants, selftest
+from litmusfuzz.fuzz.campaign.mutant_candidates import controls, mutants
+from litmusfuzz.fuzz.campaign.selftest import selftest
 from litmusfuzz.fuzz.executors.protocol import Mutant
 from litmusfuzz.fuzz.executors.table import CANARY, executor_class
 from litmusfuzz.reports.events import Kill

@@ -18,7 +18,7 @@ from kills import (
 )
 
 from litmusfuzz.corpus.outcome import Verdict
-from litmusfuzz.fuzz.campaign.selftest import mutants
+from litmusfuzz.fuzz.campaign.mutant_candidates import mutants
 from litmusfuzz.fuzz.campaign.suite import Suite
 from litmusfuzz.fuzz.executors.protocol import KnowsReach, Noise, Refused
 from litmusfuzz.fuzz.executors.table import executor_class
