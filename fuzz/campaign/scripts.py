@@ -22,7 +22,7 @@ from litmusfuzz.reports.script import NoScript, script
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.corpus.textfile import Entry, Finding
+    from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.fuzz.executors.protocol import Config
 
 
@@ -35,30 +35,19 @@ def script_of(entry: Entry, reason: str) -> str:
         Saying what a script cannot have.
     """
     found = entry.finding
-    if found is not None and found.executor == "jax_refs":
-        return _jax_script(entry, found)
-    environment: dict[str, str] = {}
-    needs = ""
-    if found is not None and found.executor == "tf":
-        try:
-            config = configuration("tf", found.configuration)
-        except UnknownExecutor as error:
-            raise NoScript(str(error)) from None
-        environment = dict(config.environment)
-        needs = needs_in_words("tf", config, reduced=found.minimized)
-    return script(entry, environment, reason, needs)
-
-
-def _jax_script(entry: Entry, found: Finding) -> str:
+    if found is None or found.executor not in ("jax_refs", "tf"):
+        return script(entry, {}, reason, "")
     try:
-        config = configuration("jax_refs", found.configuration)
+        config = configuration(found.executor, found.configuration)
     except UnknownExecutor as error:
         raise NoScript(str(error)) from None
+    needs = needs_in_words(found.executor, config, reduced=found.minimized)
+    if found.executor == "tf":
+        return script(entry, dict(config.environment), reason, needs)
     torn = any(outcome.torn for outcome, _ in found.forbidden)
     # What all executions show, the first one does.
     always = sum(count for _, count in found.forbidden) >= found.executions
     place = found.run_seed if always else None
-    needs = needs_in_words("jax_refs", config, reduced=found.minimized)
     heading = headline(symptom_of(entry), entry.test, needs)
     version = found.versions.get("jax", "")
     return jax_script(entry.test, config, version, dtypes=torn, place=place, heading=heading)
