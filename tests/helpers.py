@@ -23,7 +23,8 @@ from litmusfuzz.corpus.ops import FLOATS
 from litmusfuzz.corpus.rewriter import Rewriter
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, load
-from litmusfuzz.fuzz.campaign.script_runner import SCRIPT_S, ScriptRunner
+from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
+from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S
 from litmusfuzz.oracles.events import unfold
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.reference import allowed_outcomes
@@ -129,7 +130,7 @@ def check_as_if_made_anew(test: LitmusTest) -> None:
     assert Rewriter.of(test).build() == test  # the client is written in one way
 
 
-def shows_it(path: Path, *, seconds: float = SCRIPT_S, error: str = "") -> bool:
+def shows_it(path: Path, *, seconds: float = MAX_REDUCTION_S, error: str = "") -> bool:
     """Whether a script shows what it is to show, in an interpreter of its own."""
 
     async def run() -> bool:

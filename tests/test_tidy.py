@@ -213,19 +213,14 @@ MAX_IMPORTS: Final = 10
 LONGER: Final[dict[str, tuple[int, str]]] = {}
 """Modules with more lines, each with as many as it may have, and why. The list only shrinks."""
 LONGER_CLASSES: Final = {
-    "fuzz.campaign.dispatcher.Dispatcher": (253, "a test on its way to every executor"),
     "fuzz.nightly.coordinator.Coordinator": (325, "signals, progress, reports: one life of a run"),
 }
 MORE_IMPORTS: Final = {
-    "fuzz.campaign.explainer": (14, "asks every rule that explains a candidate"),
-    "fuzz.campaign.lanes.crashes": (11, "reduces, stores and scripts what ends a process"),
     "fuzz.campaign.parts": (27, "puts a campaign together: it is to know all parts"),
-    "fuzz.campaign.targets": (11, "makes targets of executors, configurations and models"),
-    "fuzz.campaign.trial_runner": (11, "carries out on a worker what `fuzz.finding` asks for"),
-    "fuzz.commands.corpus_minimization": (11, "executes, judges, and measures by all shapes"),
-    "fuzz.commands.known_cause": (11, "asks the file of known findings, and then experiments"),
     "fuzz.commands.minimize_crash": (13, "joins the reduction of crashes to a command"),
 }
+MAX_TUNED: Final = 24
+"""Tuned numbers of seconds and shares in a campaign."""
 
 
 def sized() -> Iterator[tuple[str, ast.Module]]:
@@ -282,6 +277,22 @@ def test_a_module_needs_few_others() -> None:
         }
         needed[module] = sum(name.startswith("litmusfuzz.fuzz.") for name in names & OURS)
     assert_small(needed, MAX_IMPORTS, MORE_IMPORTS)
+
+
+def test_tuned_seconds_and_shares_stand_in_one_module() -> None:
+    """Their names end in ``_S``, ``SLICE`` or ``SHARE``. One that is computed of others is none."""
+    tuned = {
+        (module, ast.unparse(node.target))
+        for module, tree in sized()
+        if layer_of(module) == "fuzz.campaign"
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign)
+        and node.value
+        and re.search(r"(_S|SLICE|SHARE)$", ast.unparse(node.target))
+        and not re.search(r"[A-Za-z]", ast.unparse(node.value))
+    }
+    assert {module for module, _ in tuned} == {"fuzz.campaign.tuning"}
+    assert len(tuned) <= MAX_TUNED
 
 
 # --- files -----------------------------------------------------------------------------

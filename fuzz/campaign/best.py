@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.tuning import RUN_S, STEP_S
+from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S, RUN_S
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.finding.causes import same_cause, symptom
-from litmusfuzz.fuzz.finding.resource_passes import LANES, width
+from litmusfuzz.fuzz.finding.trials import is_large
 
 if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
@@ -116,7 +116,7 @@ class Best:
     @property
     def is_large(self) -> bool:
         """True if it has more lanes than generated tests have."""
-        return width(self.test) > LANES
+        return is_large(self.test)
 
     def ran(self, count: int, seconds: float) -> None:
         """Note how long some executions took; the start of a process may be included."""
@@ -124,7 +124,7 @@ class Best:
 
     def step(self, wanted: int) -> int:
         """Executions of the next step: slow executions can be stopped only between steps."""
-        return int(min(wanted, MAX_STEP, max(MIN_STEP, self.pace * STEP_S)))
+        return int(min(wanted, MAX_STEP, max(MIN_STEP, self.pace * MAX_REDUCTION_S)))
 
     @property
     def probe_noise(self) -> Noise:

@@ -180,6 +180,10 @@ class CampaignExecutor:
         """Tests of a pack, at most."""
         return 1 if self.packing is None else self.packing.pack_size(config, noise)
 
+    def next_pack_size(self, noise: Noise) -> int:
+        """Tests of the next pack, at most."""
+        return self.pack_size(self.sampler.current.config, noise)
+
     def _may_pack(self, generated: GeneratedTest, config: Config) -> bool:
         return self.packing is not None and self.packing.may_pack(generated.test, config)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import shallow
-from litmusfuzz.fuzz.campaign.tuning import CLUSTERINGS
 from litmusfuzz.fuzz.finding.judge import judge
 
 if TYPE_CHECKING:
@@ -19,6 +18,10 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
     from litmusfuzz.fuzz.executors.protocol import ChosenClusters
+
+CLUSTERINGS: Final = 8
+"""Graphs of a minimized test that are built to see which clusters it has: TensorFlow clusters ops
+by their order in the graph, in which they are shuffled."""
 
 
 class ClusterExplanation:

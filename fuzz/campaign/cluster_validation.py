@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.tuning import GIVEN_CLUSTERS_S
+from litmusfuzz.fuzz.campaign.tuning import PATIENCE_S
 from litmusfuzz.fuzz.finding.canonical import key
 from litmusfuzz.fuzz.finding.causes import name_for
 from litmusfuzz.fuzz.finding.chosen_clusters import NotDescribed, executed, with_chosen
@@ -198,23 +198,28 @@ class Validator:
         Each clustering with a cluster in it is counted.
         """
         start = clock.now()
-        found = [
-            self.judge(test, each)
-            for each in clusterings
-            if each.clusters or each.lost or each.problem
-        ]
+        there = [each for each in clusterings if each.clusters or each.lost or each.problem]
+        found = [self.judge(test, each) for each in there]
         if found:
-            self.log(
-                ClustersChosen(
-                    index=index,
-                    executor=target.executor,
-                    configuration=target.config.name,
-                    verdicts=Counter(str(each.verdict) for each in found),
-                    racing=sum(races(each.test) for each in found),
-                    seconds=round(clock.now() - start, 6),
-                )
+            verdicts = Counter(str(each.verdict) for each in found)
+            racing = sum(races(each.test) for each in found)
+            self._log_chosen(index, target, verdicts, racing, start)
+        return self.unsound(test, there)
+
+    def _log_chosen(
+        self, index: int, target: Target, verdicts: Counter[str], racing: int, start: float
+    ) -> None:
+        """Log verdicts on clusters that an executor chose."""
+        self.log(
+            ClustersChosen(
+                index=index,
+                executor=target.executor,
+                configuration=target.config.name,
+                verdicts=verdicts,
+                racing=racing,
+                seconds=round(clock.now() - start, 6),
             )
-        return [each for each in found if each.verdict == Soundness.UNSOUND]
+        )
 
     def unsound(
         self, test: LitmusTest, clusterings: Iterable[ChosenClusters]
@@ -235,16 +240,7 @@ class Validator:
         if verdict is Soundness.UNSOUND and self.reduced < MAX_REDUCED:
             self.reduced += 1
             self._found(index, test, made, target)
-        self.log(
-            ClustersChosen(
-                index=index,
-                executor=target.executor,
-                configuration=target.config.name,
-                verdicts={str(verdict): 1},
-                racing=int(races(clustered)),
-                seconds=round(clock.now() - start, 6),
-            )
-        )
+        self._log_chosen(index, target, Counter([str(verdict)]), int(races(clustered)), start)
 
     def _found(self, index: int, test: LitmusTest, made: type[Clusters], target: Target) -> None:
         """Reduce and store a test that is clustered unsoundly."""
@@ -311,7 +307,7 @@ class Validator:
 
     def _reduced(self, test: LitmusTest, made: type[Clusters], config: Config) -> LitmusTest:
         """The smallest test found that the executor clusters unsoundly, with those clusters."""
-        end = clock.now() + GIVEN_CLUSTERS_S
+        end = clock.now() + PATIENCE_S
         smallest = made.clustered(test, config)
 
         def is_unsound(candidate: LitmusTest) -> bool:

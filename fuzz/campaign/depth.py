@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S, MIN_ROUND_S, ROUND_COST
+from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S
 from litmusfuzz.fuzz.finding.judge import judge
 
 if TYPE_CHECKING:
@@ -226,10 +226,9 @@ class WaitingRuns:
         """Seconds that the next round of a run is expected to take."""
         run = unfinished.run
         if run.rounds:
-            return max(run.seconds, MIN_ROUND_S)
+            return run.seconds
         total, rounds = self._seconds.get(unfinished.sampled.title, (0.0, 0))
-        prior = ROUND_COST * run.seconds
-        return max((total + prior) / (rounds + 1), MIN_ROUND_S)
+        return (total + run.seconds) / (rounds + 1)
 
     def share(self, number: int) -> float:
         """Share of the unseen outcomes that a round of this number, from 1, is expected to find."""

@@ -130,12 +130,11 @@ class Dispatcher:
     @property
     def running_low(self) -> bool:
         """True if an executor's queue is nearly empty."""
-        _, noise = self.settings.first_executions
-        for each in self.fuzzed:
-            packed = each.pack_size(each.sampler.current.config, noise)
-            if len(each.waiting) <= min(packed * self.settings.workers, MAX_WAITING - 1):
-                return True
-        return False
+        (_, noise), workers = self.settings.first_executions, self.settings.workers
+        return any(
+            len(each.waiting) <= min(each.next_pack_size(noise) * workers, MAX_WAITING - 1)
+            for each in self.fuzzed
+        )
 
     def fill_pack(self, executor: CampaignExecutor) -> None:
         """Generate tests until a pack waits for an executor, or at least one test.
@@ -143,10 +142,8 @@ class Dispatcher:
         A pack of few tests costs nearly as much as one of many.
         """
         _, noise = self.settings.first_executions
-        while True:
-            packed = executor.pack_size(executor.sampler.current.config, noise)
-            if len(executor.waiting) >= packed or not self.dispatch_next():
-                return
+        while len(executor.waiting) < executor.next_pack_size(noise) and self.dispatch_next():
+            pass
 
     def dispatch_next(self) -> bool:
         """Generate the next test and queue it; False if no test may be generated now."""

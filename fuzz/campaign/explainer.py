@@ -6,19 +6,20 @@ whichever configuration a cause needs, and what they showed is logged.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.candidate import State
-from litmusfuzz.fuzz.campaign.job import Job
-from litmusfuzz.fuzz.campaign.trial_runner import DIED, TIME_IS_UP, TrialBudget, carry_out, tally_of
-from litmusfuzz.fuzz.campaign.tuning import CHECK_S, TRIAL_SHARE
-from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.table import UnknownExecutor
-from litmusfuzz.fuzz.executors.worker import Died
+from litmusfuzz.fuzz.campaign.trial_runner import (
+    TIME_IS_UP,
+    OnSlot,
+    TrialBudget,
+    carry_out,
+    tally_of,
+)
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S
 from litmusfuzz.fuzz.finding.causes import symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
 from litmusfuzz.fuzz.finding.experiments import (
@@ -38,10 +39,9 @@ from litmusfuzz.reports.events import CauseChecked, CauseCompared
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
-    from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.campaign.best import Best
     from litmusfuzz.fuzz.campaign.campaign_executor import CampaignExecutor
     from litmusfuzz.fuzz.campaign.candidate import Candidate
@@ -78,32 +78,6 @@ class Explained:
     behind: tuple[LitmusTest, Judgement] | None = None
 
 
-@dataclass(slots=True)
-class _OnSlot:
-    """Runs trials on a slot, and keeps what each test showed in each configuration."""
-
-    slot: Slot
-    rng: random.Random
-    shown: dict[tuple[LitmusTest, str], Counter[Outcome]] = field(default_factory=dict)
-
-    async def __call__(
-        self, case: Case, test: LitmusTest, count: int
-    ) -> Mapping[Outcome, int] | str:
-        """Run a test; see `trial_runner.RunTest`."""
-        slot = self.slot
-        slot.switch_to(slot.executor.sample(case.config))
-        if why := await slot.why_unavailable():
-            return why
-        result = await slot.run(Job(test, count, case.noise, self.rng.getrandbits(31)))
-        if isinstance(result, Died):
-            return result.message if result.timed_out else DIED
-        if isinstance(result, messages.Reply):
-            return result.refused or result.unavailable
-        assert isinstance(result, dict)  # nothing is recorded here
-        self.shown.setdefault((test, case.config.name), Counter()).update(result)
-        return result
-
-
 class Explainer:
     """Runs the experiments of one campaign.
 
@@ -135,12 +109,10 @@ class Explainer:
 
     def _budget(self, *, thorough: bool) -> TrialBudget:
         """Limits of one trial."""
-        seconds = TRIAL_SHARE * self.settings.max_reduction_s
-        budget = TrialBudget(seconds, oracle=self.settings.budget)
+        oracle = self.settings.budget
         if thorough:
-            return budget
-        most = CHECK_RUNS * self._count
-        return replace(budget, seconds=min(CHECK_S, seconds), executions=most)
+            return TrialBudget.within(self.settings.max_reduction_s, oracle)
+        return TrialBudget(ATTEMPT_S, CHECK_RUNS * self._count, oracle)
 
     def case_of(self, executor: CampaignExecutor, known: MinimizedFinding) -> Case | None:
         """The case of a known cause; None if its configuration is not here."""
@@ -148,12 +120,9 @@ class Explainer:
         for sampled in executor.sampler.configurations:
             if sampled.config.name == found.configuration:
                 return Case.in_configuration(known.entry.test, found, sampled.config)
-        try:
-            return Case.of(known.entry.test, found)
-        except UnknownExecutor:
-            return None
+        return Case.if_here(known.entry.test, found)
 
-    def _judged(self, case: Case, test: LitmusTest, run: _OnSlot) -> Judgement:
+    def _judged(self, case: Case, test: LitmusTest, run: OnSlot) -> Judgement:
         """What the trials of a test have shown together."""
         oracle = explorer_or_none(test, case.model, self.settings.budget)
         assert oracle is not None  # the trial had one
@@ -207,8 +176,8 @@ class Explainer:
         needed = OTHER_LOAD * executions_needed(found.count, found.executions)
         needed = max(MIN_UNSEEN, needed)
         trial = replace(control_trial(case, case.symptoms), enough=1, needed=needed)
-        budget = TrialBudget(CHECK_S, oracle=self.settings.budget)
-        return result_of(trial, await tally_of(trial, _OnSlot(slot, rng), budget))
+        budget = TrialBudget(ATTEMPT_S, oracle=self.settings.budget)
+        return result_of(trial, await tally_of(trial, OnSlot(slot, rng), budget))
 
     async def behind(
         self,
@@ -225,11 +194,11 @@ class Explainer:
         causes = [
             there for each, there in self._may_explain(candidate) if name in each.configurations
         ]
-        run = _OnSlot(slot, rng)
+        run = OnSlot(slot, rng)
         control = _control(case, judgement)
         checking = check_look_alike(case, causes, control, self._count)
         try:
-            end = start + CHECK_S
+            end = start + ATTEMPT_S
             compared = await carry_out(checking, run, self._budget(thorough=False), end)
         finally:
             slot.switch_to(candidate.target)
@@ -264,7 +233,7 @@ class Explainer:
         case = replace(case, as_it_stands=bool(best.needs_names) or best.needs_order)
         causes = self.findings.of(candidate.target.executor)
         likely = [each for each in causes if contains(each.entry.test, best.test, strict=True)]
-        run = _OnSlot(slot, rng)
+        run = OnSlot(slot, rng)
         control = _control(case, best.judgement)
         budget = self._budget(thorough=True)
         end = clock.now() + self.settings.max_reduction_s

@@ -1,8 +1,8 @@
 """Chooses the family of the next generated test, by weight and by recent finds.
 
-Every family has a weight, by default or from the command line. Half of the tests (`MIN_SHARE`) are
-distributed by weight alone. The other half are distributed in proportion to weight times yield,
-where the yield of a family is
+Every family has a weight, by default or from the command line. Half of the tests
+(`tuning.WEIGHT_SHARE`) are distributed by weight alone. The other half are distributed in
+proportion to weight times yield, where the yield of a family is
 
     (finds + 1) / (seconds + `PRIOR_S`),
 
@@ -30,26 +30,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.finding.relations import NodeRelations
+from litmusfuzz.fuzz.campaign.tuning import HALF_LIFE_S, PRIOR_S, WEIGHT_SHARE
+from litmusfuzz.fuzz.finding.relations import Pair, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from litmusfuzz.corpus.model import LitmusTest
 
-MIN_SHARE: Final = 0.5
-"""Part of the tests that is distributed by weight alone, and so the least part of its share by
-weight that a family gets."""
-PRIOR_S: Final = 10.0
-HALF_LIFE_S: Final = 120.0
-"""Seconds of a family's own tests after which its earlier finds and seconds count half."""
 NEW_PAIR: Final = 0.01
-
-Pair = tuple[str, str, str]
-"""Two ops on one resource, and their relation."""
 
 
 @dataclass(slots=True)
@@ -113,7 +104,7 @@ class FamilyWeights:
         if not (self.learning and self.found_something):
             return shares
         finds = _parts({family: shares[family] * self.yields[family].rate for family in families})
-        return {f: MIN_SHARE * shares[f] + (1 - MIN_SHARE) * finds[f] for f in families}
+        return {f: WEIGHT_SHARE * shares[f] + (1 - WEIGHT_SHARE) * finds[f] for f in families}
 
     def choose(self, who: int, families: Sequence[str]) -> str:
         """The family of the next test that executor number `who` chooses.
@@ -134,24 +125,3 @@ def _parts(weights: dict[str, float]) -> dict[str, float]:
     """The weights, normalized to the sum 1."""
     total = sum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
-
-
-def pairs(test: LitmusTest, known: Collection[Pair] = ()) -> set[Pair]:
-    """The pairs of ops on one resource, with their relation, apart from those that are known."""
-    relations: NodeRelations | None = None
-    found = set()
-    touching = [(node, frozenset(node.resources)) for node in test.effects if node.resources]
-    for (a, mine), (b, others) in combinations(touching, 2):
-        if mine.isdisjoint(others):
-            continue
-        one, other = (a, b) if a.op <= b.op else (b, a)
-        # Neither is inside the other: nodes with bodies work on no resource, and a section on a
-        # mutex alone, as none of its members does. So most pairs of ops are soon known in both
-        # relations, and then there is none to look up.
-        if (one.op, other.op, "ordered") in known and (one.op, other.op, "unordered") in known:
-            continue
-        relations = relations or NodeRelations(test)
-        pair = (one.op, other.op, relations.relation(one, other))
-        if pair not in known:
-            found.add(pair)
-    return found

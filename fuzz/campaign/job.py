@@ -10,7 +10,7 @@ from msgspec import structs
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule, plain_of
 from litmusfuzz.fuzz.campaign.settings import shallow
-from litmusfuzz.fuzz.campaign.tuning import RECORD_S
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Explored, Noise
 from litmusfuzz.fuzz.executors.worker import Died
@@ -99,7 +99,7 @@ class Job:
             schedule=list(self.recorded.events) if self.recorded else [],
             preemptions=self.search.preemptions if self.search else None,
             done=self.search.done if self.search else 0,
-            timeout_s=RECORD_S,
+            timeout_s=ATTEMPT_S,
             survives=self.survives,
         )
 

@@ -6,9 +6,8 @@ the cause and nothing else. But a defect may hide among them, so each is *checke
 without what the causes need (`without_causes`) it must show nothing forbidden. And of each cause in
 each configuration, ever fewer are reduced in full, whatever they look like.
 
-Both begin only within `tuning.BEGUN_SHARE` of the campaign's time, so that with the findings that
-looked new all time on what is known stays within `tuning.KNOWN_SHARE`. What is left unchecked at
-the end counts as the cause that it looks like.
+Both begin only within `tuning.KNOWN_SHARE` of the campaign's time. What is left unchecked at the
+end counts as the cause that it looks like.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign.best import expected_cost_s
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
-from litmusfuzz.fuzz.campaign.tuning import RUN_S, SETTING_S
+from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S, RUN_S
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def in_full_s(candidate: Candidate, executor: CampaignExecutor) -> float:
     cost_s = 1.0 if sampled is None else sampled.cost
     run_s = RUN_S if executor.sampler.counted else max(RUN_S, cost_s)
     settings = beyond_plain(target.executor, target.config)
-    return expected_cost_s(candidate, run_s) + SETTING_S * len(settings)
+    return expected_cost_s(candidate, run_s) + ENVIRONMENT_SWITCH_S * len(settings)
 
 
 def _stratum(candidate: Candidate, known: MinimizedFinding) -> Stratum:

@@ -14,6 +14,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.probing import Prober
 from litmusfuzz.fuzz.campaign.recording import ScheduleRecorder
+from litmusfuzz.fuzz.campaign.tuning import CONFIGURATION_SHARE
 from litmusfuzz.fuzz.finding.configuration_reducer import (
     PutBack,
     has_space,
@@ -74,7 +75,7 @@ class Minimizer:
         seconds, and minutes where each test is compiled. Afterwards it is enough that it shows at
         all (`lenient`): a setting that only makes it more frequent is none that it needs.
         """
-        end = clock.now() + self.settings.max_reduction_s / 2
+        end = clock.now() + CONFIGURATION_SHARE * self.settings.max_reduction_s
         if not (lenient or has_space(slot.executor.name, slot.config)):
             await self.recorder.record(slot, best, rng)
         if best.schedule is not None:
@@ -144,7 +145,7 @@ class Minimizer:
         What makes it only more frequent stays in the test, and is none that it needs. False if the
         time did not suffice: what it needs is not known then.
         """
-        end = clock.now() + self.settings.max_reduction_s / 2
+        end = clock.now() + CONFIGURATION_SHARE * self.settings.max_reduction_s
 
         async def shows(candidate: LitmusTest) -> bool:
             shown = await self.prober.probe(slot, candidate, best, rng, end)

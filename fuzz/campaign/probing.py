@@ -13,7 +13,7 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.best import MIN_STEP, Best
 from litmusfuzz.fuzz.campaign.job import Job
-from litmusfuzz.fuzz.campaign.tuning import CONFIRM_S
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, TRIAL_SHARE
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.judge import Judgement, explorer_or_none, judge
 from litmusfuzz.oracles.model import Axiom
@@ -125,8 +125,8 @@ class Prober:
             now = clock.now()
             if first_run_ended is None:
                 first_run_ended = now  # the start of the process does not count
-            elif now - first_run_ended > self.settings.max_reduction_s / 4 or (
-                now - first_run_ended > CONFIRM_S and total.total() >= wanted
+            elif now - first_run_ended > TRIAL_SHARE * self.settings.max_reduction_s or (
+                now - first_run_ended > ATTEMPT_S and total.total() >= wanted
             ):
                 shown = best.with_same_cause(judge(best.judgement.oracle, total))
                 return shown if followed.forbidden else None
@@ -146,10 +146,10 @@ class Prober:
 
         The slot's configuration runs it, and what that guarantees judges it.
 
-        A finding that has not shown by `end`, or in a quarter of a reduction's time, counts as not
+        A finding that has not shown by `end`, or in the time of a trial, counts as not
         shown.
         """
-        end = end or clock.now() + self.settings.max_reduction_s / 4
+        end = end or clock.now() + TRIAL_SHARE * self.settings.max_reduction_s
         oracle = explorer_or_none(test, slot.target.model, self.settings.budget)
         if oracle is None:
             return None

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import random
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
 from litmusfuzz.fuzz.campaign.shares import Account
-from litmusfuzz.fuzz.campaign.tuning import MAX_BEHIND
 from litmusfuzz.reports.events import Confirmed, ReductionEnded, ReductionStarted
 
 if TYPE_CHECKING:
@@ -27,6 +26,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.shares import Ledger
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+
+MAX_BEHIND: Final = 3
+"""Defects of one test that are uncovered one behind another."""
 
 
 class Reductions:

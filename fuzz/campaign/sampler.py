@@ -22,15 +22,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.campaign.tuning import (
-    GENERATED_SHARE,
-    GENERATED_SLICE,
-    MAX_COST_S,
-    MAX_SLICE,
-    MIN_COST_S,
-    MIN_SLICE,
-    SLICES_OF_EACH,
-)
+from litmusfuzz.fuzz.campaign.tuning import GENERATED_SHARE, MAX_COST_S, MAX_SLICE, MIN_SLICE, RUN_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +31,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
 
+SLICES_OF_EACH: Final = 2
+"""How often each configuration has a slice in a campaign, if these are long enough."""
 MAX_UNAVAILABLE: Final = 16
 """Generated configurations that cannot run here, one after another, before that holds for all."""
 MIN_REFUSED: Final = 2
@@ -212,7 +206,7 @@ class ConfigurationSampler:
     def peek(self) -> SampledConfiguration:
         """The configuration that is `next`, as long as no time passes and none is picked."""
         group = self._taking(self._slice) if self._slice else self._environment(self.current)
-        length = GENERATED_SLICE if self._slice else min(MAX_SLICE, self._of_each * len(group))
+        length = MIN_SLICE if self._slice else min(MAX_SLICE, self._of_each * len(group))
         if not group or _committed(group) - self.slice_start >= length:
             group = self._next_group()
             self.slice_start = _committed(group)
@@ -275,7 +269,7 @@ class ConfigurationSampler:
         # Where tests are counted, what is refused counts: it may be known late.
         sampled.runs += self.counted or not refused
         sampled.refused += refused
-        sampled.spent += 1.0 if self.counted else max(seconds, MIN_COST_S)
+        sampled.spent += 1.0 if self.counted else max(seconds, RUN_S)
         if family:
             self.refusals.note(sampled.config, family, refused=refused)
 

@@ -41,7 +41,11 @@ class Lane(Protocol):
     name: str
 
     def update(self, slot: Slot) -> None:
-        """Bring what waits up to date, before `peek` is asked for this worker."""
+        """Bring what waits up to date, before `peek` is asked for this worker.
+
+        By default nothing of it changes by itself.
+        """
+        return
 
     def peek(self, slot: Slot) -> Work | None:
         """The work that it has for a worker; None if there is none, or no time for it.
@@ -63,6 +67,7 @@ class Lane(Protocol):
         overtime : bool
             True once the time for new tests is over.
         """
+        return False
 
 
 class Scheduler:

@@ -17,6 +17,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S, MAX_REDUCTION_S
 from litmusfuzz.fuzz.executors.jax_refs.script import END as END_ON_JAX
 from litmusfuzz.reports.script import FIRST_SEEN, LAST_LINE
 
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-SCRIPT_S: Final = 20.0
-"""Seconds for which a script tries."""
-START_S: Final = 60.0
-"""Further seconds for the import of TensorFlow or JAX and the last session."""
-KEPT_S: Final = 60.0
-"""Seconds for which an interpreter waits for the next script."""
 TENSORFLOW: Final = "tensorflow"
 _IMPORT: Final = "import tensorflow as tf"
 _ENVIRONMENT: Final = "os.environ["
@@ -92,7 +87,7 @@ class ScriptRunner:
         """An interpreter that has imported these, and runs no script."""
         self._last_used = 0.0
 
-    async def shows_it(self, path: Path, seconds: float = SCRIPT_S, error: str = "") -> bool:
+    async def shows_it(self, path: Path, seconds: float = MAX_REDUCTION_S, error: str = "") -> bool:
         """Run a script in an isolated interpreter, which cannot import LitmusFuzz.
 
         True if a forbidden outcome showed, or the exception. Where an op corrupts memory, the
@@ -123,7 +118,7 @@ class ScriptRunner:
 
     async def rest(self) -> None:
         """End the interpreter if no script has needed it for a while: it holds much memory."""
-        if time.monotonic() > self._last_used + KEPT_S:
+        if time.monotonic() > self._last_used + JOB_TIMEOUT_S:
             await self.close()
 
     async def close(self) -> None:
@@ -169,7 +164,7 @@ class ScriptRunner:
         try:
             assert process.stdout is not None
             with suppress(TimeoutError):
-                async with asyncio.timeout(START_S):
+                async with asyncio.timeout(JOB_TIMEOUT_S):
                     ready = await process.stdout.readline() == _READY
         finally:
             if not ready:
@@ -193,7 +188,7 @@ async def _asked(
     try:
         process.stdin.write(json.dumps([str(path), str(seconds)]).encode() + b"\n")
         with suppress(TimeoutError, ConnectionError, ValueError):  # or its output has no end
-            async with asyncio.timeout(seconds + START_S):
+            async with asyncio.timeout(seconds + JOB_TIMEOUT_S):
                 answer = await process.stdout.readline()
     finally:
         if not answer:

@@ -132,8 +132,6 @@ class Shard:
 
 
 SELFTEST_WORKERS: Final = 2
-POLL_S: Final = 0.25
-"""Seconds between two looks at the stop request and the deadline."""
 
 
 def run_shard(shard: Shard) -> dict[str, str]:
@@ -194,7 +192,7 @@ async def _run_and_watch(shard: Shard, log: ShardLog, stopped: Callable[[], bool
 
     async def watch() -> None:
         while not stopped():
-            await asyncio.sleep(POLL_S)
+            await campaign.course.changed()
         campaign.stop()
 
     await run_watched(campaign, watch())

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.tuning import BEGUN_SHARE, CONFIRM_S, TRYING_AGAIN_SHARE
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, KNOWN_SHARE, TRIAL_SHARE, TRYING_AGAIN_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,7 +111,10 @@ class Shares:
         return self.left_s(Account.REDUCING, self.settings.minimizing_share, slot) <= 0
 
     def may_reduce(self, slot: Slot, cost_s: float) -> bool:
-        """True if a worker may begin to reduce something that takes so long."""
+        """True if a worker may begin to reduce something that takes so long.
+
+        It may exceed its share, by all but the part that its first trial takes.
+        """
         executor, time_left_s = slot.executor, self.course.time_left_s
         others = [other for other in self.slots if other.executor is executor and other is not slot]
         fuzzing = executor.waiting or any(each.busy and not each.minimizing for each in others)
@@ -123,11 +126,12 @@ class Shares:
         if busy and 2 * (busy + 1) > self.settings.workers:
             return False  # a finding can take minutes: half of the workers run new tests meanwhile
         # A share of the time, so that a rare finding early on does not use all of it.
-        return cost_s <= self.left_s(Account.REDUCING, self.settings.minimizing_share, slot)
+        left_s = self.left_s(Account.REDUCING, self.settings.minimizing_share, slot)
+        return TRIAL_SHARE * cost_s <= left_s
 
     def may_retry(self, slot: Slot) -> bool:
         """True if a fresh process may be asked again, in a campaign that is limited by time."""
-        return self.left_s(Account.RETRYING, TRYING_AGAIN_SHARE, slot) >= CONFIRM_S
+        return self.left_s(Account.RETRYING, TRYING_AGAIN_SHARE, slot) >= ATTEMPT_S
 
     def left_for_known_s(self, slot: Slot) -> float:
         """Seconds that a worker may use for what is known."""
@@ -141,7 +145,7 @@ class Shares:
 
     def share_for_known_s(self, slot: Slot) -> float:
         """What is left of the share of time for what is known, in seconds."""
-        return self.left_s(Account.KNOWN, BEGUN_SHARE, slot)
+        return self.left_s(Account.KNOWN, KNOWN_SHARE, slot)
 
     def left_for_rounds_s(self, slot: Slot) -> float:
         """Seconds that a worker may use for further executions."""

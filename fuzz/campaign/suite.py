@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, head
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights, pairs
+from litmusfuzz.fuzz.campaign.family_weights import FamilyWeights
 from litmusfuzz.fuzz.campaign.variation import with_lanes
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.finding.reducer import widened
-from litmusfuzz.fuzz.finding.relations import NodeRelations
+from litmusfuzz.fuzz.finding.relations import NodeRelations, pairs
 from litmusfuzz.fuzz.finding.renaming import permuted
 from litmusfuzz.fuzz.generators import FAMILIES, families_for, generate
 from litmusfuzz.fuzz.generators.gradients import differentiated, in_floats

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from litmusfuzz.fuzz.finding.canonical import executor_class
+
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config
     from litmusfuzz.oracles.model import Model
@@ -29,6 +31,12 @@ class Target:
     config: Config
     model: Model
     finding_class: str
+
+    @classmethod
+    def of(cls, executor: str, config: Config, model: Model) -> Target:
+        """A configuration that this model judges, with the class of its findings."""
+        found = executor_class(executor, dict(config.settings), model.name)
+        return cls(executor, config, model, found)
 
     @property
     def title(self) -> str:

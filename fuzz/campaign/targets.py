@@ -14,7 +14,6 @@ from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, ConfigurationGenerator
 from litmusfuzz.fuzz.executors.protocol import Clusters, Noise, Packing
 from litmusfuzz.fuzz.executors.table import CANARY, configuration, executor_class
-from litmusfuzz.fuzz.finding.canonical import executor_class as finding_class
 from litmusfuzz.fuzz.finding.judge import Judgement, explorer_or_none
 from litmusfuzz.fuzz.finding.judging_model import guaranteed, judging_model
 from litmusfuzz.reports.events import ConfigurationGenerated
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Entry, Finding
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.protocol import Config
-    from litmusfuzz.oracles.model import Model
     from litmusfuzz.reports.events import Event
 
 
@@ -87,7 +85,7 @@ class Targets:
     def target(self, name: str, config: Config) -> Target:
         """A configuration that tests run in."""
         judging = judging_model(name, config, asked=self.settings.model)
-        return _judged_by(name, config, judging.model)
+        return Target.of(name, config, judging.model)
 
     def _simpler(self, name: str, config: Config) -> Target:
         """A configuration in which a finding of another one is tried.
@@ -96,7 +94,7 @@ class Targets:
         """
         model, keeps = self.settings.model, guaranteed(name, config)
         weaker = model is not None and model.axioms <= keeps.axioms
-        return _judged_by(name, config, model if model and weaker else keeps)
+        return Target.of(name, config, model if model and weaker else keeps)
 
     def candidates(
         self, executors: Sequence[CampaignExecutor], entries: Sequence[Entry], state: State
@@ -136,7 +134,3 @@ class Targets:
                     return executor, sampled.target
         config = configuration(finding.executor, finding.configuration)
         return candidates[0], self.target(finding.executor, config)
-
-
-def _judged_by(name: str, config: Config, model: Model) -> Target:
-    return Target(name, config, model, finding_class(name, dict(config.settings), model.name))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
-from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S, TRIAL_SHARE
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.causes import symptom
 from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none, judge
-from litmusfuzz.fuzz.finding.resource_passes import LANES, width
-from litmusfuzz.fuzz.finding.trials import Case, Tally
+from litmusfuzz.fuzz.finding.trials import Case, Tally, is_large
 
 if TYPE_CHECKING:
     import random
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.fuzz.finding.experiments import Comparing, Comparison
     from litmusfuzz.fuzz.finding.trials import Trial
@@ -46,8 +47,6 @@ FIRST_STEP: Final = 256
 """Executions of a first run, which tells how slow they are: 3,072 have taken two minutes where each
 graph is compiled."""
 MAX_STEP: Final = 3072
-STEP_S: Final = 5.0
-"""Seconds of a step, about: between two steps a trial can end."""
 BLOCKED_STEP: Final = 32
 """Executions of a step where each one that blocks costs a session."""
 
@@ -56,9 +55,14 @@ BLOCKED_STEP: Final = 32
 class TrialBudget:
     """Limits of one trial; past them it is undecided."""
 
-    seconds: float = 20.0
+    seconds: float
     executions: int = 1 << 18
     oracle: Budget = CAMPAIGN_BUDGET
+
+    @classmethod
+    def within(cls, reduction_s: float, oracle: Budget = CAMPAIGN_BUDGET) -> TrialBudget:
+        """Limits of a trial that is a part of a reduction which takes so long."""
+        return cls(TRIAL_SHARE * reduction_s, oracle=oracle)
 
 
 async def carry_out(
@@ -95,7 +99,7 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     blocks = str(Status.BLOCKED) in trial.symptoms
     most = BLOCKED_STEP if blocks else MAX_STEP
     measures = math.isinf(trial.needed)  # how often the symptom shows, in runs of one length
-    slow = width(trial.test) > LANES
+    slow = is_large(trial.test)
     first = MIN_STEP if measures or slow else min(FIRST_STEP, math.ceil(wanted / MIN_RUNS))
     step = trial.length or first
     step = min(most, max(1 if blocks else MIN_STEP, step))
@@ -127,7 +131,9 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
         if not (trial.length or (measures and showing)):
             each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
             step = min(most, 2 * step if measures or slow else most, each)
-        step = max(1 if blocks else MIN_STEP, min(step, int(pace * STEP_S)))
+        # The runs that are missing share the time that is left.
+        left_s = (end - clock.now()) / max(1, MIN_RUNS - runs)
+        step = max(1 if blocks else MIN_STEP, min(step, int(pace * left_s)))
     return tally()
 
 
@@ -140,10 +146,39 @@ def on_worker(worker: Worker, rng: random.Random) -> RunTest:
             worker.close()  # memory that it has damaged says nothing about the next test
         job = Job(test, count, case.noise, rng.getrandbits(31))
         reply = await worker.run(job.request(case.config), JOB_TIMEOUT_S, test)
-        if isinstance(reply, Died):
-            return reply.message if reply.timed_out else DIED
-        if not reply.rows:
-            return reply.refused or reply.unavailable
+        if isinstance(reply, Died) or not reply.rows:
+            return _why_nothing(reply)
         return messages.histogram(test, reply)
 
     return run
+
+
+@dataclass(slots=True)
+class OnSlot:
+    """Runs trials on a slot, and keeps what each test showed in each configuration."""
+
+    slot: Slot
+    rng: random.Random
+    shown: dict[tuple[LitmusTest, str], Counter[Outcome]] = field(default_factory=dict)
+
+    async def __call__(
+        self, case: Case, test: LitmusTest, count: int
+    ) -> Mapping[Outcome, int] | str:
+        """Run a test; see `RunTest`."""
+        slot = self.slot
+        slot.switch_to(slot.executor.sample(case.config))
+        if why := await slot.why_unavailable():
+            return why
+        result = await slot.run(Job(test, count, case.noise, self.rng.getrandbits(31)))
+        if isinstance(result, Died | messages.Reply):
+            return _why_nothing(result)
+        assert isinstance(result, dict)  # nothing is recorded here
+        self.shown.setdefault((test, case.config.name), Counter()).update(result)
+        return result
+
+
+def _why_nothing(reply: Died | messages.Reply) -> str:
+    """Why a run has shown nothing."""
+    if isinstance(reply, Died):
+        return reply.message if reply.timed_out else DIED
+    return reply.refused or reply.unavailable

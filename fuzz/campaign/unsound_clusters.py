@@ -30,14 +30,13 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.shares import Account
-from litmusfuzz.fuzz.campaign.tuning import CLUSTERS_S, SHOWN_CLUSTERS_S
+from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S
 from litmusfuzz.fuzz.finding.causes import explains
 from litmusfuzz.fuzz.finding.driver import drive
 from litmusfuzz.fuzz.finding.judge import explorer_or_none
 from litmusfuzz.fuzz.finding.reducer import reduce
 from litmusfuzz.fuzz.finding.renaming import normalized
 from litmusfuzz.oracles.model import RFC
-from litmusfuzz.oracles.translation import Soundness
 from litmusfuzz.reports.events import SeenAgain
 
 if TYPE_CHECKING:
@@ -214,7 +213,7 @@ class UnsoundClusters:
 
         A framework's clusters may depend on names.
         """
-        end = clock.now() + CLUSTERS_S
+        end = clock.now() + MAX_REDUCTION_S
         await drive(
             reduce(best.test), partial(self._improved, slot, best), lambda: clock.now() < end
         )
@@ -230,8 +229,7 @@ class UnsoundClusters:
 
     async def _unsound(self, slot: Slot, test: LitmusTest) -> ChosenVerdict | None:
         """The verdict on the clusters of a test that is not run; None if they are not unsound."""
-        verdicts = (self.validator.judge(test, each) for each in await slot.clusters_of(test))
-        return next((each for each in verdicts if each.verdict == Soundness.UNSOUND), None)
+        return next(iter(self.validator.unsound(test, await slot.clusters_of(test))), None)
 
     async def _show(self, slot: Slot, index: int, job: Job, best: _Best, shown: _Shown) -> None:
         """Execute a test until its unsound clusters show."""
@@ -240,7 +238,7 @@ class UnsoundClusters:
         clustered = explorer_or_none(best.verdict.test, RFC, self.settings.budget)
         if oracle is None or clustered is None:
             return
-        end = clock.now() + SHOWN_CLUSTERS_S
+        end = clock.now() + MAX_REDUCTION_S
         while not shown.by_clusters and clock.now() < end:
             count = max(job.count, SHOW_COUNT)
             again = Job(best.test, count, job.noise, rng.getrandbits(31))

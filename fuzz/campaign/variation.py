@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.model import MalformedTest
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.shapes import contents, elements, refitted
+from litmusfuzz.fuzz.campaign.tuning import LANES_SHARE, NAMES_SHARE, ORDER_SHARE
 from litmusfuzz.fuzz.finding.canonical import reordered
 from litmusfuzz.fuzz.finding.judge import Judgement
 from litmusfuzz.fuzz.finding.renaming import permuted
@@ -32,17 +33,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
     from litmusfuzz.oracles.model import Model
 
-NAMES_SHARE: Final = 1 / 2
-"""Share of runs under permuted names."""
-ORDER_SHARE: Final = 1 / 4
-"""Share of runs in another order; lower, as the noise shuffles the nodes of a graph anyway."""
-LANES_SHARE: Final = 1 / 256
-"""Share of runs with many lanes, if the test can have them.
-
-A large test takes 0.28 s of processor time in plain TensorFlow (28 tests of five families). A run
-of 16 executions takes 0.018 s, one of 3,072 takes 0.2 to 0.3 s. So large tests take 4 % of the time
-where all other runs are short.
-"""
 MIN_LANES: Final = 1 << 13
 """Generators make 4,096 lanes at most."""
 MAX_LANES: Final = 1 << 20

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import plain_of
+from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.mutants.clustering import CLUSTERING_MUTANTS
@@ -28,7 +29,6 @@ EXECUTOR_SOURCES: Final = MappingProxyType(
     {"tf": ("tf", "autocluster"), "tf-unchecked": ("mutant/tf-unchecked-clusters", "autocluster")}
 )
 """Source name to an executor that chooses clusters, and the configuration in which it does."""
-_TIMEOUT_S: Final = 60.0
 
 
 def _clustered_by(clusterer: Callable[[LitmusTest], LitmusTest], test: LitmusTest) -> LitmusTest:
@@ -72,7 +72,7 @@ class ExecutorClusters:
         """
         plain = replace(test, clusters=())
         request = messages.Request(test=plain_of(plain), task="clusters", config=self._config)
-        reply = self.worker.ask(request, _TIMEOUT_S, plain)
+        reply = self.worker.ask(request, JOB_TIMEOUT_S, plain)
         if isinstance(reply, Died):
             raise NoClusters(f"{self.worker.executor}: {reply.message}")
         if reply.refused or reply.unavailable:

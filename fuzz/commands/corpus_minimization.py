@@ -1,7 +1,7 @@
 """Finds a smallest subset of the corpus with the same coverage as the whole.
 
 A test covers, beside its features and the relations of its ops on one resource
-(`litmusfuzz.fuzz.campaign.family_weights.pairs`):
+(`litmusfuzz.fuzz.finding.relations.pairs`):
 
 - *outcomes*: for each allowed outcome, the order that the oracle's witness gives to every two ops
   on one resource. An outcome has one witness, so two orders count only if their outcomes differ;
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Final
 
 import z3
 
-from litmusfuzz.fuzz.campaign.family_weights import pairs
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
 from litmusfuzz.fuzz.executors import messages
@@ -32,7 +31,7 @@ from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.finding.causes import likely_cause
 from litmusfuzz.fuzz.finding.judge import explorer_or_none, judge
 from litmusfuzz.fuzz.finding.judging_model import guaranteed
-from litmusfuzz.fuzz.finding.relations import NodeRelations
+from litmusfuzz.fuzz.finding.relations import NodeRelations, pairs
 from litmusfuzz.fuzz.mutants.native import NativeMutant
 from litmusfuzz.oracles.model import MODELS
 from litmusfuzz.reports.cmin import Cover

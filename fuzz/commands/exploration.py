@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, Schedule, plain_of
 from litmusfuzz.fuzz.campaign.preemption_bounds import PORTION, bounds
+from litmusfuzz.fuzz.campaign.tuning import HANG_TIMEOUT_S
 from litmusfuzz.fuzz.commands.force_all import SPLIT
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config, Explored
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.model import Model
-
-PATIENCE_S: Final = 600.0
-"""Seconds for a portion; a test that is blocked has a session of its own for each execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +124,7 @@ def _search(
     while True:
         progress(f"{done:,} executions{within}")
         request = request_of(test, config, bound, done, min(PORTION, limit - done))
-        reply = worker.ask(request, PATIENCE_S, test)
+        reply = worker.ask(request, HANG_TIMEOUT_S, test)
         if isinstance(reply, Died):
             result.stopped = f"the worker died: {reply.message}"
             return
@@ -180,7 +178,7 @@ def finding_entry(
     explored: Exploration,
 ) -> Entry:
     """The file of a forbidden outcome: the test as it is, and the outcome's schedule."""
-    reply = worker.ask(messages.Request(config=config.name), PATIENCE_S)
+    reply = worker.ask(messages.Request(config=config.name), HANG_TIMEOUT_S)
     versions = reply.versions if isinstance(reply, messages.Reply) else {}
     counts = explored.last.histogram if explored.last else {}
     finding = Finding(

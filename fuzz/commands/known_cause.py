@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, carry_out, on_worker, tally_of
-from litmusfuzz.fuzz.campaign.tuning import TRIAL_SHARE
 from litmusfuzz.fuzz.executors.entries import loads
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -96,7 +95,7 @@ async def _by_experiments(entry: Entry, causes: list[KnownFinding], time_s: floa
     case, end = Case.of(entry.test, entry.finding), clock.now() + time_s
     cases = [(each, each.cause.case) for each in causes if each.cause and each.cause.case]
     cases.sort(key=lambda one: not contains(one[1].test, case.test, strict=True))
-    budget = TrialBudget(TRIAL_SHARE * time_s)
+    budget = TrialBudget.within(time_s)
     undecided: list[str] = []
     with closing(Worker(case.executor)) as worker:
         run = on_worker(worker, random.Random(0))

@@ -25,7 +25,7 @@ from litmusfuzz.fuzz.campaign.crash_reducer import (
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.settings import shallow
-from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S
+from litmusfuzz.fuzz.campaign.tuning import CONFIGURATION_SHARE, JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors.messages import Reply
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class
@@ -46,8 +46,6 @@ PROCESSES: Final = 3
 """Fresh processes that a test must end, before it is minimized and after."""
 SEED: Final = 0
 """Of every run."""
-SETTINGS_SHARE: Final = 0.5
-"""Share of the time for the settings of the whole test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +127,7 @@ def minimize_crash(
         )
     smallest = SmallestCrash(Crash(test, config))
     crash.end = start + left_s
-    settings_end = start + SETTINGS_SHARE * left_s
+    settings_end = start + CONFIGURATION_SHARE * left_s
     crash.reduce(smaller_crashes(executor, smallest, PutBack(), settings_end))
     test, config = smallest.crash
     if not all(crash.ends(test, config) for _ in range(PROCESSES)):

@@ -18,7 +18,6 @@ import msgspec
 from litmusfuzz.corpus.document import Document, FileError, read_text
 from litmusfuzz.corpus.textfile import is_cause_name
 from litmusfuzz.fuzz.executors.entries import load as load_entry
-from litmusfuzz.fuzz.executors.table import UnknownExecutor
 from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.finding.canonical import VERSION
 from litmusfuzz.fuzz.finding.defect import Raw, checked
@@ -219,11 +218,7 @@ class _Reader(Document):
             raise self.error(path, f"{file} is not minimized, and explains nothing else")
         if wants := outside_code(found.executor, found.configuration):
             raise self.error(path, f"{file} wants to run {wants}")
-        try:
-            case = Case.of(entry.test, found)
-        except UnknownExecutor:
-            case = None
-        return Cause(file, entry, case, str(folder / file))
+        return Cause(file, entry, Case.if_here(entry.test, found), str(folder / file))
 
     def pattern(self, data: Any, path: Path_) -> Pattern:
         raw: _Pattern = self.convert(data, _Pattern, path)

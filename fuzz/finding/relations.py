@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.model import Graph, all_nodes, bodies, predecessors
 from litmusfuzz.corpus.ops import SectionAttrs
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from litmusfuzz.corpus.model import LitmusTest, Node
+
+Pair = tuple[str, str, str]
+"""Two ops on one resource, and their relation."""
 
 
 class NodeRelations:
@@ -89,3 +95,24 @@ def _conflict(a: Node, b: Node) -> bool:
     """True if both work on one resource, and one of them changes it."""
     changes = not (a.definition.kind.only_reads and b.definition.kind.only_reads)
     return changes and bool(set(a.resources) & set(b.resources))
+
+
+def pairs(test: LitmusTest, known: Collection[Pair] = ()) -> set[Pair]:
+    """The pairs of ops on one resource, with their relation, apart from those that are known."""
+    relations: NodeRelations | None = None
+    found = set()
+    touching = [(node, frozenset(node.resources)) for node in test.effects if node.resources]
+    for (a, mine), (b, others) in combinations(touching, 2):
+        if mine.isdisjoint(others):
+            continue
+        one, other = (a, b) if a.op <= b.op else (b, a)
+        # Neither is inside the other: nodes with bodies work on no resource, and a section on a
+        # mutex alone, as none of its members does. So most pairs of ops are soon known in both
+        # relations, and then there is none to look up.
+        if (one.op, other.op, "ordered") in known and (one.op, other.op, "unordered") in known:
+            continue
+        relations = relations or NodeRelations(test)
+        pair = (one.op, other.op, relations.relation(one, other))
+        if pair not in known:
+            found.add(pair)
+    return found

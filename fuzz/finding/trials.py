@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.executors.protocol import noise_from
-from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
 from litmusfuzz.fuzz.finding.causes import symptoms_of
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain, has_space
 from litmusfuzz.fuzz.finding.resource_passes import LANES, width
@@ -70,6 +70,14 @@ class Case:
         return cls.in_configuration(test, found, config)
 
     @classmethod
+    def if_here(cls, test: LitmusTest, found: Finding) -> Case | None:
+        """The same; None if its executor or configuration is not here."""
+        try:
+            return cls.of(test, found)
+        except UnknownExecutor:
+            return None
+
+    @classmethod
     def in_configuration(cls, test: LitmusTest, found: Finding, config: Config) -> Case:
         """The case of a finding, in a configuration."""
         model, noise = GUARANTEES[found.model], noise_from(found.noise)
@@ -83,8 +91,8 @@ class Case:
 
     @property
     def is_large(self) -> bool:
-        """True if its test has more lanes than most, which it needs once it is minimized."""
-        return width(self.test) > LANES
+        """True if its test is large; it needs that once it is minimized."""
+        return is_large(self.test)
 
     @property
     def minimal_needs(self) -> bool:
@@ -196,3 +204,8 @@ class Experiment:
             return True
         enough = self.needed is not None and self.executions >= self.needed
         return False if enough and not self.problem else None
+
+
+def is_large(test: LitmusTest) -> bool:
+    """True if a test has more lanes than generated tests have."""
+    return width(test) > LANES

@@ -23,7 +23,7 @@ from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.probing import PROBE_STEP
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
-from litmusfuzz.fuzz.campaign.tuning import CONFIRM_S, STEP_S
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, MAX_REDUCTION_S
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.finding.canonical import ordered
 from litmusfuzz.fuzz.finding.causes import symptom
@@ -404,10 +404,10 @@ def test_a_slow_minimization_is_stopped_in_time(
     confirmed = clock.now - probed
     if pace > 1e3:  # nothing is cut short: all that is asked for is run
         assert probed >= 2 * best.count / pace
-        assert CONFIRM_S < confirmed < 10 * CONFIRM_S
+        assert ATTEMPT_S < confirmed < 10 * ATTEMPT_S
     else:
-        assert probed < 50.0 + PROBE_STEP / pace + STEP_S
-        assert confirmed < 50.0 + 2 * STEP_S
+        assert probed < 50.0 + PROBE_STEP / pace + MAX_REDUCTION_S
+        assert confirmed < 50.0 + 2 * MAX_REDUCTION_S
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_an_order_is_needed_only_if_experiments_say_so(
     assert asyncio.run(made.parts.minimizer.normalize(clock, best, rng)) is finished
     assert (best.needs_order, best.needs_names) == (needs_order, ())
     assert ordered(best.test, EXECUTOR) != best.test  # the more frequent form is kept
-    assert clock.now < 100.0 + 2 * STEP_S
+    assert clock.now < 100.0 + 2 * MAX_REDUCTION_S
 
 
 def test_a_smaller_test_that_only_blocks_is_given_up_at_once(

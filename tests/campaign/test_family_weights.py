@@ -9,14 +9,9 @@ from helpers import LITMUS, corpus_entry
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.fuzz import generators
-from litmusfuzz.fuzz.campaign.family_weights import (
-    HALF_LIFE_S,
-    MIN_SHARE,
-    NEW_PAIR,
-    FamilyWeights,
-    Pair,
-    pairs,
-)
+from litmusfuzz.fuzz.campaign.family_weights import NEW_PAIR, FamilyWeights
+from litmusfuzz.fuzz.campaign.tuning import HALF_LIFE_S, WEIGHT_SHARE
+from litmusfuzz.fuzz.finding.relations import Pair, pairs
 
 FAMILIES = ("a", "b", "c", "d")
 
@@ -60,7 +55,7 @@ def test_a_family_with_findings_gains_share_and_none_falls_below_its_least_share
     after = each.shares(FAMILIES)
     assert sum(after.values()) == pytest.approx(1)
     assert after["d"] > 0.55
-    assert all(after[family] >= MIN_SHARE * before[family] for family in FAMILIES)
+    assert all(after[family] >= WEIGHT_SHARE * before[family] for family in FAMILIES)
     counts = chosen(each, 1000)
     assert all(abs(counts[f] - 1000 * after[f]) <= 2 for f in FAMILIES)
 
@@ -75,7 +70,7 @@ def test_an_exhausted_family_loses_share() -> None:
         each.add_time("a", HALF_LIFE_S / 10)
     assert each.yields["a"].finds < 0.001
     assert each.shares(FAMILIES)["a"] < 0.25 < first
-    assert each.shares(FAMILIES)["a"] >= 0.25 * MIN_SHARE
+    assert each.shares(FAMILIES)["a"] >= 0.25 * WEIGHT_SHARE
 
 
 def test_before_the_first_finding_time_changes_nothing() -> None:

@@ -18,13 +18,12 @@ from litmusfuzz.fuzz.campaign.campaign_executor import (
     support_of,
 )
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
-from litmusfuzz.fuzz.campaign.lanes import known as known_lane
 from litmusfuzz.fuzz.campaign.lanes.known import Check
 from litmusfuzz.fuzz.campaign.scheduler import Work
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.shares import Account, Ledger
 from litmusfuzz.fuzz.campaign.slots import Slot
-from litmusfuzz.fuzz.campaign.tuning import BEGUN_SHARE, EXPERIMENT_S, KNOWN_SHARE
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, KNOWN_SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.finding.canonical import key_of
@@ -204,7 +203,7 @@ def test_a_campaign_of_so_many_tests_asks_for_some_seconds_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With none, of no known cause that its tests do not show."""
-    monkeypatch.setattr(known_lane, "ASKED_AT_END_S", 0.0)
+    monkeypatch.setattr(Ledger, "of", lambda *_: ATTEMPT_S)
     executor = "control/torn-scatter"
     known = [tear(executor, op) for op in TEARS]
     run = Run(settings(tmp_path, executor, tests=3, seed=1), known=known).run()
@@ -223,16 +222,15 @@ def test_what_is_known_has_its_share_of_the_time(
     slot = campaign.slots[0]
     elapsed = 400.0
     campaign.course.started = clock.now() - elapsed
-    assert BEGUN_SHARE < KNOWN_SHARE  # findings that look new may turn out to be known
-    share = BEGUN_SHARE * elapsed * campaign.settings.workers
+    share = KNOWN_SHARE * elapsed * campaign.settings.workers
 
     def begins(spent_s: float) -> bool:
         before = ledger.of(Account.KNOWN, slot.executor.number)
         ledger.add(Account.KNOWN, slot.executor.number, spent_s - before)
         return parts.known.peek(slot) is not None
 
-    assert begins(share - 1.1 * EXPERIMENT_S)
-    assert not begins(share - 0.9 * EXPERIMENT_S)
+    assert begins(share - 1.1 * ATTEMPT_S)
+    assert not begins(share - 0.9 * ATTEMPT_S)
     assert begins(2.0)
     during = []
 
@@ -247,7 +245,7 @@ def test_what_is_known_has_its_share_of_the_time(
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now", lambda: now[0])
         asyncio.run(parts.known.start(slot, work))
-    assert during == [2.0 + EXPERIMENT_S]
+    assert during == [2.0 + ATTEMPT_S]
     assert ledger.of(Account.KNOWN, slot.executor.number) == 3.5
     campaign.course.started = clock.now() - campaign.settings.time_s  # the time is up
     assert not begins(0.0)

@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.campaign.sampler import (
 )
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.target import Target
-from litmusfuzz.fuzz.campaign.tuning import GENERATED_SHARE, GENERATED_SLICE, MAX_SLICE
+from litmusfuzz.fuzz.campaign.tuning import GENERATED_SHARE, MAX_SLICE, MIN_SLICE
 from litmusfuzz.fuzz.executors.configuration_generator import (
     PRODUCT,
     ConfigurationGenerator,
@@ -135,7 +135,7 @@ def test_generated_configurations_get_their_share_after_all_presets() -> None:
     # Each has one slice.
     parts = [b for a, b in pairwise(["", *order]) if a != b and "=" in b]
     assert len(parts) == len(set(parts)) == len(taken.generated)
-    assert len(parts) == pytest.approx(generated * 0.1 / GENERATED_SLICE, rel=0.05)
+    assert len(parts) == pytest.approx(generated * 0.1 / MIN_SLICE, rel=0.05)
 
 
 def test_in_a_short_campaign_presets_come_first() -> None:
@@ -152,7 +152,7 @@ def test_without_presets_all_are_generated() -> None:
     assert set(chosen) == {first}
     assert taken.several
     for each in chosen:
-        taken.add_run(each, GENERATED_SLICE)
+        taken.add_run(each, MIN_SLICE)
     assert taken.next() is not first
 
 

@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.campaign.sampler import (
     SampledConfiguration,
 )
 from litmusfuzz.fuzz.campaign.target import Target
-from litmusfuzz.fuzz.campaign.tuning import MAX_COST_S, MAX_SLICE, MIN_COST_S, MIN_SLICE
+from litmusfuzz.fuzz.campaign.tuning import MAX_COST_S, MAX_SLICE, MIN_SLICE, RUN_S
 from litmusfuzz.fuzz.executors.protocol import Config
 from litmusfuzz.oracles.model import EXECUTOR
 
@@ -80,7 +80,7 @@ def test_a_configuration_whose_tests_hang_gets_little_more_time() -> None:
 def test_a_configuration_that_refuses_all_gets_no_more_time() -> None:
     refuses, runs = sampled("refuses"), sampled("runs")
     sampler = ConfigurationSampler([refuses, runs], 60, counted=False)
-    graphs = Counter(play(sampler, {"refuses": 1e-9, "runs": MIN_COST_S}, 60))
+    graphs = Counter(play(sampler, {"refuses": 1e-9, "runs": RUN_S}, 60))
     assert abs(graphs["refuses"] - graphs["runs"]) <= 1
 
 

@@ -140,7 +140,7 @@ def test_a_script_that_crashes_or_hangs_is_not_the_end_of_the_others(
         for path in (None, crashes, hangs):
             with monkeypatch.context() as patch:
                 if path == hangs:
-                    patch.setattr(script_runner, "START_S", 1.0)
+                    patch.setattr(script_runner, "JOB_TIMEOUT_S", 1.0)
                 assert path is None or not await runner.shows_it(path, 0.0)
             assert await runner.shows_it(shows)
             parents.append(int(kept.read_text()))
@@ -190,7 +190,7 @@ def test_an_interpreter_that_no_script_needs_for_a_while_is_ended(
         assert await runner.shows_it(shows)
         await runner.rest()
         there = os.path.exists(f"/proc/{kept.read_text().strip()}")
-        monkeypatch.setattr(script_runner, "KEPT_S", 0.0)
+        monkeypatch.setattr(script_runner, "JOB_TIMEOUT_S", 0.0)
         await runner.rest()
         return there, has_ended(int(kept.read_text()))
 

@@ -172,7 +172,7 @@ def test_an_unsound_clustering_is_a_finding_although_no_run_shows_it(tmp_path: P
 def test_unsound_clusters_that_a_run_reports_are_reduced_and_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unsound_clusters, "CLUSTERS_S", 600.0)
+    monkeypatch.setattr(unsound_clusters, "MAX_REDUCTION_S", 600.0)
     double = ("double/unsafe-compiler", "inline")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=8, count=64)
     share = ended.shares["inline"]
@@ -205,7 +205,7 @@ def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_des
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of tests with an initial value other than 0 the double says nothing; minimized, all are 0."""
-    monkeypatch.setattr(unsound_clusters, "CLUSTERS_S", 600.0)
+    monkeypatch.setattr(unsound_clusters, "MAX_REDUCTION_S", 600.0)
     double = ("double/unread-compiler", "split")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
     assert ended.shares["split"].clusterings["not validated: variables with a value"] >= 1
@@ -221,7 +221,7 @@ def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_des
 def test_clusters_explain_nothing_that_a_graph_without_them_shows_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unsound_clusters, "CLUSTERS_S", 600.0)
+    monkeypatch.setattr(unsound_clusters, "MAX_REDUCTION_S", 600.0)
     double = ("double/any-order", "split")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
     reduced = ended.of(ReductionEnded)
@@ -245,7 +245,7 @@ def test_what_shows_without_clusters_is_no_unsound_clustering(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is reduced to a configuration without clusters, in which clusters explain nothing."""
-    monkeypatch.setattr(unsound_clusters, "CLUSTERS_S", 600.0)
+    monkeypatch.setattr(unsound_clusters, "MAX_REDUCTION_S", 600.0)
     double = ("double/wrong-anyway", "split")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
     wrong = {each.key for each in ended.report.findings if each.kind is FindingKind.FORBIDDEN}

@@ -130,7 +130,7 @@ def test_suspects_of_an_earlier_shard_are_confirmed_first(tmp_path: Path, crashe
 def test_what_only_a_damaged_process_shows_is_no_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("litmusfuzz.fuzz.campaign.probing.CONFIRM_S", 0.05)
+    monkeypatch.setattr("litmusfuzz.fuzz.campaign.probing.ATTEMPT_S", 0.05)
     ended = campaign(Damaged.name, tmp_path).run()
     first, second, rest = processes(ended)
     assert not rest

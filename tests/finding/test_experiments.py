@@ -490,7 +490,7 @@ def test_a_trial_ends_with_its_answer_and_spreads_over_builds() -> None:
         return {Outcome.of(test, {"r0": (0,), "X": (1,)}): count}
 
     trial = control_trial(case("X[0]=1 || r0=X"))
-    tally = asyncio.run(tally_of(trial, none, TrialBudget(executions=2000)))
+    tally = asyncio.run(tally_of(trial, none, TrialBudget(20, executions=2000)))
     assert tally.seen == 0
     assert tally.executions == sum(counts) >= 2000
     assert len(counts) >= 4
@@ -527,7 +527,7 @@ def test_the_first_run_of_a_trial_is_short(lanes: int, first: int, second: int) 
 
     test = litmus("X[0]=1 || r0=X", shape=(2, lanes))
     trial = Trial(Reason.TRIGGER, test, case("X[0]=1 || r0=X"), ("torn",), 1, 1e5)
-    asyncio.run(tally_of(trial, none, TrialBudget(executions=50_000)))
+    asyncio.run(tally_of(trial, none, TrialBudget(20, executions=50_000)))
     assert counts[:2] == [first, second]
     assert sum(counts) >= 50_000
 

@@ -17,10 +17,9 @@ from itertools import combinations, permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litmusfuzz.fuzz.campaign.family_weights import pairs
 from litmusfuzz.fuzz.cli.campaigns import seeds_from
 from litmusfuzz.fuzz.executors.table import executor_class
-from litmusfuzz.fuzz.finding.relations import NodeRelations
+from litmusfuzz.fuzz.finding.relations import NodeRelations, pairs
 from litmusfuzz.fuzz.generators import FAMILIES, NotGenerated, families_for, generate
 from litmusfuzz.fuzz.generators.seeds import Seeds
 

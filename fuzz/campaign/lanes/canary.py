@@ -35,9 +35,6 @@ class Canary(Lane):
         self.course = course
         self.log = log
 
-    def update(self, slot: Slot) -> None:
-        """Nothing of it changes by itself."""
-
     def peek(self, slot: Slot) -> Work | None:
         """The test that has waited longest."""
         if not slot.canary or not slot.executor.waiting or self.course.time_left_s <= 0:
@@ -58,7 +55,3 @@ class Canary(Lane):
             judgement = judge(oracle, result)
             if Verdict.UNKNOWN not in judgement.verdicts:  # the fuzzed executor counts it
                 self.log(CanaryRun(reported=judgement.forbidden_count > 0))
-
-    def holds(self, *, overtime: bool) -> bool:
-        """Nothing waits for the canary."""
-        return False

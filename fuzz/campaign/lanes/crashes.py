@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, write_text
@@ -17,7 +18,6 @@ from litmusfuzz.fuzz.campaign.crash_reducer import (
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
 from litmusfuzz.fuzz.campaign.scripts import crash_script
 from litmusfuzz.fuzz.campaign.shares import Account
-from litmusfuzz.fuzz.campaign.tuning import COST_OF_NEW, CRASH_S, CRASH_SHARE
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.finding.configuration_reducer import PutBack
     from litmusfuzz.fuzz.finding.known_findings import KnownFindings
+
+STEPS: Final = 3
+"""Steps of a reduction, each as long as that of a finding's test: the settings, the test, and what
+is left of the settings."""
 
 
 class Crashes(Lane):
@@ -74,6 +78,8 @@ class Crashes(Lane):
         self.exceptions = set(reduced)
         """Executors and exceptions, each of which is reduced once."""
         self.waiting: list[UnreducedCrash] = []
+        self._took_s: list[float] = []
+        """Seconds of the reductions so far."""
         """The first of each exception that is to be reduced."""
 
     def add(self, crash: UnreducedCrash) -> None:
@@ -88,15 +94,17 @@ class Crashes(Lane):
             self.exceptions.add(kind)
             self.waiting.append(crash)
 
-    def update(self, slot: Slot) -> None:
-        """Nothing of it changes by itself."""
-
     def peek(self, slot: Slot) -> Work | None:
         """The first one that waits."""
         waiting = [each for each in self.waiting if each.executor == slot.executor.number]
-        if not waiting or not self.shares.may_reduce(slot, COST_OF_NEW * CRASH_S):
+        if not waiting or not self.shares.may_reduce(slot, self._cost_s):
             return None
-        return Work(self.name, waiting[0], CRASH_S)
+        return Work(self.name, waiting[0], self._cost_s)
+
+    @property
+    def _cost_s(self) -> float:
+        """Seconds that a reduction takes: as those before it, at first as that of a finding."""
+        return fmean(self._took_s or (self.shares.settings.max_reduction_s,))
 
     def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
         """Reduce it."""
@@ -117,6 +125,7 @@ class Crashes(Lane):
                     await self._store(slot, crash, smallest, died, start)
             finally:
                 slot.minimizing, slot.reducing = False, ""
+                self._took_s.append(clock.now() - start)
 
     async def _reduce_to(
         self, slot: Slot, unreduced: UnreducedCrash, smallest: SmallestCrash
@@ -150,7 +159,7 @@ class Crashes(Lane):
 
         if await ends(smallest.crash, unreduced.job) is None:
             return None
-        end = clock.now() + CRASH_SHARE * self.shares.settings.max_reduction_s
+        end = clock.now() + STEPS * self.shares.settings.max_reduction_s
         candidates = smaller_crashes(slot.executor.name, smallest, self.put_back)
         await drive(candidates, fails, lambda: clock.now() < end)
         first = replace(unreduced.job, count=1, seed=0)

@@ -90,9 +90,6 @@ class First(Lane):
         self.dispatcher = recorder.dispatcher
         self.scheduler = scheduler
 
-    def update(self, slot: Slot) -> None:
-        """Nothing of it changes by itself."""
-
     def peek(self, slot: Slot) -> Work | None:
         """Any test: which one, the dispatcher decides."""
         if slot.canary or self.course.time_left_s <= 0:

@@ -2,7 +2,7 @@
 
 Look-alikes come first, and causes that have been run before after those that have not. At the end
 of a campaign of so many tests all that waits is checked. Whether causes still show says nothing
-about these tests: that is asked for `ASKED_AT_END_S`.
+about these tests: that is asked for as long as one attempt takes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from litmusfuzz.fuzz.campaign.candidate import State
 from litmusfuzz.fuzz.campaign.look_alikes import LookAlike, in_full_s
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
 from litmusfuzz.fuzz.campaign.shares import Account
-from litmusfuzz.fuzz.campaign.tuning import ASKED_AT_END_S, EXPERIMENT_S
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -56,13 +56,10 @@ class Known(Lane):
         self.explainer = candidates.explainer
         self.reductions = reductions
 
-    def update(self, slot: Slot) -> None:
-        """Nothing of it changes by itself."""
-
     def peek(self, slot: Slot) -> Work | None:
         """A `Check`, or a cause of which nobody has asked whether it still shows."""
         left_s = self.shares.left_for_known_s(slot)
-        if left_s < EXPERIMENT_S:
+        if left_s < ATTEMPT_S:
             return None
         unchecked = self._unchecked_causes(slot)
         cause = min(unchecked, key=lambda each: each.unseen, default=None)
@@ -72,16 +69,16 @@ class Known(Lane):
                 cost_s = in_full_s(chosen[0], executor)
                 if look_alikes.is_due_in_full(chosen) and cost_s <= left_s:
                     return Work(self.name, Check(chosen, in_full=True), cost_s)
-                return Work(self.name, Check(chosen, in_full=False), EXPERIMENT_S)
-        return None if cause is None else Work(self.name, cause, EXPERIMENT_S)
+                return Work(self.name, Check(chosen, in_full=False), ATTEMPT_S)
+        return None if cause is None else Work(self.name, cause, ATTEMPT_S)
 
     def _unchecked_causes(self, slot: Slot) -> list[MinimizedFinding]:
         """Known causes of which nobody has asked whether they still show, if there is time."""
         executor, shares = slot.executor, self.shares
         ended = shares.dispatcher.all_generated and not executor.waiting
         asked_s = shares.ledger.of(Account.KNOWN, executor.number)
-        in_time = ended and asked_s < ASKED_AT_END_S
-        if not in_time and shares.share_for_known_s(slot) < EXPERIMENT_S:
+        in_time = ended and asked_s < ATTEMPT_S
+        if not in_time and shares.share_for_known_s(slot) < ATTEMPT_S:
             return []
         return [each for each in self.findings.of(executor.name) if each.unchecked]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from litmusfuzz.fuzz.campaign.best import expected_cost_s
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
 from litmusfuzz.fuzz.campaign.shares import Account
-from litmusfuzz.fuzz.campaign.tuning import COST_OF_ANOTHER, COST_OF_NEW, ENVIRONMENT_SWITCH_S
+from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -62,9 +62,7 @@ class Reduce(Lane):
         findings = self.candidates.findings
         new = [each for each in waiting if not any(findings.contained(each))]
         chosen = min(new or waiting, key=cost_s)
-        # A finding that looks new may exceed the share of the time.
-        part = COST_OF_NEW if new else COST_OF_ANOTHER
-        if not self.shares.may_reduce(slot, part * cost_s(chosen)):
+        if not self.shares.may_reduce(slot, cost_s(chosen)):
             return None
         return Work(self.name, chosen, expected_cost_s(chosen))
 

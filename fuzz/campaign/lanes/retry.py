@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
 from litmusfuzz.fuzz.campaign.shares import Account
-from litmusfuzz.fuzz.campaign.tuning import LEAST_ATTEMPTS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from litmusfuzz.fuzz.campaign.lanes.reduce import Reduce
     from litmusfuzz.fuzz.campaign.slots import Slot
+
+LEAST_ATTEMPTS: Final = 2
+"""Fresh processes that have tried a candidate before a campaign of so many tests ends."""
 
 
 class Retry(Lane):
@@ -30,9 +32,6 @@ class Retry(Lane):
         self.reduce = reduce
         self.shares = reduce.shares
         self.candidates = reduce.candidates
-
-    def update(self, slot: Slot) -> None:
-        """Nothing of it changes by itself."""
 
     def peek(self, slot: Slot) -> Work | None:
         """The candidate that was tried least.

@@ -40,9 +40,6 @@ class Rounds(Lane):
         self.recorder = recorder
         self.unfinished = recorder.unfinished
 
-    def update(self, slot: Slot) -> None:
-        """Nothing of it changes by itself."""
-
     def peek(self, slot: Slot) -> Work | None:
         """The run of which most is expected."""
         if self.course.time_left_s <= 0:
