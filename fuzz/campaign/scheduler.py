@@ -56,7 +56,8 @@ class Lane(Protocol):
     def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None] | None:
         """Take work that `peek` has named; what the worker is to await.
 
-        None if there was none after all: no test could be generated, say.
+        None if there was none after all: no test could be generated, say. The lanes after this one
+        are then asked.
         """
 
     def holds(self, *, overtime: bool) -> bool:
@@ -94,11 +95,11 @@ class Scheduler:
     def next(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
         """Start the next work of a worker, which is to be awaited; None if there is none."""
         self.update(slot)
-        work = self.following(slot)
-        if work is None:
-            return None
-        lane = next(each for each in self.lanes if each.name == work.lane)
-        return lane.start(slot, work)
+        for lane in self.lanes:
+            work = lane.peek(slot)
+            if work is not None and (started := lane.start(slot, work)) is not None:
+                return started
+        return None
 
     def holds(self, *, overtime: bool) -> bool:
         """True if a lane has something left that the campaign is to do before it ends."""

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from campaign.campaigns import Run
 from campaign.counted import LOOK_S, counted_clock
-from campaign.golden import event_log
 
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Scheduler, Work
 from litmusfuzz.fuzz.campaign.settings import Settings
@@ -17,7 +18,7 @@ from litmusfuzz.fuzz.campaign.shares import Account, Ledger
 from litmusfuzz.fuzz.executors.table import configuration
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
     from litmusfuzz.fuzz.campaign.slots import Slot
@@ -65,6 +66,22 @@ def test_the_first_lane_that_has_work_gets_a_worker() -> None:
     assert not scheduler.holds(overtime=False)
 
 
+class Empty(Counting):
+    """It seems to have work, and when that is to start there is none."""
+
+    def start(self, slot: Slot, work: Work) -> None:
+        """Start nothing."""
+
+
+def test_a_lane_without_work_after_all_does_not_starve_those_after_it() -> None:
+    done: list[str] = []
+    scheduler = Scheduler()
+    scheduler.lanes = (Empty("a", 1, done), Counting("b", 1, done), Empty("c", 1, done))
+    while (work := scheduler.next(SLOT)) is not None:
+        asyncio.run(work)
+    assert done == ["b"]
+
+
 def state_of(scheduler: Scheduler) -> object:
     """What waits in a campaign, and what was spent."""
     lanes: dict[str, Any] = {lane.name: lane for lane in scheduler.lanes}
@@ -82,22 +99,39 @@ def state_of(scheduler: Scheduler) -> object:
     )
 
 
-def test_a_question_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each lane of a campaign has the same answer when it is asked again."""
-    following = Scheduler.following
-    kinds = set[str]()
+def ask_twice(scheduler: Scheduler) -> set[str]:
+    """Have each question asked twice, at one time; the lanes that have had work, so far."""
+    had_work = set[str]()
 
-    def twice(scheduler: Scheduler, slot: Slot) -> Work | None:
-        before = state_of(scheduler)
-        first, second = (following(scheduler, slot) for _ in range(2))
-        assert first == second
-        assert state_of(scheduler) == before
-        kinds.add(first.lane if first else "")
-        return second
+    def asked_twice(lane: Lane) -> Callable[[Slot], Work | None]:
+        peek = lane.peek
 
-    monkeypatch.setattr(Scheduler, "following", twice)
-    event_log("mutant/stale-reads", "plain", 100, 7, tmp_path)
-    assert kinds >= {"", "first", "rounds", "reduce", "known", "canary"}
+        def asked(slot: Slot) -> Work | None:
+            at = clock.now()
+            before = state_of(scheduler)
+            with pytest.MonkeyPatch.context() as stopped:
+                stopped.setattr(clock, "now", lambda: at)
+                first, second = peek(slot), peek(slot)
+            assert first == second
+            assert state_of(scheduler) == before
+            had_work.update([lane.name] * (first is not None))
+            return second
+
+        return asked
+
+    for lane in scheduler.lanes:
+        lane.peek = asked_twice(lane)  # type: ignore[method-assign]
+    return had_work
+
+
+@pytest.mark.parametrize("limit", [{"tests": 100, "time_s": 3_600}, {"time_s": 3.0}], ids=str)
+def test_a_question_changes_nothing(tmp_path: Path, limit: dict[str, Any]) -> None:
+    """Each lane has the same answer when it is asked again, with shares of the time and without."""
+    stale = "mutant/stale-reads", configuration("mutant/stale-reads", "plain")
+    run = Run(Settings(seed=7, out=tmp_path, executors=(stale,), model=None, workers=1, **limit))
+    had_work = ask_twice(run.campaign.scheduler)
+    run.run(one_at_a_time=True)
+    assert had_work >= {"first", "rounds", "reduce", "canary"}
 
 
 def test_what_a_worker_may_take_is_spent_until_it_ends_and_then_what_it_took() -> None:
