@@ -216,7 +216,7 @@ LONGER_CLASSES: Final = {
     "fuzz.nightly.coordinator.Coordinator": (325, "signals, progress, reports: one life of a run"),
 }
 MORE_IMPORTS: Final = {
-    "fuzz.campaign.parts": (27, "puts a campaign together: it is to know all parts"),
+    "fuzz.campaign.parts": (19, "puts a campaign together: it is to know all parts"),
     "fuzz.commands.minimize_crash": (13, "joins the reduction of crashes to a command"),
 }
 MAX_TUNED: Final = 24

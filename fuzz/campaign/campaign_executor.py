@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.support import Support
 
 MAX_WAITING: Final = 16
-"""Tests in an executor's queue: some seconds of work, so that a restart or a short minimization in
-one executor does not stop the others."""
+"""Tests in an executor's backlog: some seconds of work, so that a restart or a short minimization
+in one executor does not stop the others."""
 MOST_FAMILIES: Final = 32
 DAMAGING_EVERY: Final = 128
 """Of a family's tests, one in so many may have ops that damage the memory of their process. One
@@ -149,12 +149,15 @@ class CampaignExecutor:
                 found.setdefault(device, set()).add(driver)
         return {device: "; ".join(sorted(each)) for device, each in sorted(found.items())}
 
-    def take(self) -> GeneratedTest | None:
-        """Remove and return the next waiting test; None if none waits."""
-        if not self.waiting:
-            return None
-        self.last_taken_at = clock.now()
-        return self.waiting.popleft()
+    def take(
+        self, wanted: Callable[[GeneratedTest], bool] = lambda _: True
+    ) -> GeneratedTest | None:
+        """Remove and return the test that has waited longest, of those that are wanted, if any."""
+        taken = next(filter(wanted, self.waiting), None)
+        if taken is not None:
+            self.waiting.remove(taken)
+            self.last_taken_at = clock.now()
+        return taken
 
     def take_pack(self, first: GeneratedTest, noise: Noise) -> list[GeneratedTest]:
         """Remove waiting tests that may run in a pack with one that was taken.

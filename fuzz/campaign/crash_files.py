@@ -1,31 +1,35 @@
-"""The files of what has ended a process: each test as it was run, and reduced crashes.
+"""What has ended a process: its files, each test as it was run, and what waits to be reduced.
 
-Each is written before the event that names it.
+Each file is written before the event that names it.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save, write_text
-from litmusfuzz.fuzz.campaign.crash_reducer import crash_entry
+from litmusfuzz.fuzz.campaign.crash_reducer import UnreducedCrash, crash_entry
 from litmusfuzz.fuzz.executors.process_log import legible
+from litmusfuzz.fuzz.finding.worker_deaths import raised
 from litmusfuzz.reports.events import FindingKind, WorkerDied
 from litmusfuzz.reports.headline import in_a_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from litmusfuzz.fuzz.campaign.candidate import Candidate
-    from litmusfuzz.fuzz.campaign.crash_reducer import SmallestCrash, UnreducedCrash
+    from litmusfuzz.fuzz.campaign.candidate_backlog import CandidateBacklog
+    from litmusfuzz.fuzz.campaign.crash_reducer import SmallestCrash
     from litmusfuzz.fuzz.campaign.job import Job
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.executors.worker import Died
+    from litmusfuzz.fuzz.finding.known_findings import KnownFindings
     from litmusfuzz.reports.events import Event
 
 _MEMORY: Final = re.compile(r"MemoryError|bad_alloc|RESOURCE_EXHAUSTED|[Oo]ut of memory")
@@ -105,3 +109,58 @@ class CrashFiles:
             number += 1  # in another configuration it ends otherwise
             entry = replace(entry, test=entry.test.titled(f"{name}-{number}"))
         return entry, self._save(entry, "crashed")
+
+
+class CrashBacklog:
+    """The first crash of each exception, until it is reduced.
+
+    Parameters
+    ----------
+    files : CrashFiles
+    candidates : CandidateBacklog
+        What a process had shown before it died is in doubt.
+    known : KnownFindings
+        A crash that one of these patterns explains is not reduced.
+    reduced : collection of (str, str)
+        Executors and exceptions that earlier shards have reduced.
+
+    Attributes
+    ----------
+    waiting : list of UnreducedCrash
+    exceptions : set of (str, str)
+        Executors and exceptions, each of which is reduced once.
+    """
+
+    def __init__(
+        self,
+        files: CrashFiles,
+        candidates: CandidateBacklog,
+        known: KnownFindings,
+        reduced: Collection[tuple[str, str]],
+    ) -> None:
+        self.files = files
+        self.candidates = candidates
+        self.known = known
+        self.exceptions = set(reduced)
+        self.waiting: list[UnreducedCrash] = []
+
+    def note_death(self, slot: Slot, job: Job, died: Died) -> None:
+        """Store the test on which a worker died; what its process had shown is run again."""
+        exception = "" if died.timed_out else raised(died.message)
+        if exception and exception == slot.reducing:
+            return  # a smaller test does what it should
+        suspects = [] if died.timed_out else [each for each in slot.shown if not each.settled]
+        event = self.files.store_death(slot, job, died, suspects)
+        self.candidates.doubt(suspects)
+        kind = slot.target.executor, exception
+        if not exception or kind in self.exceptions or self._is_known(slot, job, event):
+            return
+        self.exceptions.add(kind)
+        number, target = slot.executor.number, slot.target
+        self.waiting.append(UnreducedCrash(number, target, job, event, exception))
+
+    def _is_known(self, slot: Slot, job: Job, died: WorkerDied) -> bool:
+        assert job.test is not None
+        entries, today = self.known.of(slot.executor.versions), datetime.now(UTC).date()
+        of = slot.target.finding_class
+        return entries.match("", job.test, died.kind, of, today, died.message) is not None

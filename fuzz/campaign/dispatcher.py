@@ -1,9 +1,9 @@
 """Generates the tests of a campaign and gives each to every executor that supports it.
 
-Each executor has a queue of tests that wait for it. While one queue is full, no test is generated:
-fast executors wait for slow ones, so that all run the same tests and their outcomes can be
-compared. They do not wait for an executor that takes nothing for `PATIENCE_S`; the tests that it
-misses are counted. See ``docs/decisions/0008-same-graphs.md``.
+Each executor has a backlog of tests that wait for it. While one is full, no test is generated: fast
+executors wait for slow ones, so that all run the same tests and their outcomes can be compared.
+They do not wait for an executor that takes nothing for `PATIENCE_S`; the tests that it misses are
+counted. See ``docs/decisions/0008-same-graphs.md``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Shared:
 
 
 class Dispatcher:
-    """Generates tests and puts each into the queue of every executor that supports it.
+    """Generates tests and puts each into the backlog of every executor that supports it.
 
     The executors choose a family alternately, each among the families that it supports
     (`fuzz.campaign.family_weights`), and the test is generated within its support, so that an
@@ -119,7 +119,7 @@ class Dispatcher:
 
     @property
     def all_dispatched(self) -> bool:
-        """True once all requested tests are generated and no executor's queue holds one."""
+        """True once all requested tests are generated and no executor's backlog holds one."""
         return self.all_generated and not any(executor.waiting for executor in self.executors)
 
     @property
@@ -129,35 +129,40 @@ class Dispatcher:
 
     @property
     def running_low(self) -> bool:
-        """True if an executor's queue is nearly empty."""
+        """True if an executor's backlog is nearly empty."""
         (_, noise), workers = self.settings.first_executions, self.settings.workers
         return any(
             len(each.waiting) <= min(each.next_pack_size(noise) * workers, MAX_WAITING - 1)
             for each in self.fuzzed
         )
 
-    def fill_pack(self, executor: CampaignExecutor) -> None:
-        """Generate tests until a pack waits for an executor, or at least one test.
-
-        A pack of few tests costs nearly as much as one of many.
-        """
-        _, noise = self.settings.first_executions
-        while len(executor.waiting) < executor.next_pack_size(noise) and self.dispatch_next():
-            pass
-
     def dispatch_next(self) -> bool:
-        """Generate the next test and queue it; False if no test may be generated now."""
+        """Generate the next test for all; False if no test may be generated now."""
         if not self.may_generate:
             return False
         place = self.dispatched % len(self.fuzzed)
         self.dispatched += 1
         chooser = self.fuzzed[place]
-        family = self.weights.choose(place, self._families(chooser))
-        start = clock.now()
-        if not self._share(family, chooser):
-            self._generate(family, chooser)
-        self.weights.add_time(family, clock.now() - start)
+        self._dispatch(self.weights.choose(place, self._families(chooser)), chooser)
         return True
+
+    def dispatch(self, family: str, executor: CampaignExecutor) -> bool:
+        """Generate a test of a family for all; False if no test may be generated now.
+
+        The family is one of the executor's, and a lane takes the test at once. So this executor's
+        own backlog may be full; while another one is, nothing is generated, by any lane.
+        """
+        others = (each for each in self.executors if each is not executor)
+        if self.all_generated or any(self._blocks(each) for each in others):
+            return False
+        self._dispatch(family, executor, at_once=True)
+        return True
+
+    def _dispatch(self, family: str, chooser: CampaignExecutor, *, at_once: bool = False) -> None:
+        start = clock.now()
+        if not self._give_again(family, chooser):
+            self._generate(family, chooser, at_once=at_once)
+        self.weights.add_time(family, clock.now() - start)
 
     def _families(self, executor: CampaignExecutor) -> tuple[str, ...]:
         """The families from which an executor chooses the next test.
@@ -168,23 +173,25 @@ class Dispatcher:
         if self.settings.tests is not None or not executor.sampler.several:
             return executor.families
         sampler = executor.sampler
-        return sampler.refusals.worthwhile(sampler.peek().config, executor.families)
+        return sampler.refusals.next_choice(sampler.settle().config, executor.families)
 
     def _blocks(self, executor: CampaignExecutor) -> bool:
-        """True if no test may be generated because this executor's queue is full."""
+        """True if no test may be generated because this executor's backlog is full."""
         patient = self.settings.tests is not None
         return executor.full and (patient or clock.now() - executor.last_taken_at < PATIENCE_S)
 
-    def _share(self, family: str, executor: CampaignExecutor) -> bool:
-        """Queue a test of a family for the executor's next configuration, if another has run it."""
-        sampled = executor.sampler.peek()
+    def _give_again(self, family: str, executor: CampaignExecutor) -> bool:
+        """Give a test of a family to the executor's next configuration, if another has run it."""
+        sampled = executor.sampler.settle()
         for shared in self._shared[executor, family]:
             if not shared.takes(sampled):
                 continue
             shared.taken.append(sampled)
             generated = shared.generated
             missing = sampled.model.name not in generated.oracles
-            oracles, allowed = self._oracles(generated.test, generated.index, [sampled] * missing)
+            oracles, allowed = _oracles(
+                self.settings, generated.test, generated.index, [sampled] * missing
+            )
             generated.oracles.update(oracles)
             generated.allowed.update(allowed)
             if sampled.model.name in generated.oracles:
@@ -198,8 +205,11 @@ class Dispatcher:
                 return True
         return False
 
-    def _generate(self, family: str, chooser: CampaignExecutor) -> None:
-        """Generate a test within an executor's support, and queue it for all that support it."""
+    def _generate(self, family: str, chooser: CampaignExecutor, *, at_once: bool) -> None:
+        """Generate a test within an executor's support, and give it to all that support it.
+
+        If the executor takes it at once, its backlog may be full.
+        """
         start = clock.now()
         number = self.settings.first_index + self.numbers[family]
         # Indices are unique, and equal in all campaigns with this seed. A new family is the last
@@ -221,7 +231,7 @@ class Dispatcher:
         for executor in self.fuzzed:
             if lacks := executor.support_of(index).lacking(test):
                 lacking[executor.sampler.current.title] = tuple(lacks)
-            elif executor.full:
+            elif executor.full and not (at_once and executor is chooser):
                 busy.append(executor.sampler.current.title)
             else:
                 sampled = executor.sampler.next()
@@ -230,7 +240,7 @@ class Dispatcher:
                 else:
                     executor.sampler.add_run(sampled, 0.0)
         generated_at = clock.now()
-        oracles, allowed = self._oracles(test, index, running.values())
+        oracles, allowed = _oracles(self.settings, test, index, running.values())
         for executor, sampled in tuple(running.items()):
             if sampled.model.name not in oracles:
                 lacking[sampled.title] = ("program order",)
@@ -275,28 +285,6 @@ class Dispatcher:
                 if executor.sampler.several:
                     self._shared[executor, family].append(_Shared(generated, sampled))
 
-    def _oracles(
-        self, test: LitmusTest, index: int, configurations: Iterable[SampledConfiguration]
-    ) -> tuple[dict[str, Oracle], dict[str, int]]:
-        """One oracle for each model that judges the test, and the numbers of allowed outcomes.
-
-        A model with program order may say nothing about a test; then it has no oracle.
-        """
-        oracles: dict[str, Oracle] = {}
-        allowed: dict[str, int] = {}
-        for model in {each.model.name: each.model for each in configurations}.values():
-            oracle = explorer_or_none(test, model, self.settings.budget)
-            if oracle is None:
-                message = f"seed {self.settings.seed}, test {index}: a value of 2**24"
-                silent = FRONT_ENDS & model.axioms or "gradients" in test.features
-                assert silent, message
-                continue
-            oracles[model.name] = CachingOracle(oracle)
-            number = number_allowed(oracle)
-            if number is not None:
-                allowed[model.name] = number
-        return oracles, allowed
-
     def done(
         self, generated: GeneratedTest, executor: CampaignExecutor, judgement: Judgement | None
     ) -> None:
@@ -304,3 +292,29 @@ class Dispatcher:
         self.comparisons.done(generated, executor, judgement)
         if judgement is not None:
             self.weights.add_new_pairs(generated.family, generated.new_pairs)
+
+
+def _oracles(
+    settings: Settings,
+    test: LitmusTest,
+    index: int,
+    configurations: Iterable[SampledConfiguration],
+) -> tuple[dict[str, Oracle], dict[str, int]]:
+    """One oracle for each model that judges the test, and the numbers of allowed outcomes.
+
+    A model with program order may say nothing about a test; then it has no oracle.
+    """
+    oracles: dict[str, Oracle] = {}
+    allowed: dict[str, int] = {}
+    for model in {each.model.name: each.model for each in configurations}.values():
+        oracle = explorer_or_none(test, model, settings.budget)
+        if oracle is None:
+            message = f"seed {settings.seed}, test {index}: a value of 2**24"
+            silent = FRONT_ENDS & model.axioms or "gradients" in test.features
+            assert silent, message
+            continue
+        oracles[model.name] = CachingOracle(oracle)
+        number = number_allowed(oracle)
+        if number is not None:
+            allowed[model.name] = number
+    return oracles, allowed

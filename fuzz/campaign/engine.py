@@ -4,7 +4,7 @@ Plain asyncio: one task for each worker slot, which does one work after another,
 generates tests ahead while nobody waits for an answer. All of it runs in one thread, and what
 happens is written as events (`litmusfuzz.reports.events`). The scheduler
 (`fuzz.campaign.scheduler`) decides what a worker does; what there is to do is in
-`fuzz.campaign.lanes`, and `fuzz.campaign.parts` has its lanes in their order.
+`fuzz.campaign.lanes`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.earlier import Earlier
+from litmusfuzz.fuzz.campaign.lanes import LANES
 from litmusfuzz.fuzz.campaign.parts import Parts
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.executors.memory import COLLECTED_EVERY, MemoryCap, available_bytes, watch
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from litmusfuzz.fuzz.campaign.campaign_executor import CampaignExecutor
+    from litmusfuzz.fuzz.campaign.scheduler import Lane
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.reports.events import Event
 
@@ -43,13 +45,14 @@ class Engine:
         Receives the events, in their order, one or more at a time.
     earlier : Earlier
         What earlier shards have left.
+    lanes : sequence of callable
+        What makes each lane of the parts, in their order.
 
     Attributes
     ----------
     slots : list of Slot
         The workers.
     parts : Parts
-        What the workers do, and what that needs.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Engine:
         settings: Settings,
         write: Callable[[Sequence[Event]], None],
         earlier: Earlier = NOTHING_EARLIER,
+        lanes: Sequence[Callable[[Parts], Lane]] = LANES,
     ) -> None:
         self.settings = settings
         self.slots: list[Slot] = []
@@ -65,6 +69,7 @@ class Engine:
         self.course = parts.course
         self.dispatcher = parts.dispatcher
         self.scheduler = parts.scheduler
+        self.scheduler.lanes = tuple(lane(parts) for lane in lanes)
         for executor in self.dispatcher.executors:
             self._add_workers(executor)
 
@@ -74,7 +79,7 @@ class Engine:
             python = None if name == CANARY else settings.python
             worker = Worker(name, settings.memory_bytes, python, spawn=settings.spawn)
             target = executor.sampler.current.target
-            self.slots.append(Slot(worker, executor, target, self.parts.note_death))
+            self.slots.append(Slot(worker, executor, target, self.parts.crashes.note_death))
 
     def stop(self) -> None:
         """End the campaign soon; what is not minimized stays in ``unreduced/``."""
@@ -180,7 +185,7 @@ class Engine:
                 raise result
 
     async def _generate_ahead(self) -> None:
-        """Generate tests while a queue is nearly empty, one between two looks at the workers."""
+        """Generate tests while a backlog is nearly empty, one between two looks at the workers."""
         while self.course.time_left_s > 0:
             idle = [each for each in self.dispatcher.executors if not each.waiting]
             if self.dispatcher.running_low and self.dispatcher.dispatch_next():

@@ -140,7 +140,7 @@ def tests_of(jobs: Sequence[Job]) -> Tests:
     return tuple(job.test for job in jobs if job.test is not None)
 
 
-class Queued(NamedTuple):
+class SentAhead(NamedTuple):
     """A job or a pack that was sent before the one before it had ended, and when."""
 
     jobs: Sequence[Job]

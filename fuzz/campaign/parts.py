@@ -1,48 +1,35 @@
-"""The parts of a campaign, and the lanes of its workers in their order.
-
-A new policy is a file in `fuzz.campaign.lanes`, and a line in `Parts`.
-"""
+"""The parts of a campaign that its lanes are made of (`fuzz.campaign.lanes`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from litmusfuzz.fuzz.campaign.candidate import State
-from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
+from litmusfuzz.fuzz.campaign.candidate_backlog import CandidateBacklog
 from litmusfuzz.fuzz.campaign.cluster_explanation import ClusterExplanation
 from litmusfuzz.fuzz.campaign.cluster_validation import Validator
 from litmusfuzz.fuzz.campaign.course import Course
-from litmusfuzz.fuzz.campaign.crash_files import CrashFiles
-from litmusfuzz.fuzz.campaign.crash_reducer import UnreducedCrash
+from litmusfuzz.fuzz.campaign.crash_files import CrashBacklog, CrashFiles
 from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
 from litmusfuzz.fuzz.campaign.event_log import EventLog
 from litmusfuzz.fuzz.campaign.explainer import Explainer
+from litmusfuzz.fuzz.campaign.finding_scripts import Scripts
 from litmusfuzz.fuzz.campaign.findings import Findings
-from litmusfuzz.fuzz.campaign.lanes.canary import Canary
-from litmusfuzz.fuzz.campaign.lanes.crashes import Crashes
-from litmusfuzz.fuzz.campaign.lanes.first import First
-from litmusfuzz.fuzz.campaign.lanes.known import Known
-from litmusfuzz.fuzz.campaign.lanes.reduce import Reduce
-from litmusfuzz.fuzz.campaign.lanes.retry import Retry
-from litmusfuzz.fuzz.campaign.lanes.rounds import Rounds
-from litmusfuzz.fuzz.campaign.lanes.scripts import Scripts
 from litmusfuzz.fuzz.campaign.minimizer import Minimizer
+from litmusfuzz.fuzz.campaign.packs import PackRunner
 from litmusfuzz.fuzz.campaign.recorder import Recorder
 from litmusfuzz.fuzz.campaign.reductions import Reductions
 from litmusfuzz.fuzz.campaign.scheduler import Scheduler
 from litmusfuzz.fuzz.campaign.shares import Shares
 from litmusfuzz.fuzz.campaign.targets import Targets
 from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
-from litmusfuzz.fuzz.finding.worker_deaths import raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from litmusfuzz.fuzz.campaign.earlier import Earlier
-    from litmusfuzz.fuzz.campaign.job import Job
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Slot
-    from litmusfuzz.fuzz.executors.worker import Died
     from litmusfuzz.reports.events import Event
 
 
@@ -78,7 +65,7 @@ class Parts:
         self.findings = Findings(settings, log, self.dispatcher, earlier.known)
         self.explainer = Explainer(settings, self.findings, executors, log)
         self.minimizer = Minimizer(settings)
-        self.candidates = CandidateQueue(self.findings, self.explainer)
+        self.candidates = CandidateBacklog(self.findings, self.explainer)
         self.candidates.waiting += targets.candidates(executors, earlier.pending, State.SEEN)
         self.candidates.waiting += targets.candidates(executors, earlier.suspects, State.SUSPECT)
         self.candidates.unconfirmed += targets.candidates(
@@ -86,7 +73,8 @@ class Parts:
         )
         self.recorder = Recorder(course, self.dispatcher, self.candidates, unsound)
         self.scripts = Scripts(course, self.findings)
-        reductions = Reductions(
+        self.packs = PackRunner(course, log, self.recorder)
+        self.reductions = Reductions(
             course,
             self.shares.ledger,
             self.candidates,
@@ -94,39 +82,9 @@ class Parts:
             ClusterExplanation(unsound),
             self.scripts.add,
         )
-        self.crash_files = CrashFiles(settings, log)
-        self.reduce = Reduce(self.shares, self.candidates, reductions)
-        self.crashes = Crashes(
-            self.shares,
-            self.crash_files,
-            self.minimizer.put_back,
-            self.scripts.runner,
-            earlier.deaths,
-            earlier.reduced,
-        )
-        self.known = Known(self.shares, self.candidates, reductions)
-        self.scheduler = Scheduler()
-        self.scheduler.lanes = (
-            self.reduce,
-            Retry(self.reduce),
-            self.crashes,
-            self.known,
-            Rounds(self.shares, self.recorder),
-            Canary(course, log),
-            First(course, log, self.recorder, self.scheduler),
-        )
-
-    def note_death(self, slot: Slot, job: Job, died: Died) -> None:
-        """Store the test on which a worker died; what its process had shown is run again."""
-        exception = "" if died.timed_out else raised(died.message)
-        if exception and exception == slot.reducing:
-            return  # a smaller test does what it should
-        suspects = [] if died.timed_out else [each for each in slot.shown if not each.settled]
-        event = self.crash_files.store_death(slot, job, died, suspects)
-        if exception:
-            number, target = slot.executor.number, slot.target
-            self.crashes.add(UnreducedCrash(number, target, job, event, exception))
-        self.candidates.doubt(suspects)
+        crash_files = CrashFiles(settings, log)
+        self.crashes = CrashBacklog(crash_files, self.candidates, earlier.deaths, earlier.reduced)
+        self.scheduler = Scheduler(self.shares.ledger)
 
     def finish(self) -> None:
         """Note what is left when the workers have ended."""

@@ -1,7 +1,6 @@
 """Judges what executions of a test have shown, logs it, and keeps what is to be followed up.
 
-The lanes that execute tests (`fuzz.campaign.lanes.first`, `fuzz.campaign.lanes.rounds`) have it in
-common.
+What executes tests (`fuzz.campaign.packs`, `fuzz.campaign.lanes.rounds`) has it in common.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from litmusfuzz.fuzz.finding.causes import symptom
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
+    from litmusfuzz.fuzz.campaign.candidate_backlog import CandidateBacklog
     from litmusfuzz.fuzz.campaign.cluster_validation import ChosenVerdict
     from litmusfuzz.fuzz.campaign.course import Course
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
@@ -38,7 +37,7 @@ class Recorder:
     ----------
     course : Course
     dispatcher : Dispatcher
-    candidates : CandidateQueue
+    candidates : CandidateBacklog
         Receives what is forbidden.
     unsound : UnsoundClusters
 
@@ -52,7 +51,7 @@ class Recorder:
         self,
         course: Course,
         dispatcher: Dispatcher,
-        candidates: CandidateQueue,
+        candidates: CandidateBacklog,
         unsound: UnsoundClusters,
     ) -> None:
         self.settings = course.settings

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
-from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.shares import KNOWN, REDUCE, RETRY
 from litmusfuzz.reports.events import Confirmed, ReductionEnded, ReductionStarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
+    from litmusfuzz.fuzz.campaign.candidate_backlog import CandidateBacklog
     from litmusfuzz.fuzz.campaign.cluster_explanation import ClusterExplanation
     from litmusfuzz.fuzz.campaign.course import Course
     from litmusfuzz.fuzz.campaign.minimizer import Minimizer
@@ -38,7 +38,7 @@ class Reductions:
     ----------
     course : Course
     ledger : Ledger
-    candidates : CandidateQueue
+    candidates : CandidateBacklog
     minimizer : Minimizer
     clusters : ClusterExplanation
     found : callable
@@ -49,7 +49,7 @@ class Reductions:
         self,
         course: Course,
         ledger: Ledger,
-        candidates: CandidateQueue,
+        candidates: CandidateBacklog,
         minimizer: Minimizer,
         clusters: ClusterExplanation,
         found: Callable[[MinimizedFinding], None],
@@ -65,24 +65,10 @@ class Reductions:
         self.clusters = clusters
         self.found = found
 
-    async def reduce(
-        self, slot: Slot, candidate: Candidate, account: Account, cost_s: float
-    ) -> None:
+    async def reduce(self, slot: Slot, candidate: Candidate) -> None:
         """Minimize a candidate, confirm it in a fresh process, and store it.
 
-        Parameters
-        ----------
-        slot : Slot
-        candidate : Candidate
-        account : Account
-            Has `cost_s` reserved while it is reduced. What turns out to be known is then charged to
-            the account for that, and anything else as a reduction.
-        cost_s : float
-            Seconds that it is expected to take.
-
-        Notes
-        -----
-        What a fresh process had not shown has an account of its own, without a reservation.
+        What turns out to be known is charged to the account for that, whichever lane began it.
         """
         slot.switch_to(candidate.target)
         slot.minimizing = True
@@ -90,10 +76,8 @@ class Reductions:
         self.log(ReductionStarted(**candidate.event_fields))
         executions = slot.executions
         again = candidate.attempts > 0
-        if again:
-            account, cost_s = Account.RETRYING, 0.0
         best = Best.of(candidate)
-        with self.ledger.charged(account, slot.executor.number, cost_s) as charge:
+        with self.ledger.charged(RETRY if again else REDUCE, slot) as charge:
             try:
                 await self._reduce_to(slot, candidate, best)
             except asyncio.CancelledError:
@@ -101,8 +85,8 @@ class Reductions:
                     self.findings.store(candidate, best, minimized=False, confirmed=False)
                 raise
             finally:
-                if not again:
-                    charge.account = Account.KNOWN if candidate.known else Account.REDUCING
+                if candidate.known and not again:
+                    charge.account = KNOWN
                 slot.minimizing = False
                 del self.candidates.in_work[slot]
                 self.log(

@@ -62,14 +62,14 @@ class Refusals:
         for who in (config.name, *config.settings):
             (self._refused if refused else self._ran)[who, family] += 1
 
-    def worthwhile(self, config: Config, families: tuple[str, ...]) -> tuple[str, ...]:
-        """The families of which a configuration may be given the next test; at least one."""
+    def next_choice(self, config: Config, families: tuple[str, ...]) -> tuple[str, ...]:
+        """The families of which a configuration may be given a test, at least one; counts calls."""
         self._choices[config.name] += 1
         if self._choices[config.name] % TRIED_EVERY == 0:
             return families
-        return tuple(f for f in families if not self._refuses(config, f)) or families
+        return tuple(f for f in families if not self.refuses(config, f)) or families
 
-    def _refuses(self, config: Config, family: str) -> bool:
+    def refuses(self, config: Config, family: str) -> bool:
         """True if a configuration has refused a family, and it or a setting refuses most of it."""
         return self._refuses_most(config.name, family, 1) and any(
             self._refuses_most(who, family, MIN_REFUSED) for who in (config.name, *config.settings)
@@ -156,7 +156,7 @@ class ConfigurationSampler:
     refusals : Refusals
         Of all its configurations.
     current : SampledConfiguration
-        The configuration of the last test.
+        The configuration of the last test, or of the next one once that is settled.
     """
 
     def __init__(
@@ -199,12 +199,12 @@ class ConfigurationSampler:
 
     def next(self) -> SampledConfiguration:
         """Pick the configuration in which the next test runs."""
-        self.peek()
+        self.settle()
         self.current.waiting += 1
         return self.current
 
-    def peek(self) -> SampledConfiguration:
-        """The configuration that is `next`, as long as no time passes and none is picked."""
+    def settle(self) -> SampledConfiguration:
+        """Settle which is `next`, as long as no time passes and none is picked; begin its slice."""
         group = self._taking(self._slice) if self._slice else self._environment(self.current)
         length = MIN_SLICE if self._slice else min(MAX_SLICE, self._of_each * len(group))
         if not group or _committed(group) - self.slice_start >= length:

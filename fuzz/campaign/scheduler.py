@@ -1,8 +1,7 @@
-"""Decides what each worker does next: the first lane that has work for it.
+"""Decides what each worker does next, the first lane that has work for it, and charges its time.
 
 A *lane* is a policy: it knows one kind of work, whether there is time for it, and how it is done.
-The lanes are in `fuzz.campaign.lanes`; a new policy is a file there, and a line in the list of
-lanes (`fuzz.campaign.parts`).
+The lanes and their order are in `fuzz.campaign.lanes`.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Iterator, Sequence
 
+    from litmusfuzz.fuzz.campaign.shares import Ledger
     from litmusfuzz.fuzz.campaign.slots import Slot
 
 
@@ -39,6 +39,11 @@ class Lane(Protocol):
     """One kind of work, and the policy that says when a worker does it."""
 
     name: str
+
+    @property
+    def account(self) -> str:
+        """The account that its time is charged to: its own, unless it shares one."""
+        return self.name
 
     def update(self, slot: Slot) -> None:
         """Bring what waits up to date, before `peek` is asked for this worker.
@@ -74,32 +79,46 @@ class Lane(Protocol):
 class Scheduler:
     """Asks the lanes, in their order.
 
+    Parameters
+    ----------
+    ledger : Ledger
+
     Attributes
     ----------
     lanes : sequence of Lane
         The first one that has work for a worker gets it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
         self.lanes: Sequence[Lane] = ()
 
-    def update(self, slot: Slot) -> None:
-        """Bring up to date what `following` is about."""
+    def _offers(self, slot: Slot) -> Iterator[tuple[Lane, Work]]:
+        """The lanes that have work for a worker, in their order, and that work."""
         for lane in self.lanes:
             lane.update(slot)
+        for lane in self.lanes:
+            if (work := lane.peek(slot)) is not None:
+                yield lane, work
 
     def following(self, slot: Slot) -> Work | None:
-        """The work that a worker would do next; None if there is none. Changes nothing."""
-        return next((work for lane in self.lanes if (work := lane.peek(slot)) is not None), None)
+        """The work that a worker would do next; None if there is none."""
+        return next((work for _, work in self._offers(slot)), None)
 
     def next(self, slot: Slot) -> Coroutine[Any, Any, None] | None:
         """Start the next work of a worker, which is to be awaited; None if there is none."""
-        self.update(slot)
-        for lane in self.lanes:
-            work = lane.peek(slot)
-            if work is not None and (started := lane.start(slot, work)) is not None:
-                return started
+        for lane, work in self._offers(slot):
+            with self.ledger.charged(lane.account, slot):
+                started = lane.start(slot, work)
+            if started is not None:
+                return self._charged(lane.account, slot, work.cost_s, started)
         return None
+
+    async def _charged(
+        self, account: str, slot: Slot, cost_s: float, started: Coroutine[Any, Any, None]
+    ) -> None:
+        with self.ledger.charged(account, slot, cost_s):
+            await started
 
     def holds(self, *, overtime: bool) -> bool:
         """True if a lane has something left that the campaign is to do before it ends."""

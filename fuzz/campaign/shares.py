@@ -1,12 +1,16 @@
-"""The shares of the workers' time, and what is left of each."""
+"""What the seconds of the workers are spent on, the shares of their time, and what is left of each.
+
+The scheduler charges all that a lane does to the lane's account. Nothing else charges anything,
+except what turns out to belong to another account while it is done.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, KNOWN_SHARE, TRIAL_SHARE, TRYING_AGAIN_SHARE
@@ -19,25 +23,24 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.slots import Slot
 
 
-class Account(Enum):
-    """What the seconds of a worker were spent on, beside first executions of tests."""
-
-    REDUCING = auto()
-    """Findings and crashes that are reduced."""
-    RETRYING = auto()
-    """What a fresh process had not shown."""
-    KNOWN = auto()
-    """What is known, or has turned out to be."""
-    ROUNDS = auto()
-    """Further executions of tests."""
+REDUCE: Final = "reduce"
+"""Account of findings, crashes and unsound clusters that are reduced."""
+RETRY: Final = "retry"
+"""Account of what a fresh process had not shown."""
+KNOWN: Final = "known"
+"""Account of what is known, or has turned out to be."""
+ROUNDS: Final = "rounds"
+"""Account of further executions of tests."""
 
 
 @dataclass(slots=True)
 class Charge:
     """Seconds that a worker is spending; the account may change until they are spent."""
 
-    account: Account
+    account: str
     started: float
+    inside_s: float = 0.0
+    """Seconds of charges inside it, which it is less."""
 
     @property
     def elapsed_s(self) -> float:
@@ -46,36 +49,48 @@ class Charge:
 
 
 class Ledger:
-    """Seconds that each executor's workers have spent on each account, or are expected to."""
+    """Seconds that each executor's workers have spent on each account, or are expected to.
+
+    A lane has an account by its name (`fuzz.campaign.scheduler.Lane.account`).
+    """
 
     def __init__(self) -> None:
-        self._spent: dict[tuple[Account, int], float] = {}
-        self._reserved: dict[tuple[Account, int], float] = {}
+        self._spent: defaultdict[tuple[str, int], float] = defaultdict(float)
+        self._reserved: defaultdict[tuple[str, int], float] = defaultdict(float)
+        self._open: dict[Slot, Charge] = {}
+        """By worker, the innermost charge that has not ended."""
 
-    def of(self, account: Account, executor: int) -> float:
+    def of(self, account: str, executor: int) -> float:
         """Seconds spent and reserved."""
         key = account, executor
         return self._spent.get(key, 0.0) + self._reserved.get(key, 0.0)
 
-    def add(self, account: Account, executor: int, seconds: float) -> None:
+    def add(self, account: str, executor: int, seconds: float) -> None:
         """Note that these were spent."""
-        key = account, executor
-        self._spent[key] = self._spent.get(key, 0.0) + seconds
+        self._spent[account, executor] += seconds
 
     @contextmanager
-    def charged(self, account: Account, executor: int, cost_s: float = 0.0) -> Iterator[Charge]:
+    def charged(self, account: str, slot: Slot, cost_s: float = 0.0) -> Iterator[Charge]:
         """Charge the time of the block, even of a cancelled one; until it ends, an estimate.
 
-        Meanwhile another worker may ask what is left.
+        Meanwhile another worker may ask what is left. What a block inside it charges is charged
+        there only.
         """
-        charge = Charge(account, clock.now())
-        key = account, executor
-        self._reserved[key] = self._reserved.get(key, 0.0) + cost_s
+        charge, around = Charge(account, clock.now()), self._open.get(slot)
+        key = account, slot.executor.number
+        self._reserved[key] += cost_s
+        self._open[slot] = charge
         try:
             yield charge
         finally:
+            elapsed_s = charge.elapsed_s
             self._reserved[key] -= cost_s
-            self.add(charge.account, executor, charge.elapsed_s)
+            self.add(charge.account, slot.executor.number, elapsed_s - charge.inside_s)
+            if around is None:
+                del self._open[slot]
+            else:
+                self._open[slot] = around
+                around.inside_s += elapsed_s
 
 
 class Shares:
@@ -99,7 +114,7 @@ class Shares:
         self.slots = slots
         self.ledger = Ledger()
 
-    def left_s(self, account: Account, share: float, slot: Slot) -> float:
+    def left_s(self, account: str, share: float, slot: Slot) -> float:
         """What is left of a share of the time so far, in seconds; less than 0 if it is exceeded."""
         granted = share * self.course.elapsed_s * self.settings.workers
         return granted - self.ledger.of(account, slot.executor.number)
@@ -108,7 +123,7 @@ class Shares:
         """True if nothing may be reduced for lack of time, however little it takes."""
         if self.settings.tests is not None or self.course.time_left_s <= 0:
             return False
-        return self.left_s(Account.REDUCING, self.settings.minimizing_share, slot) <= 0
+        return self.left_s(REDUCE, self.settings.minimizing_share, slot) <= 0
 
     def may_reduce(self, slot: Slot, cost_s: float) -> bool:
         """True if a worker may begin to reduce something that takes so long.
@@ -126,12 +141,12 @@ class Shares:
         if busy and 2 * (busy + 1) > self.settings.workers:
             return False  # a finding can take minutes: half of the workers run new tests meanwhile
         # A share of the time, so that a rare finding early on does not use all of it.
-        left_s = self.left_s(Account.REDUCING, self.settings.minimizing_share, slot)
+        left_s = self.left_s(REDUCE, self.settings.minimizing_share, slot)
         return TRIAL_SHARE * cost_s <= left_s
 
     def may_retry(self, slot: Slot) -> bool:
         """True if a fresh process may be asked again, in a campaign that is limited by time."""
-        return self.left_s(Account.RETRYING, TRYING_AGAIN_SHARE, slot) >= ATTEMPT_S
+        return self.left_s(RETRY, TRYING_AGAIN_SHARE, slot) >= ATTEMPT_S
 
     def left_for_known_s(self, slot: Slot) -> float:
         """Seconds that a worker may use for what is known."""
@@ -145,10 +160,10 @@ class Shares:
 
     def share_for_known_s(self, slot: Slot) -> float:
         """What is left of the share of time for what is known, in seconds."""
-        return self.left_s(Account.KNOWN, KNOWN_SHARE, slot)
+        return self.left_s(KNOWN, KNOWN_SHARE, slot)
 
     def left_for_rounds_s(self, slot: Slot) -> float:
         """Seconds that a worker may use for further executions."""
         if self.settings.tests is not None:
             return self.course.time_left_s
-        return self.left_s(Account.ROUNDS, self.settings.rounds_share, slot)
+        return self.left_s(ROUNDS, self.settings.rounds_share, slot)

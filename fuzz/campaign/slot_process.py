@@ -32,7 +32,7 @@ from msgspec import structs
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.counters import Counters
-from litmusfuzz.fuzz.campaign.job import NO_TIME, Job, Queued, request_of, tests_of
+from litmusfuzz.fuzz.campaign.job import NO_TIME, Job, SentAhead, request_of, tests_of
 from litmusfuzz.fuzz.campaign.tuning import HANG_TIMEOUT_S, JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
@@ -78,7 +78,7 @@ class SlotProcess:
     """Deaths reported so far."""
     _last: Job | None = None
     """The last job of the present process."""
-    _queued: Queued | None = None
+    _ahead: SentAhead | None = None
     _begun_at: float = 0.0
     _answered_at: float = 0.0
     _checked: set[str] = field(default_factory=set)
@@ -147,10 +147,10 @@ class SlotProcess:
 
         It is due in `JOB_TIMEOUT_S`, unless `timeout_s` is given.
         """
-        queued, self._queued = self._queued, None
-        if queued is not None and queued.holds(jobs):
-            request = queued.request
-            self._begun_at = max(queued.at, self._answered_at)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.holds(jobs):
+            request = ahead.request
+            self._begun_at = max(ahead.at, self._answered_at)
         else:
             request = request_of(jobs, self.config)
             self._begun_at = clock.now()

@@ -10,7 +10,7 @@ from msgspec import structs
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.job import Job, Queued, Result, request_of, tests_of
+from litmusfuzz.fuzz.campaign.job import Job, Result, SentAhead, request_of, tests_of
 from litmusfuzz.fuzz.campaign.slot_process import SlotProcess
 from litmusfuzz.fuzz.campaign.tuning import HANG_TIMEOUT_S, JOB_TIMEOUT_S
 from litmusfuzz.fuzz.executors import messages
@@ -113,7 +113,7 @@ class Slot(SlotProcess):
         self._note(reply)
         return messages.chosen_clusters(reply)
 
-    def queue(self, jobs: Sequence[Job], target: Target) -> None:
+    def send_ahead(self, jobs: Sequence[Job], target: Target) -> None:
         """Let the process find a job, or a pack, when it has ended the present one.
 
         It is to be run next. Not sent if another process may have to run it.
@@ -121,7 +121,7 @@ class Slot(SlotProcess):
         checked = target.config.name in self._checked
         if checked and not self._damaged and len(self.shown) < MAX_SHOWN:
             request = request_of(jobs, target.config)
-            self._queued = Queued(jobs, request, clock.now())
+            self._ahead = SentAhead(jobs, request, clock.now())
             self.worker.queue(request, tests_of(jobs))
 
     async def run_pack(self, jobs: Sequence[Job]) -> list[Result | None]:

@@ -7,7 +7,7 @@ from typing import Final
 POLL_S: Final = 0.25
 """Seconds after which whoever waits looks again: what is waited for may be a matter of time."""
 
-# --- shares of the workers' time ---------------------------------------------------------
+# --- shares of the workers' time, each at most --------------------------------------------
 
 ROUNDS_SHARE: Final = 0.2
 """Share of the time for further executions of tests that have earned them.

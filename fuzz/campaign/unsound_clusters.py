@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -29,7 +30,7 @@ from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
-from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.shares import REDUCE
 from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S
 from litmusfuzz.fuzz.finding.causes import explains
 from litmusfuzz.fuzz.finding.driver import drive
@@ -177,18 +178,15 @@ class UnsoundClusters:
                 )
                 key = known
                 continue
-            start = clock.now()
             best, shown = _Best(verdict, replace(test, clusters=())), _Shown()
             slot.minimizing = True
             try:
-                await self._reduce(slot, best)
-                if self.validator.key(best.verdict.test, target) not in self.validator.names:
-                    await self._show(slot, index, job, best, shown)
+                with nullcontext() if within else self.ledger.charged(REDUCE, slot):
+                    await self._reduce(slot, best)
+                    if self.validator.key(best.verdict.test, target) not in self.validator.names:
+                        await self._show(slot, index, job, best, shown)
             finally:  # also if the campaign ends meanwhile
                 slot.minimizing = within
-                if not within:
-                    spent_s = clock.now() - start
-                    self.ledger.add(Account.REDUCING, slot.executor.number, spent_s)
                 key = self._store(index, target, best, shown)
                 if seen is not None:
                     self.validator.log(

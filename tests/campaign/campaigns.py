@@ -13,6 +13,7 @@ from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.configured import configured, spaces
 from litmusfuzz.fuzz.campaign.earlier import Earlier
 from litmusfuzz.fuzz.campaign.engine import Engine
+from litmusfuzz.fuzz.campaign.lanes import LANES
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT
 from litmusfuzz.reports.events import (
     CampaignEnded,
@@ -30,12 +31,15 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.fold import Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from litmusfuzz.corpus.textfile import Entry
+    from litmusfuzz.fuzz.campaign.parts import Parts
+    from litmusfuzz.fuzz.campaign.scheduler import Lane
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+    from litmusfuzz.reports.events import Executions
     from litmusfuzz.reports.report import Report, Share
 
 Kind = TypeVar("Kind", bound=Event)
@@ -56,6 +60,7 @@ class Run:
     suspects: Sequence[Entry] = ()
     known: Sequence[MinimizedFinding] = ()
     unconfirmed: Sequence[Entry] = ()
+    lanes: Sequence[Callable[[Parts], Lane]] = LANES
     events: list[Event] = field(default_factory=list)
     campaign_ended: bool = False
 
@@ -63,7 +68,7 @@ class Run:
         self.fold = Fold()
         self.begun = False
         earlier = Earlier(self.known, self.pending, self.suspects, self.unconfirmed)
-        self.campaign = Engine(self.settings, self.write, earlier)
+        self.campaign = Engine(self.settings, self.write, earlier, self.lanes)
         self.fold.apply(0, self._started())
         self.begun = True
         for event in self.events:
@@ -133,6 +138,11 @@ class Run:
         """The events of one kind."""
         return [each for each in self.events if isinstance(each, kind)]
 
+    def seconds_of(self, wanted: Callable[[Executions], bool]) -> float:
+        """What executions have taken, on the clock of the campaign, without judging them."""
+        executions = (*self.of(Executed), *self.of(Continued))
+        return sum(each.seconds for each in executions if wanted(each))
+
     def path(self, file: str) -> Path:
         """Path of a file that an event names."""
         return self.settings.out / file
@@ -146,8 +156,8 @@ class Run:
         return self.fold.report(str(self.settings.out))
 
     @property
-    def shares(self) -> dict[str, Share]:
-        """By name of a configuration; of one executor only."""
+    def lines(self) -> dict[str, Share]:
+        """The lines of the report by name of a configuration; of one executor only."""
         return {each.name.rpartition("/")[2]: each for each in self.report.by_config}
 
     def tests(self, executor: str) -> list[Executed]:

@@ -20,6 +20,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, load, loads
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.best import Best
+from litmusfuzz.fuzz.campaign.lanes.reduce import Reduce
 from litmusfuzz.fuzz.campaign.probing import PROBE_STEP
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
@@ -77,14 +78,14 @@ def test_each_graph_runs_in_one_of_them(ended: Run) -> None:
         if isinstance(each, Executed | NotRun)
     ]
     assert len(given) == len({index for index, _ in given}) == report.generated == 98
-    for name, share in ended.shares.items():
+    for name, share in ended.lines.items():
         ran = [each for each in ended.of(Executed) if each.configuration == name]
         assert share.graphs == len(ran)
         assert share.graphs + share.refused + share.not_run == sum(n == name for _, n in given)
         assert sum(sum(each.verdicts.values()) for each in ran) == share.outcomes
         minimized = [each for each in ended.of(ReductionEnded) if each.configuration == name]
         assert sum(each.executions for each in minimized) == share.minimizing_outcomes
-    ran = {name: each.graphs for name, each in ended.shares.items() if each.graphs}
+    ran = {name: each.graphs for name, each in ended.lines.items() if each.graphs}
     assert set(ran) == {"sound", "stale", "split", "weak", "stale_too"}
     assert max(ran.values()) <= 2 * min(ran.values())
 
@@ -101,7 +102,7 @@ def test_an_unavailable_configuration_is_reported_and_the_others_run(ended: Run)
     ]  # each once
     assert summary(report).count("no such device") == 1
     for name in reported:
-        share = ended.shares[name]
+        share = ended.lines[name]
         assert (share.graphs, share.refused) == (0, 0)
         assert share.not_run == sum(each.configuration == name for each in ended.of(NotRun)) > 0
     assert not ended.of(WorkerDied)
@@ -150,11 +151,11 @@ def test_how_much_of_what_was_asked_for_ran(ended: Run) -> None:
 
 
 def test_each_configuration_is_judged_by_its_guaranteed_model(ended: Run) -> None:
-    by = {name: each.model for name, each in ended.shares.items()}
+    by = {name: each.model for name, each in ended.lines.items()}
     assert (by["split"], by["weak"]) == ("executor", "rfc")
     assert {(each.configuration, each.model) for each in ended.of(Executed)} <= set(by.items())
-    assert not ended.shares["sound"].forbidden_graphs
-    assert not ended.shares["weak"].forbidden_graphs
+    assert not ended.lines["sound"].forbidden_graphs
+    assert not ended.lines["weak"].forbidden_graphs
 
 
 def test_a_finding_is_reported_once_with_all_its_configurations(ended: Run) -> None:
@@ -188,12 +189,12 @@ def test_the_seed_repeats_who_runs_what(tmp_path: Path, ended: Run) -> None:
     again = campaign(tmp_path, workers=2)
     assert again.repeatable == ended.repeatable
     ran = [each for each in again.repeatable if b'"Executed"' in each]
-    assert len(ran) == sum(each.graphs for each in ended.shares.values())
+    assert len(ran) == sum(each.graphs for each in ended.lines.values())
 
 
 def test_outcomes_reached_are_counted(ended: Run) -> None:
     """The median over tests whose allowed outcomes are known and several."""
-    for name, share in ended.shares.items():
+    for name, share in ended.lines.items():
         reached = [
             each.reached / each.allowed
             for each in ended.of(Executed)
@@ -203,7 +204,7 @@ def test_outcomes_reached_are_counted(ended: Run) -> None:
         if reached:
             assert share.reached == pytest.approx(statistics.median(reached), abs=0.006)
             assert 0 < share.reached <= 1
-    assert ended.shares["sound"].reached_graphs > 0
+    assert ended.lines["sound"].reached_graphs > 0
 
 
 def test_the_summary_has_a_line_for_each(ended: Run) -> None:
@@ -212,7 +213,7 @@ def test_the_summary_has_a_line_for_each(ended: Run) -> None:
         (line,) = (
             each.split() for each in text.splitlines() if each.strip().startswith(f"{NAME}/{name} ")
         )
-        assert str(ended.shares[name].graphs) in line
+        assert str(ended.lines[name].graphs) in line
 
 
 # --- what is minimized where, and until when ---------------------------------------------
@@ -310,12 +311,14 @@ def test_half_of_the_workers_run_new_tests_while_others_minimize(
     made = alone(tmp_path, ("stale_too",), unreduced, **asked).campaign
     slots = [slot for slot in made.slots if not slot.canary]
     assert len(slots) == workers
-    (taken,) = made.parts.candidates.waiting
+    parts = made.parts
+    lane = Reduce(parts)
+    (taken,) = parts.candidates.waiting
     for left_s, limit in ((300.0, at_once), (-1.0, workers)):
         made.course.started = clock.now() - 600.0 + left_s
         for number, slot in enumerate(slots):
-            made.parts.candidates.waiting = [taken]
-            work = made.parts.reduce.peek(slot)
+            parts.candidates.waiting = [taken]
+            work = lane.peek(slot)
             assert (work is not None and work.about is taken) == (number < limit)
             slot.minimizing = True
         for slot in slots:

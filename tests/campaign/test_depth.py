@@ -249,7 +249,7 @@ def test_rounds_are_those_that_were_earned(ended: Run) -> None:
 
 
 def test_the_report_counts_rounds_apart(ended: Run) -> None:
-    share = ended.shares["controlled"]
+    share = ended.lines["controlled"]
     assert share.graphs == len(ended.tests("native"))
     assert share.rounds == len(ended.of(Continued))
     assert share.outcomes == sum(

@@ -285,6 +285,30 @@ def test_faster_executors_wait_for_slower_ones(monkeypatch: pytest.MonkeyPatch) 
     assert table.dispatcher.dispatch_next()
 
 
+def test_a_test_of_a_family_is_generated_for_an_executor_that_takes_it_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Even if its backlog is full, but not while that of another one is."""
+    monkeypatch.setattr(clock, "now", lambda: 0.0)
+    asking, other = executor("asking", ALL), executor("other", ALL)
+    table = Table(asking, other)
+    while table.dispatcher.dispatch_next():
+        other.take()
+    assert asking.full
+    assert table.dispatcher.dispatch("queues", asking)
+    taken = asking.waiting[-1]
+    assert taken.test.queues
+    assert asking.take(lambda each: each is taken) is taken
+    assert asking.full
+    assert [*other.waiting] == [taken]
+    assert asking.take(lambda _: False) is None
+    for _ in range(MAX_WAITING - 1):
+        assert table.dispatcher.dispatch("queues", asking)
+        asking.take(lambda each: bool(each.test.queues))
+    assert other.full
+    assert not table.dispatcher.dispatch("queues", asking)
+
+
 def test_a_stuck_executor_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The graphs that it does not run are counted."""
     now = itertools.count(0.0, PATIENCE_S / 1000)

@@ -18,10 +18,10 @@ from litmusfuzz.fuzz.campaign.campaign_executor import (
     support_of,
 )
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
-from litmusfuzz.fuzz.campaign.lanes.known import Check
+from litmusfuzz.fuzz.campaign.lanes import known as known_lane
 from litmusfuzz.fuzz.campaign.scheduler import Work
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.shares import Account, Ledger
+from litmusfuzz.fuzz.campaign.shares import KNOWN, Ledger
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, KNOWN_SHARE
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -219,15 +219,17 @@ def test_what_is_known_has_its_share_of_the_time(
     campaign = Run(settings(tmp_path, "mutant/torn-scatter", seed=1, tests=None)).campaign
     parts, ledger = campaign.parts, campaign.parts.shares.ledger
     parts.findings.known = [tear("mutant/torn-scatter", op) for op in TEARS]
+    lane = known_lane.Known(parts)
+    parts.scheduler.lanes = (lane,)
     slot = campaign.slots[0]
     elapsed = 400.0
     campaign.course.started = clock.now() - elapsed
     share = KNOWN_SHARE * elapsed * campaign.settings.workers
 
     def begins(spent_s: float) -> bool:
-        before = ledger.of(Account.KNOWN, slot.executor.number)
-        ledger.add(Account.KNOWN, slot.executor.number, spent_s - before)
-        return parts.known.peek(slot) is not None
+        before = ledger.of(KNOWN, slot.executor.number)
+        ledger.add(KNOWN, slot.executor.number, spent_s - before)
+        return lane.peek(slot) is not None
 
     assert begins(share - 1.1 * ATTEMPT_S)
     assert not begins(share - 0.9 * ATTEMPT_S)
@@ -235,18 +237,18 @@ def test_what_is_known_has_its_share_of_the_time(
     during = []
 
     async def still_shows(*_: object) -> None:
-        during.append(ledger.of(Account.KNOWN, slot.executor.number))
+        during.append(ledger.of(KNOWN, slot.executor.number))
         now[0] += 1.5
 
     now = [clock.now()]
     monkeypatch.setattr(parts.explainer, "still_shows", still_shows)
-    work = parts.known.peek(slot)
-    assert work is not None
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now", lambda: now[0])
-        asyncio.run(parts.known.start(slot, work))
+        work = parts.scheduler.next(slot)
+        assert work is not None
+        asyncio.run(work)
     assert during == [2.0 + ATTEMPT_S]
-    assert ledger.of(Account.KNOWN, slot.executor.number) == 3.5
+    assert ledger.of(KNOWN, slot.executor.number) == 3.5
     campaign.course.started = clock.now() - campaign.settings.time_s  # the time is up
     assert not begins(0.0)
 
@@ -294,7 +296,8 @@ def test_a_look_alike_whose_process_crashes_during_its_check_waits_for_a_fresh_o
     monkeypatch.setattr(parts.explainer, "behind", crashes)
     chosen = parts.candidates.look_alikes.peek(slot.executor)
     assert chosen is not None
-    asyncio.run(parts.known.start(slot, Work("known", Check(chosen, in_full=False), 6.0)))
+    lane = known_lane.Known(parts)
+    asyncio.run(lane.start(slot, Work(lane.name, known_lane.Check(chosen, in_full=False), 6.0)))
     assert candidate.suspect
     assert parts.candidates.waiting == [candidate]
 
@@ -317,11 +320,12 @@ def test_a_look_alike_is_reduced_in_full_where_its_configuration_leaves_time(
         campaign.parts.candidates.look_alikes.add(candidate, known)
     parts, slot = campaign.parts, campaign.slots[0]
     monkeypatch.setattr(parts.shares, "left_for_known_s", lambda _: 10.0)
+    lane = known_lane.Known(parts)
     taken = []
     for _ in range(2):
-        work = parts.known.peek(slot)
+        work = lane.peek(slot)
         assert work is not None
-        parts.known.start(slot, work).close()
+        lane.start(slot, work).close()
         taken.append(work.about.in_full)
     assert taken == [False, in_full]
 

@@ -210,8 +210,8 @@ def test_a_campaign_runs_presets_and_generated_configurations(ended: Run) -> Non
         assert each.point == Spaced.space.parsed(each.name)
         assert configuration(NAME, each.name).name == each.name
     # All that was generated is one line of the report.
-    assert set(ended.shares) == {"plain", "large", "two", PRODUCT}
-    assert ended.shares[PRODUCT].graphs == sum(ran[each.name] for each in made)
+    assert set(ended.lines) == {"plain", "large", "two", PRODUCT}
+    assert ended.lines[PRODUCT].graphs == sum(ran[each.name] for each in made)
     assert ended.report.graphs == 70
 
 

@@ -155,7 +155,7 @@ def given(refusals: Refusals, config: Config, takes: frozenset[str], number: int
     found: list[str] = []
     rng = random.Random(1)
     for _ in range(number):
-        found.append(rng.choice(refusals.worthwhile(config, FAMILIES)))
+        found.append(rng.choice(refusals.next_choice(config, FAMILIES)))
         refusals.note(config, found[-1], refused=found[-1] not in takes)
     return found
 
@@ -175,21 +175,21 @@ def test_what_one_configuration_refuses_counts_for_its_settings_only() -> None:
     refusals = Refusals()
     given(refusals, of(front_end="graph", threads="2"), frozenset(FAMILIES), 100)
     given(refusals, of(front_end="keras", threads="2"), frozenset("c"), 100)
-    assert refusals.worthwhile(of(front_end="graph", threads="2"), FAMILIES) == FAMILIES
+    assert refusals.next_choice(of(front_end="graph", threads="2"), FAMILIES) == FAMILIES
     # Settings that nobody has been given together: one test of each family is enough.
     other = of(front_end="keras", threads="8")
-    assert refusals.worthwhile(other, FAMILIES) == FAMILIES
+    assert refusals.next_choice(other, FAMILIES) == FAMILIES
     for family in FAMILIES:
         refusals.note(other, family, refused=family != "c")
-    assert refusals.worthwhile(other, FAMILIES) == ("c",)
+    assert refusals.next_choice(other, FAMILIES) == ("c",)
 
 
 def test_a_setting_beside_the_one_that_refuses_is_cleared() -> None:
     refusals = Refusals()
     given(refusals, of(front_end="keras", threads="8"), frozenset(), 100)
     given(refusals, of(front_end="graph", threads="8"), frozenset(FAMILIES), 400)
-    assert refusals.worthwhile(of(front_end="graph", threads="8"), FAMILIES) == FAMILIES
-    assert refusals.worthwhile(of(front_end="graph", threads="1"), FAMILIES) == FAMILIES
+    assert refusals.next_choice(of(front_end="graph", threads="8"), FAMILIES) == FAMILIES
+    assert refusals.next_choice(of(front_end="graph", threads="1"), FAMILIES) == FAMILIES
 
 
 def test_one_that_takes_few_runs_as_many() -> None:

@@ -14,7 +14,7 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Scheduler, Work
 from litmusfuzz.fuzz.campaign.settings import Settings
-from litmusfuzz.fuzz.campaign.shares import Account, Ledger
+from litmusfuzz.fuzz.campaign.shares import KNOWN, REDUCE, Ledger
 from litmusfuzz.fuzz.executors.table import configuration
 
 if TYPE_CHECKING:
@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.campaign.slots import Slot
 
-SLOT = cast("Slot", SimpleNamespace())
+
+def slot_of(executor: int) -> Slot:
+    """As much of a worker as the scheduler and the ledger need."""
+
+    class Worker:
+        def __init__(self) -> None:
+            self.executor = SimpleNamespace(number=executor)
+
+    return cast("Slot", Worker())
+
+
+SLOT = slot_of(0)
 
 
 class Counting(Lane):
@@ -33,9 +44,6 @@ class Counting(Lane):
         self.name = name
         self.left = left
         self.done = done
-
-    def update(self, slot: Slot) -> None:
-        """Nothing of it changes by itself."""
 
     def peek(self, slot: Slot) -> Work | None:
         """One of them."""
@@ -56,7 +64,7 @@ class Counting(Lane):
 
 def test_the_first_lane_that_has_work_gets_a_worker() -> None:
     done: list[str] = []
-    scheduler = Scheduler()
+    scheduler = Scheduler(Ledger())
     scheduler.lanes = (Counting("a", 0, done), Counting("b", 2, done), Counting("c", 1, done))
     assert scheduler.holds(overtime=False)
     assert not scheduler.holds(overtime=True)
@@ -75,7 +83,7 @@ class Empty(Counting):
 
 def test_a_lane_without_work_after_all_does_not_starve_those_after_it() -> None:
     done: list[str] = []
-    scheduler = Scheduler()
+    scheduler = Scheduler(Ledger())
     scheduler.lanes = (Empty("a", 1, done), Counting("b", 1, done), Empty("c", 1, done))
     while (work := scheduler.next(SLOT)) is not None:
         asyncio.run(work)
@@ -89,7 +97,7 @@ def state_of(scheduler: Scheduler) -> object:
     look_alikes, dispatcher = queue.look_alikes, lanes["first"].dispatcher
     return (
         [(each, each.past) for each in (*queue.waiting, *queue.unconfirmed)],
-        (len(queue.waiting), dict(queue.in_work), [*lanes["crashes"].waiting]),
+        (len(queue.waiting), dict(queue.in_work), [*lanes["crashes"].crashes.waiting]),
         ([*look_alikes.waiting], dict(look_alikes.checked), dict(look_alikes.in_full_at)),
         [each.unchecked for each in queue.findings.known],
         [[*each._waiting] for each in lanes["rounds"].unfinished.values()],
@@ -134,29 +142,57 @@ def test_a_question_changes_nothing(tmp_path: Path, limit: dict[str, Any]) -> No
     assert had_work >= {"first", "rounds", "reduce", "canary"}
 
 
+def test_the_time_of_a_lane_is_charged_to_its_account() -> None:
+    """To its own one, or to that of another lane, which shares its time."""
+    scheduler = Scheduler(Ledger())
+
+    class Sharing(Counting):
+        account = "own"
+
+    scheduler.lanes = (Counting("own", 2, []), Sharing("other", 1, []))
+    with counted_clock():
+        while (work := scheduler.next(SLOT)) is not None:
+            asyncio.run(work)
+    assert scheduler.ledger.of("own", 0) == pytest.approx(3 * 2 * LOOK_S)
+    assert scheduler.ledger.of("other", 0) == scheduler.ledger.of("own", 1) == 0.0
+
+
 def test_what_a_worker_may_take_is_spent_until_it_ends_and_then_what_it_took() -> None:
     ledger = Ledger()
     with counted_clock():
-        with ledger.charged(Account.REDUCING, 0, 6.0) as charge:
-            assert ledger.of(Account.REDUCING, 0) == 6.0
-            assert ledger.of(Account.REDUCING, 1) == 0.0
+        with ledger.charged(REDUCE, SLOT, 6.0) as charge:
+            assert ledger.of(REDUCE, 0) == 6.0
+            assert ledger.of(REDUCE, 1) == 0.0
             assert charge.elapsed_s == pytest.approx(LOOK_S)
-            charge.account = Account.KNOWN
-        assert ledger.of(Account.REDUCING, 0) == 0.0
-        assert ledger.of(Account.KNOWN, 0) == pytest.approx(2 * LOOK_S)
+            charge.account = KNOWN
+        assert ledger.of(REDUCE, 0) == 0.0
+        assert ledger.of(KNOWN, 0) == pytest.approx(2 * LOOK_S)
+
+
+def test_a_second_is_charged_once() -> None:
+    """To the innermost account, for each worker; what another one does meanwhile counts as well."""
+    ledger = Ledger()
+    with counted_clock():
+        with ledger.charged("outer", SLOT), ledger.charged("beside", slot_of(0)):
+            for _ in range(2):
+                with ledger.charged(REDUCE, SLOT):
+                    clock.now()
+        assert ledger.of(REDUCE, 0) == pytest.approx(4 * LOOK_S)
+        assert ledger.of("beside", 0) == pytest.approx(7 * LOOK_S)
+        assert ledger.of("outer", 0) == pytest.approx(9 * LOOK_S - 4 * LOOK_S)
 
 
 def test_what_is_cancelled_is_spent() -> None:
     ledger = Ledger()
 
     def cut() -> None:
-        with ledger.charged(Account.KNOWN, 0, 6.0):
+        with ledger.charged(KNOWN, SLOT, 6.0):
             raise asyncio.CancelledError
 
     with counted_clock():
         with pytest.raises(asyncio.CancelledError):
             cut()
-        assert ledger.of(Account.KNOWN, 0) == pytest.approx(LOOK_S)
+        assert ledger.of(KNOWN, 0) == pytest.approx(LOOK_S)
 
 
 def test_each_lane_of_a_campaign_has_a_name_of_its_own(tmp_path: Path) -> None:

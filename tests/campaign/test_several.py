@@ -134,14 +134,14 @@ def test_findings_of_two_executors_on_one_graph_are_both_stored(tmp_path: Path) 
 def test_counters_are_summed_over_processes(tmp_path: Path) -> None:
     """Two workers: each counts its own tests from 0."""
     ended = campaign(tmp_path, ("double/counting", "inline"), workers=2, tests=12)
-    share = ended.shares["inline"]
+    share = ended.lines["inline"]
     assert share.graphs == 12
     assert share.counters == {"compiled": 12, "found": 36, "seconds": 6.0}
 
 
 def test_clusters_that_an_executor_chooses_are_validated(tmp_path: Path) -> None:
     ended = campaign(tmp_path, ("double/clusterer", "inline"), tests=28, count=1)
-    report, share = ended.report, ended.shares["inline"]
+    report, share = ended.report, ended.lines["inline"]
     assert set(share.clusterings) == {"sound"}
     assert 0 < share.racing < share.clusterings["sound"] < 28
     assert len(ended.of(ClustersChosen)) == share.clusterings["sound"]
@@ -157,7 +157,7 @@ def test_an_unsound_clustering_is_a_finding_although_no_run_shows_it(tmp_path: P
     assert report.exit_code() == 1
     assert {each.kind for each in report.findings} == {FindingKind.UNSOUND}
     assert not report.forbidden_graphs
-    share = ended.shares["inline"]
+    share = ended.lines["inline"]
     assert share.clusterings["unsound"] >= sum(each.count for each in report.findings) > 0
     for found in report.findings:
         entry = load(ended.path(found.file))
@@ -175,7 +175,7 @@ def test_unsound_clusters_that_a_run_reports_are_reduced_and_shown(
     monkeypatch.setattr(unsound_clusters, "MAX_REDUCTION_S", 600.0)
     double = ("double/unsafe-compiler", "inline")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=8, count=64)
-    share = ended.shares["inline"]
+    share = ended.lines["inline"]
     assert share.clusterings["unsound"] >= 2
     assert set(share.clusterings) == {"sound", "unsound"}
     found = [each for each in ended.report.findings if each.kind is FindingKind.UNSOUND]
@@ -208,7 +208,7 @@ def test_clusters_of_a_minimized_test_explain_it_if_those_of_its_run_are_not_des
     monkeypatch.setattr(unsound_clusters, "MAX_REDUCTION_S", 600.0)
     double = ("double/unread-compiler", "split")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=16, count=64)
-    assert ended.shares["split"].clusterings["not validated: variables with a value"] >= 1
+    assert ended.lines["split"].clusterings["not validated: variables with a value"] >= 1
     reduced = ended.of(ReductionEnded)
     assert reduced
     assert {each.key for each in reduced} <= {each.key for each in ended.report.findings}
@@ -259,7 +259,7 @@ def test_clusters_explain_only_outcomes_that_they_allow(tmp_path: Path) -> None:
     """The double's outcomes are torn, which no clusters allow."""
     double = ("double/torn-compiler", "inline")
     ended = campaign(tmp_path, double, families=("cycles",), seed=5, tests=8, count=64)
-    assert ended.shares["inline"].clusterings["unsound"] >= 1
+    assert ended.lines["inline"].clusterings["unsound"] >= 1
     assert ended.of(ReductionStarted)
     assert {each.kind for each in ended.report.findings} >= {FindingKind.FORBIDDEN}
 
@@ -277,5 +277,5 @@ def test_clusters_that_tests_came_with_are_counted(tmp_path: Path) -> None:
     report = ended.report
     assert set(report.clusterings) == {"sound", "unsound"}
     assert 8 < sum(report.clusterings.values()) <= 12  # few have lost theirs
-    assert not ended.shares["inline"].clusterings
+    assert not ended.lines["inline"].clusterings
     assert not [each for each in ended.of(FindingAdded) if each.kind is FindingKind.UNSOUND]

@@ -15,25 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from litmusfuzz.fuzz.campaign.campaign_executor import GeneratedTest
-    from litmusfuzz.fuzz.campaign.course import Course
-    from litmusfuzz.fuzz.campaign.event_log import EventLog
+    from litmusfuzz.fuzz.campaign.parts import Parts
     from litmusfuzz.fuzz.campaign.slots import Slot
 
 
 class Canary(Lane):
-    """Tests that wait for the canary.
-
-    Parameters
-    ----------
-    course : Course
-    log : EventLog
-    """
+    """Tests that wait for the canary."""
 
     name = "canary"
 
-    def __init__(self, course: Course, log: EventLog) -> None:
-        self.course = course
-        self.log = log
+    def __init__(self, parts: Parts) -> None:
+        self.course = parts.course
+        self.log = parts.log
 
     def peek(self, slot: Slot) -> Work | None:
         """The test that has waited longest."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps, write_text
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.crash_reducer import (
-    Crash,
-    SmallestCrash,
-    UnreducedCrash,
-    smaller_crashes,
-)
+from litmusfuzz.fuzz.campaign.crash_reducer import Crash, SmallestCrash, smaller_crashes
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
 from litmusfuzz.fuzz.campaign.scripts import crash_script
-from litmusfuzz.fuzz.campaign.shares import Account
+from litmusfuzz.fuzz.campaign.shares import REDUCE
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
@@ -27,15 +21,12 @@ from litmusfuzz.reports.events import CrashReduced
 from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine
+    from collections.abc import Coroutine
 
-    from litmusfuzz.fuzz.campaign.crash_files import CrashFiles
+    from litmusfuzz.fuzz.campaign.crash_reducer import UnreducedCrash
     from litmusfuzz.fuzz.campaign.job import Job, Result
-    from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
-    from litmusfuzz.fuzz.campaign.shares import Shares
+    from litmusfuzz.fuzz.campaign.parts import Parts
     from litmusfuzz.fuzz.campaign.slots import Slot
-    from litmusfuzz.fuzz.finding.configuration_reducer import PutBack
-    from litmusfuzz.fuzz.finding.known_findings import KnownFindings
 
 STEPS: Final = 3
 """Steps of a reduction, each as long as that of a finding's test: the settings, the test, and what
@@ -43,60 +34,23 @@ is left of the settings."""
 
 
 class Crashes(Lane):
-    """Crashes that wait to be reduced.
-
-    Parameters
-    ----------
-    shares : Shares
-    files : CrashFiles
-    put_back : PutBack
-        What is known of the settings that findings and crashes need.
-    runner : ScriptRunner
-        Runs their scripts.
-    known : KnownFindings
-        A crash that one of these patterns explains is not reduced.
-    reduced : collection of (str, str)
-        Executors and exceptions that earlier shards have reduced.
-    """
+    """Crashes that wait to be reduced."""
 
     name = "crashes"
+    account = REDUCE
 
-    def __init__(
-        self,
-        shares: Shares,
-        files: CrashFiles,
-        put_back: PutBack,
-        runner: ScriptRunner,
-        known: KnownFindings,
-        reduced: Collection[tuple[str, str]],
-    ) -> None:
-        self.shares = shares
-        self.files = files
-        self.put_back = put_back
-        self.runner = runner
-        self.known = known
-        self.exceptions = set(reduced)
-        """Executors and exceptions, each of which is reduced once."""
-        self.waiting: list[UnreducedCrash] = []
+    def __init__(self, parts: Parts) -> None:
+        self.shares = parts.shares
+        self.crashes = parts.crashes
+        self.files = parts.crashes.files
+        self.put_back = parts.minimizer.put_back
+        self.runner = parts.scripts.runner
         self._took_s: list[float] = []
         """Seconds of the reductions so far."""
-        """The first of each exception that is to be reduced."""
-
-    def add(self, crash: UnreducedCrash) -> None:
-        """Let a crash wait to be reduced, unless it is known, or another one of its kind does."""
-        test, of = crash.job.test, crash.target.finding_class
-        assert test is not None
-        kind = crash.target.executor, crash.raised
-        entries = self.known.of(self.shares.dispatcher.executors[crash.executor].versions)
-        today = datetime.now(UTC).date()
-        known = entries.match("", test, crash.died.kind, of, today, crash.died.message)
-        if known is None and kind not in self.exceptions:
-            self.exceptions.add(kind)
-            self.waiting.append(crash)
 
     def peek(self, slot: Slot) -> Work | None:
         """The first one that waits."""
-        waiting = [each for each in self.waiting if each.executor == slot.executor.number]
+        waiting = [each for each in self.crashes.waiting if each.executor == slot.executor.number]
         if not waiting or not self.shares.may_reduce(slot, self._cost_s):
             return None
         return Work(self.name, waiting[0], self._cost_s)
@@ -108,24 +62,23 @@ class Crashes(Lane):
 
     def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
         """Reduce it."""
-        self.waiting.remove(work.about)
-        return self._reduce(slot, work.about, work.cost_s)
+        self.crashes.waiting.remove(work.about)
+        return self._reduce(slot, work.about)
 
-    async def _reduce(self, slot: Slot, crash: UnreducedCrash, cost_s: float) -> None:
+    async def _reduce(self, slot: Slot, crash: UnreducedCrash) -> None:
         """Reduce a test on which an exception ended a worker, and store it with its script."""
         test = crash.job.test
         assert test is not None
         slot.minimizing, slot.reducing = True, crash.raised
         start = clock.now()
         smallest = SmallestCrash(Crash(test, crash.target.config))
-        with self.shares.ledger.charged(Account.REDUCING, slot.executor.number, cost_s):
-            try:
-                died = await self._reduce_to(slot, crash, smallest)
-                if died is not None:
-                    await self._store(slot, crash, smallest, died, start)
-            finally:
-                slot.minimizing, slot.reducing = False, ""
-                self._took_s.append(clock.now() - start)
+        try:
+            died = await self._reduce_to(slot, crash, smallest)
+            if died is not None:
+                await self._store(slot, crash, smallest, died, start)
+        finally:
+            slot.minimizing, slot.reducing = False, ""
+            self._took_s.append(clock.now() - start)
 
     async def _reduce_to(
         self, slot: Slot, unreduced: UnreducedCrash, smallest: SmallestCrash
@@ -203,4 +156,4 @@ class Crashes(Lane):
 
     def holds(self, *, overtime: bool) -> bool:
         """Overtime is for this lane as well."""
-        return bool(self.waiting) or any(slot.reducing for slot in self.shares.slots)
+        return bool(self.crashes.waiting) or any(slot.reducing for slot in self.shares.slots)

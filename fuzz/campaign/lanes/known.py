@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any
 from litmusfuzz.fuzz.campaign.candidate import State
 from litmusfuzz.fuzz.campaign.look_alikes import LookAlike, in_full_s
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
-from litmusfuzz.fuzz.campaign.shares import Account
 from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from litmusfuzz.fuzz.campaign.candidate import Candidate
-    from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
-    from litmusfuzz.fuzz.campaign.reductions import Reductions
-    from litmusfuzz.fuzz.campaign.shares import Shares
+    from litmusfuzz.fuzz.campaign.parts import Parts
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
 
@@ -37,24 +34,17 @@ class Check:
 
 
 class Known(Lane):
-    """Look-alikes, and known causes.
-
-    Parameters
-    ----------
-    shares : Shares
-    candidates : CandidateQueue
-    reductions : Reductions
-    """
+    """Look-alikes, and known causes."""
 
     name = "known"
 
-    def __init__(self, shares: Shares, candidates: CandidateQueue, reductions: Reductions) -> None:
-        self.shares = shares
-        self.course = shares.course
-        self.candidates = candidates
-        self.findings = candidates.findings
-        self.explainer = candidates.explainer
-        self.reductions = reductions
+    def __init__(self, parts: Parts) -> None:
+        self.shares = parts.shares
+        self.course = parts.course
+        self.candidates = parts.candidates
+        self.findings = parts.findings
+        self.explainer = parts.explainer
+        self.reductions = parts.reductions
 
     def peek(self, slot: Slot) -> Work | None:
         """A `Check`, or a cause of which nobody has asked whether it still shows."""
@@ -76,7 +66,7 @@ class Known(Lane):
         """Known causes of which nobody has asked whether they still show, if there is time."""
         executor, shares = slot.executor, self.shares
         ended = shares.dispatcher.all_generated and not executor.waiting
-        asked_s = shares.ledger.of(Account.KNOWN, executor.number)
+        asked_s = shares.ledger.of(self.account, executor.number)
         in_time = ended and asked_s < ATTEMPT_S
         if not in_time and shares.share_for_known_s(slot) < ATTEMPT_S:
             return []
@@ -87,38 +77,37 @@ class Known(Lane):
         about = work.about
         if not isinstance(about, Check):
             about.unchecked = False
-            return self._look_for(slot, about, work.cost_s)
+            return self._look_for(slot, about)
         self.candidates.look_alikes.take(about.look_alike, in_full=about.in_full)
         candidate, _ = about.look_alike
         if about.in_full:
-            return self.reductions.reduce(slot, candidate, Account.KNOWN, work.cost_s)
-        return self._check(slot, candidate, work.cost_s)
+            return self.reductions.reduce(slot, candidate)
+        return self._check(slot, candidate)
 
-    async def _check(self, slot: Slot, candidate: Candidate, cost_s: float) -> None:
+    async def _check(self, slot: Slot, candidate: Candidate) -> None:
         """Look whether a test shows anything beside the known causes that it contains."""
         slot.switch_to(candidate.target)
         slot.minimizing = True
         self.candidates.in_work[slot] = candidate
         rng = random.Random(f"{self.course.settings.seed}/check/{candidate.index}")
-        with self.shares.ledger.charged(Account.KNOWN, slot.executor.number, cost_s):
-            try:
-                if why := await slot.why_unavailable():
-                    self.course.drop_target(slot, why)  # it stays in ``unreduced/``
-                    return
-                known = await self.explainer.known_here(slot, candidate, rng)
-                if known is None:
-                    self._put_back(candidate, State.SEEN)
-                    return
-                behind = await self.explainer.behind(slot, candidate, known, rng)
-                if candidate.suspect or behind is candidate:
-                    self._put_back(candidate, State.IN_FULL)
-                elif behind is not None:
-                    self.candidates.waiting.append(behind)
-                else:
-                    self.findings.add_sighting(candidate, known)
-            finally:
-                slot.minimizing = False
-                del self.candidates.in_work[slot]
+        try:
+            if why := await slot.why_unavailable():
+                self.course.drop_target(slot, why)  # it stays in ``unreduced/``
+                return
+            known = await self.explainer.known_here(slot, candidate, rng)
+            if known is None:
+                self._put_back(candidate, State.SEEN)
+                return
+            behind = await self.explainer.behind(slot, candidate, known, rng)
+            if candidate.suspect or behind is candidate:
+                self._put_back(candidate, State.IN_FULL)
+            elif behind is not None:
+                self.candidates.waiting.append(behind)
+            else:
+                self.findings.add_sighting(candidate, known)
+        finally:
+            slot.minimizing = False
+            del self.candidates.in_work[slot]
 
     def _put_back(self, candidate: Candidate, state: State) -> None:
         """Let a look-alike wait to be reduced; if its process has crashed meanwhile, as a suspect.
@@ -129,15 +118,14 @@ class Known(Lane):
             candidate.to(state)
         self.candidates.waiting.append(candidate)
 
-    async def _look_for(self, slot: Slot, cause: MinimizedFinding, cost_s: float) -> None:
+    async def _look_for(self, slot: Slot, cause: MinimizedFinding) -> None:
         """Look whether a known cause still shows."""
         rng = random.Random(f"{self.course.settings.seed}/known/{cause.key}")
         slot.minimizing = True
-        with self.shares.ledger.charged(Account.KNOWN, slot.executor.number, cost_s):
-            try:
-                await self.explainer.still_shows(slot, cause, rng)
-            finally:
-                slot.minimizing = False
+        try:
+            await self.explainer.still_shows(slot, cause, rng)
+        finally:
+            slot.minimizing = False
 
     def holds(self, *, overtime: bool) -> bool:
         """What is left in overtime counts as what it looks like."""

@@ -6,46 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.fuzz.campaign.best import expected_cost_s
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
-from litmusfuzz.fuzz.campaign.shares import Account
 from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from litmusfuzz.fuzz.campaign.candidate import Candidate
-    from litmusfuzz.fuzz.campaign.candidate_queue import CandidateQueue
-    from litmusfuzz.fuzz.campaign.reductions import Reductions
-    from litmusfuzz.fuzz.campaign.shares import Shares
+    from litmusfuzz.fuzz.campaign.parts import Parts
     from litmusfuzz.fuzz.campaign.slots import Slot
 
 
 class Reduce(Lane):
-    """Candidates that wait to be reduced.
-
-    Parameters
-    ----------
-    shares : Shares
-    candidates : CandidateQueue
-    reductions : Reductions
-    """
+    """Candidates that wait to be reduced."""
 
     name = "reduce"
 
-    def __init__(self, shares: Shares, candidates: CandidateQueue, reductions: Reductions) -> None:
-        self.shares = shares
-        self.candidates = candidates
-        self.reductions = reductions
+    def __init__(self, parts: Parts) -> None:
+        self.shares = parts.shares
+        self.candidates = parts.candidates
+        self.reductions = parts.reductions
 
     def update(self, slot: Slot) -> None:
         """Set aside what looks like a known cause, unless nothing is reduced anyway."""
         if self.candidates.waiting and not self.shares.reducing_is_used_up(slot):
             self.candidates.set_look_alikes_aside()
-
-    def is_idle(self, slot: Slot) -> bool:
-        """True if nothing waits that a worker may reduce."""
-        if self.candidates.waiting and self.shares.reducing_is_used_up(slot):
-            return False  # it is not known what looks new
-        return not self.candidates.of(slot)
 
     def peek(self, slot: Slot) -> Work | None:
         """The candidate of an executor that most likely shows something new."""
@@ -69,7 +53,7 @@ class Reduce(Lane):
     def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
         """Reduce it."""
         self.candidates.waiting.remove(work.about)
-        return self.reductions.reduce(slot, work.about, Account.REDUCING, work.cost_s)
+        return self.reductions.reduce(slot, work.about)
 
     def holds(self, *, overtime: bool) -> bool:
         """Overtime is for this lane."""

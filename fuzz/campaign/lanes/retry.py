@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
-from litmusfuzz.fuzz.campaign.shares import Account
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from litmusfuzz.fuzz.campaign.lanes.reduce import Reduce
+    from litmusfuzz.fuzz.campaign.parts import Parts
     from litmusfuzz.fuzz.campaign.slots import Slot
 
 LEAST_ATTEMPTS: Final = 2
@@ -18,20 +17,14 @@ LEAST_ATTEMPTS: Final = 2
 
 
 class Retry(Lane):
-    """Candidates that a fresh process has not shown.
-
-    Parameters
-    ----------
-    reduce : Reduce
-        Comes first.
-    """
+    """Candidates that a fresh process has not shown."""
 
     name = "retry"
 
-    def __init__(self, reduce: Reduce) -> None:
-        self.reduce = reduce
-        self.shares = reduce.shares
-        self.candidates = reduce.candidates
+    def __init__(self, parts: Parts) -> None:
+        self.shares = parts.shares
+        self.candidates = parts.candidates
+        self.reductions = parts.reductions
 
     def peek(self, slot: Slot) -> Work | None:
         """The candidate that was tried least.
@@ -41,8 +34,11 @@ class Retry(Lane):
         shares = self.shares
         number = slot.executor.number
         waiting = [each for each in self.candidates.unconfirmed if each.executor == number]
-        if not waiting or shares.course.time_left_s <= 0 or not self.reduce.is_idle(slot):
+        if not waiting or shares.course.time_left_s <= 0:
             return None
+        unknown = self.candidates.waiting and shares.reducing_is_used_up(slot)
+        if unknown or self.candidates.of(slot):
+            return None  # while nothing is reduced, nobody knows what looks new
         chosen = min(waiting, key=lambda each: each.attempts)
         if shares.settings.tests is not None:
             ready = shares.dispatcher.all_generated and chosen.attempts < LEAST_ATTEMPTS
@@ -53,7 +49,7 @@ class Retry(Lane):
     def start(self, slot: Slot, work: Work) -> Coroutine[Any, Any, None]:
         """Reduce it, if another fresh process shows it."""
         self.candidates.unconfirmed.remove(work.about)
-        return self.reduce.reductions.reduce(slot, work.about, Account.RETRYING, work.cost_s)
+        return self.reductions.reduce(slot, work.about)
 
     def holds(self, *, overtime: bool) -> bool:
         """Each has `LEAST_ATTEMPTS`, if there is time."""

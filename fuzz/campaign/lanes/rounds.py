@@ -9,9 +9,8 @@ from msgspec import structs
 
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
-from litmusfuzz.fuzz.campaign.recorder import Recorder, why_no_outcomes
+from litmusfuzz.fuzz.campaign.recorder import why_no_outcomes
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
-from litmusfuzz.fuzz.campaign.shares import Account
 from litmusfuzz.fuzz.executors.protocol import noise_text
 from litmusfuzz.reports.events import Continued
 
@@ -19,26 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from litmusfuzz.fuzz.campaign.depth import UnfinishedRun
-    from litmusfuzz.fuzz.campaign.shares import Shares
+    from litmusfuzz.fuzz.campaign.parts import Parts
     from litmusfuzz.fuzz.campaign.slots import Slot
 
 
 class Rounds(Lane):
-    """Runs that have earned another round.
-
-    Parameters
-    ----------
-    shares : Shares
-    recorder : Recorder
-    """
+    """Runs that have earned another round."""
 
     name = "rounds"
 
-    def __init__(self, shares: Shares, recorder: Recorder) -> None:
-        self.shares = shares
-        self.course = shares.course
-        self.recorder = recorder
-        self.unfinished = recorder.unfinished
+    def __init__(self, parts: Parts) -> None:
+        self.shares = parts.shares
+        self.course = parts.course
+        self.recorder = parts.recorder
+        self.unfinished = parts.recorder.unfinished
 
     def peek(self, slot: Slot) -> Work | None:
         """The run of which most is expected."""
@@ -73,7 +66,6 @@ class Rounds(Lane):
             result = await slot.run(job)
             seconds = clock.now() - asked
             waiting.add_time(sampled.title, seconds)
-            self.shares.ledger.add(Account.ROUNDS, slot.executor.number, seconds)
             recorder.dispatcher.weights.add_time(generated.family, seconds)
             event = Continued(
                 index=generated.index,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
 
 
-class CandidateQueue:
+class CandidateBacklog:
     """Candidates of all executors, by what they wait for.
 
     Parameters
