@@ -16,7 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.bench.campaign import WORKERS
-from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, tensorflow_time_on_idle_cores
+from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, tensorflow_idle_time_ratio
 from litmusfuzz.fuzz.campaign.tuning import KNOWN_SHARE
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.reports.bench import BenchReport, Figure
@@ -72,7 +72,7 @@ def report(progress: Callable[[str], None], seconds: float, known: Sequence[str]
         "time. Numbers of graph runs are those of cores that nobody else uses, computed from these "
         "and from what was counted (in the note).",
     )
-    part = tensorflow_time_on_idle_cores(share, busy)
+    part = tensorflow_idle_time_ratio(share, busy)
     return BenchReport(tuple(figures_of(found, seconds, part)), about)
 
 
@@ -93,7 +93,7 @@ def figures_of(found: Mapping[str, Any], seconds: float, part: float) -> list[Fi
         Length of the campaign.
     part : float
         Its time on idle cores, divided by its length
-        (`core_speed.tensorflow_time_on_idle_cores`).
+        (`core_speed.tensorflow_idle_time_ratio`).
     """
     shares = [each for each in found["by_config"] if each["executor"] == "tf"]
     runs = sum(each["graphs"] for each in shares)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import psutil
 
-from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, tensorflow_time_on_idle_cores, warm_loop_s
+from litmusfuzz.fuzz.bench.core_speed import CoreSpeed, tensorflow_idle_time_ratio, warm_loop_s
 from litmusfuzz.fuzz.bench.naive import Lap, NaiveGraph, Task
 from litmusfuzz.fuzz.bench.own_time import PARTS, Sampler
 from litmusfuzz.fuzz.campaign.engine import Engine
@@ -155,7 +155,7 @@ class Round:
     def idle_rate(self, speed: CoreSpeed) -> float:
         """Graph runs in a second on idle cores."""
         busy = self.runs * self.cpu_s / (self.elapsed_s * len(os.sched_getaffinity(0)))
-        return self.rate / tensorflow_time_on_idle_cores(self.share(speed), busy)
+        return self.rate / tensorflow_idle_time_ratio(self.share(speed), busy)
 
     @property
     def cpu_s(self) -> float:

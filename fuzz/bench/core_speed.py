@@ -6,9 +6,9 @@ the operating system shows it. The processor time of a fixed loop does. On 2026-
 of a virtual machine, the loop took as long while our other core was busy as while it was idle
 (medians of 1.91 and 1.92 ms), and 1.76 times as long while another machine slowed the core.
 
-The same measurement ran other work between two loops, on one core, again and again. A generator
-took 1.65 times as long as on an idle core. TensorFlow, with auto-clustering or without, took 1.42
-times as long: it waits more for memory. In speed, the loop lost ``1 - 1 / 1.76 = 0.43`` and
+The same measurement ran TensorFlow between two loops, on one core, again and again. With
+auto-clustering or without, TensorFlow took 1.42 times as long as on an idle core, less than the
+loop, because it waits more for memory. In speed, the loop lost ``1 - 1 / 1.76 = 0.43`` and
 TensorFlow ``1 - 1 / 1.42 = 0.30``: two thirds of the loop's loss (`TENSORFLOW_LOSS`).
 
 The benchmarks `campaign` and `all_configurations` use it. The samples come from a child process,
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 TENSORFLOW_LOSS: Final = 2 / 3
 """TensorFlow's loss of speed on a core that is shared, as a part of the loop's loss."""
 _EVERY_S: Final = 0.5
-"""Time between two samples, which are of two cores; sampling takes 0.5 % of one core."""
+"""Time between two samples, which are of two cores. A sample is two loops of 1.9 ms, so that
+sampling takes 0.8 % of one core."""
 _STEPS: Final = 20_000
 """Iterations of the loop, which take a millisecond or two."""
 _FASTEST: Final = 0.05
@@ -103,7 +104,7 @@ class CoreSpeed:
         """
         assert self._child is not None
         assert self._output is not None
-        self._child.communicate()
+        self._child.communicate()  # closes its input, which ends it
         with self._output as output:
             if self._child.returncode == 0:  # else the last line may be incomplete
                 output.seek(0)
@@ -141,7 +142,7 @@ class CoreSpeed:
         return min(1.0, statistics.fmean(within))
 
 
-def tensorflow_time_on_idle_cores(share: float, busy: float) -> float:
+def tensorflow_idle_time_ratio(share: float, busy: float) -> float:
     """Time that TensorFlow's work would have taken on idle cores, divided by the time it took.
 
     Parameters
@@ -150,7 +151,12 @@ def tensorflow_time_on_idle_cores(share: float, busy: float) -> float:
         Speed that the cores had, as a share of their full speed, 0 to 1 (`CoreSpeed.share`).
     busy : float
         Processor time of the work, divided by the time that all cores had; more than 1, which
-        clocks may yield, counts as 1. The rest is waiting, which takes as long on any core.
+        clocks may yield, counts as 1. The rest of the time is waiting.
+
+    Notes
+    -----
+    On idle cores, the busy part of the time shrinks by the part of its speed that TensorFlow lost,
+    ``TENSORFLOW_LOSS * (1 - share)``; the waiting takes as long as it did.
     """
     return 1 - min(1.0, busy) * TENSORFLOW_LOSS * (1 - share)
 

@@ -10,8 +10,9 @@
   outside of the run.
 
 A set of accesses is an int, whose bit n is one if access n is in the set. A graph may have 100,000
-nodes: the sets of a node are dropped once all nodes after it have theirs, so that memory grows with
-the width of the graph only.
+nodes. `order_of` keeps the sets of nodes with accesses, of sinks, and of the last uses of locks; it
+drops those of any other node once all nodes after it have theirs. Thus the other nodes cost no more
+memory than the graph is wide.
 """
 
 from __future__ import annotations
@@ -75,22 +76,24 @@ def order_of(run: Expanded) -> Order:
     sets = _NodeSets(run)
     releases = {node for nodes in run.locks.values() for node in nodes}
     kept = {*sets.accesses_of, *(node for node, _ in run.sinks), *releases}
-    users_left = [0] * len(run.labels)
+    # For each node: the edges from it to nodes whose sets are still to be computed.
+    edges_left = [0] * len(run.labels)
     for node in range(len(run.labels)):
         for source in _sources(run, node):
-            users_left[source] += 1
+            edges_left[source] += 1
     for node in range(len(run.labels)):
         sets.add(node)
         sources = _sources(run, node)
         for source in sources:
-            users_left[source] -= 1
+            edges_left[source] -= 1
         for done in {node, *sources}:
-            if not users_left[done] and done not in kept:
+            if not edges_left[done] and done not in kept:
                 sets.drop(done)
+    distinct_sinks = dict.fromkeys(run.sinks)  # one node may be the predicate of several ops
     return Order(
         tuple(sets.before[access.node] for access in run.accesses),
         tuple(sets.values[access.node] for access in run.accesses),
-        tuple((name, sets.result_from(node)) for node, name in dict.fromkeys(run.sinks)),
+        tuple((name, sets.result_from(node)) for node, name in distinct_sinks),
         {
             lock: reduce(or_, (sets.before[node] for node in nodes), 0)
             for lock, nodes in run.locks.items()
@@ -204,7 +207,8 @@ def shortest_path(run: Expanded, first: int, second: int) -> list[tuple[int, str
             (chosen, "data"),
         ):
             for source in sources:
-                if source >= first and source not in next_of:  # lower numbers lie before `first`
+                # Sources have lower numbers: no path from `first` goes through a number below it.
+                if source >= first and source not in next_of:
                     next_of[source] = (node, kind)
                     todo.append(source)
     if first not in next_of:

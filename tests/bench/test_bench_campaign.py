@@ -17,7 +17,7 @@ from litmusfuzz.fuzz.bench import all_configurations, campaign, own_time
 from litmusfuzz.fuzz.bench.core_speed import (
     TENSORFLOW_LOSS,
     CoreSpeed,
-    tensorflow_time_on_idle_cores,
+    tensorflow_idle_time_ratio,
 )
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
@@ -129,10 +129,10 @@ def test_a_benchmark_fails_if_the_speed_of_the_cores_is_unknown() -> None:
 
 
 def test_only_work_is_faster_on_idle_cores() -> None:
-    assert tensorflow_time_on_idle_cores(1.0, 0.9) == 1.0
-    assert tensorflow_time_on_idle_cores(0.5, 0.0) == 1.0
-    assert tensorflow_time_on_idle_cores(0.5, 0.6) == pytest.approx(1 - 0.6 * TENSORFLOW_LOSS / 2)
-    assert tensorflow_time_on_idle_cores(0.5, 1.1) == tensorflow_time_on_idle_cores(0.5, 1.0)
+    assert tensorflow_idle_time_ratio(1.0, 0.9) == 1.0
+    assert tensorflow_idle_time_ratio(0.5, 0.0) == 1.0
+    assert tensorflow_idle_time_ratio(0.5, 0.6) == pytest.approx(1 - 0.6 * TENSORFLOW_LOSS / 2)
+    assert tensorflow_idle_time_ratio(0.5, 1.1) == tensorflow_idle_time_ratio(0.5, 1.0)
 
 
 def test_times_of_a_generator_are_corrected_batch_by_batch() -> None:
