@@ -43,8 +43,18 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.generators.sampling.draw import Sampler, Shape
 
 _MODULES: Final = (
-    *(elementwise, reductions, shapes, slices, arrangements, diagonals, indices, sparse),
-    *(products, images, lists, splits),
+    elementwise,
+    reductions,
+    shapes,
+    slices,
+    arrangements,
+    diagonals,
+    indices,
+    sparse,
+    products,
+    images,
+    lists,
+    splits,
 )
 _SAMPLERS: Final[Mapping[str, Sampler]] = {
     name: sampler for module in _MODULES for name, sampler in module.SAMPLERS.items()
@@ -57,7 +67,7 @@ PURE_OPS: Final = tuple(
     for op in OPS.values()
     if op.meaning is not None and op.pure and op.name not in ABSTRACT_OPS
 )
-"""Rows of the pure ops that generators sample: those that some framework has."""
+"""Definitions of the pure ops that generators sample: those that some framework has."""
 
 __all__ = ["PURE_OPS", "Operand", "Sample", "sample"]
 
@@ -71,10 +81,11 @@ def sample(
     ----------
     rng : random.Random
     op : PureOp
-        Of `PURE_OPS`, or an op on a variable whose rows are operands.
+        Of `PURE_OPS`, or an op on a variable that takes its rows as an operand, such as
+        ResourceGather.
     dtype : str, optional
-        Dtype of the first operand whose values are replaceable; any by default. An op without such
-        an operand may have any dtype and shape.
+        Dtype of the first data operand; any by default. An op without data operands may have any
+        dtype and shape.
     shape : tuple of int, optional
         Shape of that operand; any by default. The ops of `_IGNORE_SHAPE` may have another one.
 
@@ -89,9 +100,10 @@ def sample(
         _SAMPLERS.get(op.name, elementwise.broadcasting)(draw)
     except Unfit:
         return None
+    # Several operands in a row may have one role: the op takes a list of them.
     assert tuple(role for role, _ in groupby(o.role for o in draw.operands)) == op.operands, op.name
-    first = next((o.type.stacked for o in draw.operands if o.replaceable), None)
-    if first is not None:
-        assert dtype in (None, first.dtype), (op.name, first)
-        assert shape in (None, first.shape) or op.name in _IGNORE_SHAPE, (op.name, first)
+    first_data = next((o.type.stacked for o in draw.operands if o.replaceable), None)
+    if first_data is not None:
+        assert dtype in (None, first_data.dtype), (op.name, first_data)
+        assert shape in (None, first_data.shape) or op.name in _IGNORE_SHAPE, (op.name, first_data)
     return Sample(op, op.attributes(draw.attrs) if op.fields else None, tuple(draw.operands))

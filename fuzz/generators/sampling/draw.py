@@ -121,8 +121,8 @@ class Draw:
         """A shape of a rank from `low` to `high`, its extents at most `most`."""
         return tuple(self.numbers(self.number(low, high), 1, most))
 
-    def first_shape(self, low: int = 0, high: int = 3, most: int = 4) -> Shape:
-        """Shape of the first data operand: the wanted one, or any of a rank from `low` to `high`.
+    def first_shape(self, least_rank: int = 0, most_rank: int = 3, most_extent: int = 4) -> Shape:
+        """Shape of the first data operand: the wanted one, or else any within these bounds.
 
         Raises
         ------
@@ -130,10 +130,10 @@ class Draw:
             If the wanted shape has another rank.
         """
         if self.wanted_shape is not None:
-            if not low <= len(self.wanted_shape) <= high:
+            if not least_rank <= len(self.wanted_shape) <= most_rank:
                 raise Unfit
             return self.wanted_shape
-        return self.any_shape(low, high, most)
+        return self.any_shape(least_rank, most_rank, most_extent)
 
     def broadcastable_to(self, shape: Shape) -> Shape:
         """A shape that broadcasts to `shape`."""

@@ -1,8 +1,12 @@
-"""Samples ops that pad a value, and that read or write a slice of it."""
+"""Samples ops that pad a value, and that read or write a slice of it.
+
+The module `draw` explains the terms: a *data* or *control* operand, and the `limit` of a control
+operand.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.fuzz.generators.sampling.draw import FACTORS, Draw
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 def _pad(draw: Draw) -> None:
     """Sample Pad or PadV2, which has the constant as an operand."""
-    shape = draw.data("input", draw.first_shape(1))
+    shape = draw.data("input", draw.first_shape(least_rank=1))
     paddings = draw.numbers(2 * len(shape), 0, 2)
     draw.control("paddings", paddings, (len(shape), 2), limit=3)
     if draw.op.name == "PadV2":
@@ -36,7 +40,7 @@ def _mirror_mode(draw: Draw) -> int:
 
 def _mirror_pad(draw: Draw) -> None:
     not_repeated = _mirror_mode(draw)
-    shape = draw.data("input", draw.first_shape(1))
+    shape = draw.data("input", draw.first_shape(least_rank=1))
     paddings = [
         draw.number(0, min(2, extent - not_repeated)) for extent in shape for _side in range(2)
     ]
@@ -51,7 +55,7 @@ def _mirror_pad_grad(draw: Draw) -> None:
     neither side has more than the inner extent permits.
     """
     not_repeated = _mirror_mode(draw)
-    shape = draw.data("input", draw.first_shape(1), FACTORS)
+    shape = draw.data("input", draw.first_shape(least_rank=1), FACTORS)
     paddings: list[int] = []
     for extent in shape:
         inner = draw.rng.choice(
@@ -74,12 +78,39 @@ def _slice(draw: Draw) -> None:
         -1 if draw.flip(0.2) else draw.number(1, extent - begin)
         for extent, begin in zip(shape, begins, strict=True)
     ]
-    spare = min((extent - size for extent, size in zip(shape, sizes, strict=True)), default=0)
-    draw.control("begin", begins, limit=0 if -1 in sizes else spare + 1)
+    limit = 0
+    if -1 not in sizes:  # a size of -1 is the rest after begin, so that only this begin fits
+        spare = min((extent - size for extent, size in zip(shape, sizes, strict=True)), default=0)
+        limit = spare + 1
+    draw.control("begin", begins, limit=limit)
     draw.control("size", sizes)
 
 
-def _strided(draw: Draw, shape: Shape) -> tuple[list[list[int]], Shape]:
+class _Entry(NamedTuple):
+    """One entry of a strided slice.
+
+    Parameters
+    ----------
+    begin, end, stride : int
+    masks : tuple of str
+        The masks whose bit is set for this entry.
+    sizes : tuple of int
+        The extents that the entry gives the slice: one, or none.
+    """
+
+    begin: int
+    end: int
+    stride: int
+    masks: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+
+_MASKS: Final = ("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask", "ellipsis_mask")
+_NEW_AXIS: Final = _Entry(0, 0, 1, ("new_axis_mask",), (1,))
+_ELLIPSIS: Final = _Entry(0, 0, 1, ("ellipsis_mask",), ())
+
+
+def _strided(draw: Draw, shape: Shape) -> tuple[list[_Entry], Shape]:
     """Choose a strided slice of a value, and set its masks.
 
     Bit i of a mask is about entry i of the slice. Most entries are for one dimension of the value,
@@ -87,61 +118,55 @@ def _strided(draw: Draw, shape: Shape) -> tuple[list[list[int]], Shape]:
 
     Returns
     -------
-    entries : list of (list of int)
-        Begin, end and stride of each entry.
+    entries : list of _Entry
     sizes : tuple of int
         Shape of the slice.
     """
     count = draw.number(0, len(shape))
-    entries: list[list[int]] = []
-    masks = dict.fromkeys(("begin_mask", "end_mask", "shrink_axis_mask", "new_axis_mask"), 0)
-    sizes: list[int] = []
+    entries: list[_Entry] = []
     for extent in shape[:count]:
-        bit = 1 << len(entries)
         if draw.flip(0.1):
-            masks["new_axis_mask"] |= bit
-            entries.append([0, 0, 1])
-            sizes.append(1)
-            bit <<= 1
-        if draw.flip(0.2):
-            masks["shrink_axis_mask"] |= bit
-            entries.append([draw.rng.randrange(-extent, extent), 0, 1])
-            continue
-        begin, end = draw.rng.randrange(-extent, extent), draw.rng.randrange(-extent, extent + 1)
-        stride = draw.rng.choice((-2, -1, 1, 1, 2))
-        masks["begin_mask"] |= bit * draw.flip(0.3)
-        masks["end_mask"] |= bit * draw.flip(0.3)
-        first = None if masks["begin_mask"] & bit else begin
-        stop = None if masks["end_mask"] & bit else end
-        size = len(range(extent)[slice(first, stop, stride)])
-        if not size:  # take the whole dimension: a result without elements is of no use
-            masks["begin_mask"] |= bit
-            masks["end_mask"] |= bit
-            size = len(range(extent)[::stride])
-        entries.append([begin, end, stride])
-        sizes.append(size)
-    draw.attrs |= masks
-    draw.attrs["ellipsis_mask"] = 0
-    if count == len(shape) and not masks["new_axis_mask"] and draw.flip(0.2):
-        draw.attrs["ellipsis_mask"] = 1 << len(entries)  # stands for no dimension, at the end
-        entries.append([0, 0, 1])
-    return entries, (*sizes, *shape[count:])
+            entries.append(_NEW_AXIS)
+        entries.append(_entry(draw, extent))
+    if count == len(shape) and _NEW_AXIS not in entries and draw.flip(0.2):
+        entries.append(_ELLIPSIS)  # stands for no dimension, at the end
+    for mask in _MASKS:
+        draw.attrs[mask] = sum(1 << i for i, entry in enumerate(entries) if mask in entry.masks)
+    return entries, (*(size for entry in entries for size in entry.sizes), *shape[count:])
 
 
-def _add_entries(draw: Draw, entries: list[list[int]]) -> None:
-    for place, role in enumerate(("begin", "end", "strides")):
-        draw.control(role, [entry[place] for entry in entries])
+def _entry(draw: Draw, extent: int) -> _Entry:
+    """Choose the entry for a dimension of that extent."""
+    if draw.flip(0.2):
+        # Takes one position, at `begin`; its end is ignored.
+        return _Entry(draw.rng.randrange(-extent, extent), 0, 1, ("shrink_axis_mask",), ())
+    begin, end = draw.rng.randrange(-extent, extent), draw.rng.randrange(-extent, extent + 1)
+    stride = draw.rng.choice((-2, -1, 1, 1, 2))
+    masks = tuple(mask for mask in ("begin_mask", "end_mask") if draw.flip(0.3))
+    first = None if "begin_mask" in masks else begin
+    stop = None if "end_mask" in masks else end
+    size = len(range(extent)[slice(first, stop, stride)])
+    if not size:  # take the whole dimension: a result without elements is of no use
+        masks = ("begin_mask", "end_mask")
+        size = len(range(extent)[::stride])
+    return _Entry(begin, end, stride, masks, (size,))
+
+
+def _add_entries(draw: Draw, entries: list[_Entry]) -> None:
+    draw.control("begin", [entry.begin for entry in entries])
+    draw.control("end", [entry.end for entry in entries])
+    draw.control("strides", [entry.stride for entry in entries])
 
 
 def _strided_slice(draw: Draw) -> None:
     """Sample StridedSlice."""
-    shape = draw.data("input", draw.first_shape(1))
+    shape = draw.data("input", draw.first_shape(least_rank=1))
     entries, _ = _strided(draw, shape)
     _add_entries(draw, entries)
 
 
 def _strided_slice_grad(draw: Draw) -> None:
-    shape = draw.first_shape(1)
+    shape = draw.first_shape(least_rank=1)
     entries, sizes = _strided(draw, shape)
     draw.control("shape", shape)
     _add_entries(draw, entries)
@@ -150,19 +175,19 @@ def _strided_slice_grad(draw: Draw) -> None:
 
 def _strided_slice_update(draw: Draw) -> None:
     """Sample TensorStridedSliceUpdate."""
-    _update(draw, draw.first_shape(1))
+    _update(draw, draw.first_shape(least_rank=1))
 
 
 def _strided_slice_assign(draw: Draw) -> None:
     """Sample ResourceStridedSliceAssign, often of one row, whose position may be computed."""
-    shape = draw.first_shape(1)
+    shape = draw.first_shape(least_rank=1)
     if not draw.flip(0.4):
         _update(draw, shape)
         return
     draw.data("resource", shape)
-    draw.attrs["shrink_axis_mask"] = 1
+    draw.attrs["shrink_axis_mask"] = 1  # the other masks have their default
     draw.positions("begin", (1,), shape[0])
-    draw.control("end", [0])
+    draw.control("end", [0])  # ignored for a shrunk axis
     draw.control("strides", [1])
     draw.data("value", shape[1:])
 
