@@ -578,7 +578,7 @@ class CrashReduced(Event, frozen=True, kw_only=True):
     died_on : str
         File of the test as it was run (`WorkerDied.file`).
     raised : str
-        Type and place of the exception (`fuzz.finding.worker_deaths.raised`).
+        Type and place of the exception (`fuzz.finding.worker_deaths.exception_of`).
     file, entry : str
         The file of the reduced test, and its text.
     executor, configuration : str

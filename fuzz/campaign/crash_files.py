@@ -14,7 +14,7 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, save, write_text
 from litmusfuzz.fuzz.campaign.crash_reducer import UnreducedCrash, crash_entry
 from litmusfuzz.fuzz.executors.process_log import legible
-from litmusfuzz.fuzz.finding.worker_deaths import raised
+from litmusfuzz.fuzz.finding.worker_deaths import exception_of
 from litmusfuzz.reports.events import FindingKind, WorkerDied
 from litmusfuzz.reports.headline import in_a_name
 
@@ -146,7 +146,7 @@ class CrashBacklog:
 
     def note_death(self, slot: Slot, job: Job, died: Died) -> None:
         """Store the test on which a worker died; what its process had shown is run again."""
-        exception = "" if died.timed_out else raised(died.message)
+        exception = "" if died.timed_out else exception_of(died.message)
         if exception and exception == slot.reducing:
             return  # a smaller test does what it should
         suspects = [] if died.timed_out else [each for each in slot.shown if not each.settled]

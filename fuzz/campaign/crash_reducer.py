@@ -2,8 +2,8 @@
 
 Like the reducer of tests, `smaller_crashes` yields candidates, and receives whether each ends its
 process in that way. `litmusfuzz minimize` runs each in a fresh process. Those of an exception
-(`fuzz.finding.worker_deaths.raised`) run one after another in a process that survives it, there
-and in a campaign; a fresh process then has to end on the smallest.
+(`fuzz.finding.worker_deaths.exception_of`) run one after another in a process that survives it,
+there and in a campaign; a fresh process then has to end on the smallest.
 """
 
 from __future__ import annotations

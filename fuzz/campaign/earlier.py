@@ -33,7 +33,7 @@ class Earlier:
     deaths : KnownFindings
         Patterns of the known-findings file: a crash that one of them explains is not reduced.
     reduced : collection of (str, str)
-        Executors, and exceptions (`fuzz.finding.worker_deaths.raised`), of crashes that were
+        Executors, and exceptions (`fuzz.finding.worker_deaths.exception_of`), of crashes that were
         reduced.
     """
 

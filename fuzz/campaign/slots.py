@@ -40,7 +40,7 @@ class Slot(SlotProcess):
         Of the last job: the clusterings of the graphs that the executor ran.
     minimizing : bool
     reducing : str
-        The exception (`fuzz.finding.worker_deaths.raised`) that its candidates are to end it
+        The exception (`fuzz.finding.worker_deaths.exception_of`) that its candidates are to end it
         with; "" if it reduces no crash.
     busy : bool
         True while it works on a test or a finding.

@@ -32,7 +32,7 @@ from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.finding.configuration_reducer import PutBack, needs_in_words
 from litmusfuzz.fuzz.finding.driver import drive_now
-from litmusfuzz.fuzz.finding.worker_deaths import message_pattern, raised
+from litmusfuzz.fuzz.finding.worker_deaths import exception_of, message_pattern
 from litmusfuzz.reports.script import NoScript
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _write_script(
 ) -> str:
     """Write the script that fails alike, on JAX's references; its name, or ""."""
     version = executor_class(executor).versions().get("jax", "")
-    shown = smallest.crash.config, version, smallest.place, raised(message), needs
+    shown = smallest.crash.config, version, smallest.place, exception_of(message), needs
     try:
         write_text(crash_script(entry.test, executor, *shown), path)
     except NoScript:
@@ -199,11 +199,11 @@ class _Crash:
         job = Job(test, first, noise, SEED, survives=True)
         reply = worker.ask(job.request(config), JOB_TIMEOUT_S, test)
         failed = reply.failed if isinstance(reply, Reply) else ""
-        return bool(failed) and failed == raised(self.last)
+        return bool(failed) and failed == exception_of(self.last)
 
     def reduce(self, candidates: Generator[Crash, bool, None]) -> None:
         """Try candidates until there is none, or the time is up."""
-        exception = raised(self.pattern)
+        exception = exception_of(self.pattern)
         with closing(Worker(self.executor)) as worker:
 
             def shows(crash: Crash) -> bool:

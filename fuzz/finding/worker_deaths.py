@@ -1,19 +1,29 @@
 """Worker deaths (crashes and timeouts) as findings: their keys, and their groups.
 
 Chance decides whether and where damaged memory ends a process, and the op that damaged it may be
-any op of the test. So campaigns minimize only deaths by an exception (`raised`), though
+any op of the test. So campaigns minimize only deaths by an exception (`exception_of`), though
 `litmusfuzz minimize` reduces the test of any. Reports show the others in groups (`group_deaths`).
-An *op* is a kernel class here (`WorkerDied.ops`): ops that share a kernel are one.
 
-- The deaths of a *group* have one class of configurations, one message but for its numbers, and one
-  op in common. Of the deaths that have no group yet, the op that most of them have makes the next
-  group, until each death has one. Reads are in every test and tell nothing, unless there is no
-  other op.
-- A death is *known* by its *key*, which depends on the death alone: on its message and all ops of
-  its test. So the key is the same in every campaign, while groups depend on the other deaths.
+An *op* is a kernel class here (`WorkerDied.ops`): ops that share a kernel are one. The *telling
+ops* of a death are those of its test that may explain it: all but reads, which are in every test,
+unless there is no other op.
 
-`store.report_builder` asks for keys and groups; `cli.known` checks them in entries for the
-known-findings file; `campaign.lanes.crashes` and `commands.minimize_crash` ask `raised`.
+The deaths of a *group* have the same
+
+- kind: crash or timeout;
+- executor, and class of configurations;
+- message, but for its numbers (`message_pattern`);
+- reason why they are known, if they are;
+- telling op, one at least. Of the deaths that are the same so far and have no group yet, the op
+  that most of them have makes the next group, until each death has one.
+
+A death is *known* by its *key*, which depends on the death alone: on its kind, its class of
+configurations, its message pattern and its telling ops. So the key is the same in every campaign,
+while groups depend on the other deaths.
+
+`store.reported_deaths` asks for keys and groups; `cli.known` checks them in entries for the
+known-findings file; `campaign.crash_files`, `campaign.lanes.crashes` and
+`commands.minimize_crash` ask `exception_of`.
 """
 
 from __future__ import annotations
@@ -54,7 +64,7 @@ class DeathGroup:
     known : str
         Why all deaths are known, or "" if none is.
     op : str
-        The op that all deaths have in common.
+        The telling op that all deaths have in common.
     deaths : tuple of WorkerDied
         In the order in which they came.
     """
@@ -69,7 +79,7 @@ class DeathGroup:
 
     @property
     def ops(self) -> dict[str, tuple[str, ...]]:
-        """For each key of the deaths, that of the first death first: the ops that the key is of."""
+        """The telling ops of each death, by its key; the first death's key comes first."""
         return {key_of_death(death): tuple(sorted(_ops(death))) for death in self.deaths}
 
     @property
@@ -96,7 +106,7 @@ def death_cause(message: str, op: str) -> str:
 
 
 def telling_ops(ops: Iterable[str]) -> frozenset[str]:
-    """The ops of a test that may explain a death on it; never empty."""
+    """The ops of a test that may explain a death on it, as above; "no ops" if it has none."""
     every = frozenset(ops)
     return every - {"read"} or every or frozenset({"no ops"})
 
@@ -104,7 +114,10 @@ def telling_ops(ops: Iterable[str]) -> frozenset[str]:
 def group_deaths(
     deaths: Iterable[WorkerDied], known: Callable[[WorkerDied], str]
 ) -> list[DeathGroup]:
-    """Group all deaths by what they look like, in the order in which they came.
+    """Group all deaths by what they look like.
+
+    Groups that differ in more than the op are in the order of their first deaths; those that differ
+    in the op alone are in the order of their sizes, the largest first.
 
     Parameters
     ----------
@@ -156,7 +169,7 @@ def _ops(death: WorkerDied) -> frozenset[str]:
     return telling_ops(death.ops)
 
 
-def raised(message: str) -> str:
+def exception_of(message: str) -> str:
     """Type and place of the exception with which a traced system ended a worker; "" if it did not.
 
     A traced system, such as JAX, makes a function of Python code by executing it once with
@@ -172,7 +185,9 @@ def message_pattern(message: str) -> str:
     The numbers after the colon differ each time: ``signal 11: Check failed: N != N``.
     """
     ending, colon, text = message.partition(":")
-    if raised(message):
-        ending = "exit 1"  # a process that lingers has no exit code yet
+    if exception_of(message):
+        # A process that lingers has no exit code yet, and may be killed as a timeout, so that the
+        # ending would differ between runs.
+        ending = "exit 1"
     pattern = ending + colon + re.sub(r"0x[0-9a-f]+|\d+", "N", text)
     return OMITTED.join(line[:_MAX_LINE] for line in pattern.split(OMITTED))

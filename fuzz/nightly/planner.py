@@ -6,11 +6,13 @@ The configurations of an executor fall into *groups*: one environment, because a
 another process, and one class, because findings are distinguished by class. The generated
 configurations of an executor are one group. The next shard is, in this order:
 
-1. the self-test, until it has succeeded or `MAX_FAILURES` shards have tried;
+1. the self-test, if it is asked for, there is time left for it, and no shard runs it now; until it
+   has reported its mutants or `MAX_FAILURES` shards have tried;
 2. a shard of a group with a configuration that has not run enough graphs, so that a short nightly
    run reaches as many as it can: the first shard of all such groups, then the second, up to
    `MAX_FIRST`;
-3. a shard of the executor that has had the least time;
+3. a shard of the executor whose groups have had the least time together, those that cannot run
+   excepted;
 4. of its groups, the one that has had the least time for its weight, which is the square root of
    its size: thirty configurations need more time than one, but differ less than thirty executors.
    Generated configurations have a fixed share of the executor's time.
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from litmusfuzz.reports.report import Report, ShardLine
 
 MIN_SHARD_S: Final = 5.0
-"""Seconds of a shard in a nightly run too short for all groups."""
+"""Seconds of the shortest shard, though in a short nightly run not all groups then get one."""
 SHARDS_OF_EACH: Final = 2
 """Shards of each group that a nightly run has time for, if they need not be too short."""
 MAX_PENDING: Final = 24
@@ -115,9 +117,10 @@ class ShardPlanner:
     def __init__(self, store: Store, known: KnownFindings = NOTHING) -> None:
         self.store = store
         self.known = known
-        self.settings: CampaignStarted = store.fold.settings
-        self.groups = groups(self.settings.configurations)
-        self.shard_s: float = self.settings.shard_s or self._default_shard_s()
+        self.started: CampaignStarted = store.fold.settings
+        """The event with the settings of the campaign; each shard has `Settings` of its own."""
+        self.groups = groups(self.started.configurations)
+        self.shard_s: float = self.started.shard_s or self._default_shard_s()
         self.group_by_config = {
             (group.executor, config): group for group in self.groups for config in group.configs
         }
@@ -125,7 +128,7 @@ class ShardPlanner:
     def _default_shard_s(self) -> float:
         """Seconds of a shard if the user does not say: a nightly run has some for each group."""
         shards = max(1, SHARDS_OF_EACH * len(self.groups))
-        each_s = self.settings.asked_s * self.settings.workers / shards
+        each_s = self.started.asked_s * self.started.workers / shards
         return min(MAX_SHARD_S, max(MIN_SHARD_S, each_s))
 
     def next_shard(self, left_s: float, *, write_log: bool) -> PlannedShard | None:
@@ -141,7 +144,7 @@ class ShardPlanner:
         report = self.store.fold.report(str(self.store.folder))
         number = self.store.next_shard
         log_folder = str(self.store.log_folder(number).resolve()) if write_log else None
-        if 0 < self.settings.selftest_s <= left_s and _selftest_due(report):
+        if 0 < self.started.selftest_s <= left_s and _selftest_due(report):
             return PlannedShard(self._selftest_shard(number, left_s, log_folder))
         runnable = {
             group: configs for group in self.groups if (configs := _runnable(report, group))
@@ -149,11 +152,31 @@ class ShardPlanner:
         if not runnable:
             return None
         group = self._next_group(report, runnable)
+        return self._group_shard(
+            report,
+            group=group,
+            configs=runnable[group],
+            number=number,
+            left_s=left_s,
+            log_folder=log_folder,
+        )
+
+    def _group_shard(
+        self,
+        report: Report,
+        *,
+        group: Group,
+        configs: tuple[str, ...],
+        number: int,
+        left_s: float,
+        log_folder: str | None,
+    ) -> PlannedShard:
+        """The shard of that number, which runs these configurations of a group."""
         pending = self.pending(report, group)
         readable = unreduced(self.store, pending)
-        is_late = left_s < (1 - LATE) * self.settings.asked_s
+        is_late = left_s < (1 - LATE) * self.started.asked_s
         settings = replace(
-            self._settings_of(report, number, group.executor, runnable[group]),
+            self._settings_of(report, number=number, executor=group.executor, names=configs),
             time_s=min(self.shard_s, left_s),
             minimizing_share=1.0 if is_late and readable else MINIMIZING_SHARE,
             # A long shard has more time for one finding than a short campaign.
@@ -202,21 +225,23 @@ class ShardPlanner:
         settings = replace(
             base_settings(self.store, number),
             executors=((SELFTEST,),),
-            time_s=self.settings.selftest_s,
+            time_s=self.started.selftest_s,
         )
         return Shard(number, settings, left_s, log_folder=log_folder)
 
     def _settings_of(
-        self, report: Report, number: int, executor: str, names: Sequence[str]
+        self, report: Report, *, number: int, executor: str, names: Sequence[str]
     ) -> Settings:
         """Settings of a shard that runs these configurations, apart from its times."""
         already_generated = generated(report).get(executor, 0)
-        presets = presets_of(self.settings.configurations)[executor]
-        configs = (listed(executor, name, already_generated, presets) for name in names)
+        presets = presets_of(self.started.configurations)[executor]
+        configs = (
+            listed(executor, name, skipped=already_generated, presets=presets) for name in names
+        )
         return replace(
             base_settings(self.store, number),
             executors=((executor, *configs),),
-            machine_share=SHARE / self.settings.workers,
+            machine_share=SHARE / self.started.workers,
             workers=1,
         )
 
@@ -262,7 +287,7 @@ class ShardPlanner:
             group
             for group, configs in runnable.items()
             for config in configs
-            if graphs.get(f"{group.executor}/{config}", 0) < self.settings.min_graphs
+            if graphs.get(f"{group.executor}/{config}", 0) < self.started.min_graphs
         }
 
     def _shards(self, report: Report) -> Iterator[tuple[ShardLine, Group]]:
@@ -299,7 +324,9 @@ class ShardPlanner:
 def _runnable(report: Report, group: Group) -> tuple[str, ...]:
     """Configurations of a group that can run here, as far as known.
 
-    An executor that does not start now may start later, but is not tried for ever.
+    An executor that does not start now may start later. But the group is given up after
+    `MAX_FAILURES` shards that executed nothing; only shards with exactly the configurations that
+    would run now count.
     """
     configs = []
     for config in group.configs:
@@ -315,8 +342,8 @@ def _runnable(report: Report, group: Group) -> tuple[str, ...]:
 
 
 def _selftest_due(report: Report) -> bool:
-    """True if the self-test has not succeeded yet and is worth another attempt."""
+    """True if no self-test has reported its mutants yet, and another attempt is worth it."""
     shards = [shard for shard in report.shards if SELFTEST in shard.configurations]
     if len(shards) >= MAX_FAILURES or any(shard.state == "running" for shard in shards):
         return False
-    return not report.kills
+    return not report.kills  # a self-test reports all its mutants, killed or not, when it ends

@@ -5,8 +5,8 @@ model `rfc` placement does not change the allowed set.
 
 References
 ----------
-DEVICES, "Heterogenous execution"; semantics.md, section 6.
-docs/decisions/0005-devices.md explains the rules.
+DEVICES, "Heterogenous execution", one of the sources that docs/semantics.md names; semantics.md,
+section 6. docs/decisions/0005-devices.md explains the rules.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.ops import Attrs
 
 DEFAULT: Final = "cpu:0"
+"""The device of all nodes and resources, unless the caller or the test names others."""
 _NOTHING: Final = ConstAttrs("int32", (), 0)
 """The value that a transfer carries for a control edge."""
 
@@ -53,12 +54,13 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
     A node is on the first of these devices that there is:
 
     1. the device that it already has;
-    2. that of its cluster: the device of the members and of their resources, else the first of
-       `devices`;
+    2. that of its cluster: the device of the members and of their resources, else the default;
     3. that of its resources;
     4. that of its first operand;
-    5. that of the first resource that its value is used with;
-    6. the first of `devices`.
+    5. that of the resource of the first op in the same graph or body that uses both a resource and
+       the value of the node;
+    6. the default, which is the first of `devices`; in a test with handles, the one device that is
+       in use.
 
     Arguments and results of a body are on the device of the node that contains the body.
 
@@ -82,25 +84,29 @@ def place(test: LitmusTest, devices: Sequence[str] = (DEFAULT,)) -> LitmusTest:
     ------
     CannotPlace
         If nodes of one resource, or of one cluster, have different devices; if a test with handles
-        is on several devices, since TensorFlow sends no handle to another device.
+        would be on several devices, since TensorFlow sends no handle to another device.
     MalformedTest
         If there are too many nodes with the transfers.
     """
-    device_of = _resource_devices(test, devices)
+    resource_device = _resource_devices(test, devices)
     default = devices[0]
     if "handles" in test.features:
-        placed = {*device_of.values(), *(node.device for node in test.nodes if node.device)}
-        if len(placed) > 1:
+        in_use = {*resource_device.values(), *(node.device for node in test.nodes if node.device)}
+        if len(in_use) > 1:
             raise CannotPlace("handles on several devices")
-        (default,) = placed  # a handle has a variable, so something is placed
-    placer = _Placer(test, device_of, _cluster_devices(test, device_of, default), default)
+        (default,) = in_use  # a handle has a variable, so something is placed
+    placer = _Placer(
+        test, resource_device, _cluster_devices(test, resource_device, default), default
+    )
     return replace(
         test,
-        variables=tuple(replace(each, device=device_of[each.name]) for each in test.variables),
-        mutexes=tuple(replace(each, device=device_of[each.name]) for each in test.mutexes),
-        queues=tuple(replace(each, device=device_of[each.name]) for each in test.queues),
+        variables=tuple(
+            replace(each, device=resource_device[each.name]) for each in test.variables
+        ),
+        mutexes=tuple(replace(each, device=resource_device[each.name]) for each in test.mutexes),
+        queues=tuple(replace(each, device=resource_device[each.name]) for each in test.queues),
         accumulators=tuple(
-            replace(each, device=device_of[each.name]) for each in test.accumulators
+            replace(each, device=resource_device[each.name]) for each in test.accumulators
         ),
         graphs=tuple(map(placer.graph, test.graphs)),
     )
@@ -135,17 +141,17 @@ def _resource_devices(test: LitmusTest, devices: Sequence[str]) -> dict[str, str
     for node in test.nodes:
         for name in node.resources:
             asked[name] |= {node.device} - {""}
-    device_of: dict[str, str] = {}
+    resource_device: dict[str, str] = {}
     rotation = cycle(devices)
     for each in resources:
-        if each.name not in device_of:
+        if each.name not in resource_device:
             names = together[each.name]
             choices = set[str]().union(*(asked[name] for name in names))
             if len(choices) > 1:
                 raise CannotPlace(f"{each.name!r} on several devices: {', '.join(sorted(choices))}")
             device = choices.pop() if choices else next(rotation)
-            device_of.update(dict.fromkeys(names, device))
-    return device_of
+            resource_device.update(dict.fromkeys(names, device))
+    return resource_device
 
 
 def _join(names: Iterable[str], together: dict[str, set[str]]) -> None:
@@ -162,18 +168,18 @@ def _cluster_members(test: LitmusTest) -> Iterator[list[Node]]:
 
 
 def _cluster_devices(
-    test: LitmusTest, device_of: Mapping[str, str], default: str
+    test: LitmusTest, resource_device: Mapping[str, str], default: str
 ) -> dict[str, str]:
-    """The device of each node in a cluster; `device_of` has those of the resources."""
-    device_of_node: dict[str, str] = {}
+    """The device of each node in a cluster; `resource_device` has those of the resources."""
+    cluster_node_device: dict[str, str] = {}
     for cluster, members in zip(test.clusters, _cluster_members(test), strict=True):
         choices = {node.device for node in members if node.device}
-        choices |= {device_of[name] for node in members for name in node.resources}
+        choices |= {resource_device[name] for node in members for name in node.resources}
         if len(choices) > 1:
             raise CannotPlace(f"{cluster.name!r} on several devices: {', '.join(sorted(choices))}")
         device = choices.pop() if choices else default
-        device_of_node.update((node.name, device) for node in members)
-    return device_of_node
+        cluster_node_device.update((node.name, device) for node in members)
+    return cluster_node_device
 
 
 class _Placer:
@@ -182,9 +188,9 @@ class _Placer:
     Parameters
     ----------
     test : LitmusTest
-    device_of : mapping of str to str
+    resource_device : mapping of str to str
         The device of each resource.
-    cluster_device_of : mapping of str to str
+    cluster_node_device : mapping of str to str
         The device of each node in a cluster.
     default : str
     """
@@ -192,15 +198,15 @@ class _Placer:
     def __init__(
         self,
         test: LitmusTest,
-        device_of: Mapping[str, str],
-        cluster_device_of: Mapping[str, str],
+        resource_device: Mapping[str, str],
+        cluster_node_device: Mapping[str, str],
         default: str,
     ) -> None:
         self.test = test
-        self.device_of = device_of
-        self.cluster_device_of = cluster_device_of
+        self.resource_device = resource_device
+        self.cluster_node_device = cluster_node_device
         self.default = default
-        self.names = FreshNames((*test.types, *device_of))
+        self.names = FreshNames((*test.types, *resource_device))
         self.sends = frozenset(node.name for node in test.nodes if node.op == "Send")
 
     def graph(self, graph: Graph) -> Graph:
@@ -213,7 +219,7 @@ class _Placer:
         """A body of a node on `device`, placed."""
         level = _LevelPlacer(self, dict.fromkeys(arguments, device))
         level.place(body.nodes)
-        results = tuple(level.on(device, name) for name in body.results)
+        results = tuple(level.brought_to(device, name) for name in body.results)
         return Body(tuple(level.placed), results)
 
     def new_name(self, prefix: str, value: str, device: str) -> str:
@@ -225,6 +231,9 @@ class _Placer:
 
 class _LevelPlacer:
     """Places the nodes of one graph or body.
+
+    A *source* is what an edge comes from, by its name: a value, or the end of a node, for which a
+    control edge waits.
 
     Parameters
     ----------
@@ -241,33 +250,33 @@ class _LevelPlacer:
     def __init__(self, placer: _Placer, arguments: Mapping[str, str]) -> None:
         self.placer = placer
         self.placed: list[Node] = []
-        self._device_of = dict(arguments)
-        """The device of each value, or end of a node, so far."""
+        self._source_device = dict(arguments)
+        """The device of each source so far."""
         self._used_on: dict[str, str] = {}
-        """For each value that is used with a resource: the device of the first one."""
+        """For each value that ops with resources take: the device of the first such op."""
         self._received: dict[tuple[str, str], str] = {}
-        """For each value that is sent, and each device: the Recv there."""
+        """For each source that is sent, and each device: the Recv there."""
 
     def place(self, nodes: Sequence[Node]) -> None:
         """Place all nodes in their order, in which sources stand before their users."""
         for node in nodes:
             for name in node.inputs if node.resources else ():
-                self._used_on.setdefault(name, self.placer.device_of[node.resources[0]])
+                self._used_on.setdefault(name, self.placer.resource_device[node.resources[0]])
         for node in nodes:
             self._place_node(node)
 
-    def on(self, device: str, name: str) -> str:
-        """The name of a value, or end of a node, on a device; adds the transfer it needs."""
-        source = self._device_of[name]
-        if source == device:
+    def brought_to(self, device: str, name: str) -> str:
+        """Bring a source to a device, by a transfer if it is on another; its name there."""
+        origin = self._source_device[name]
+        if origin == device:
             return name
         if (name, device) not in self._received:
             new_name = self.placer.new_name
             value = name
             if self.placer.test.types[name] is None or name in self.placer.sends:
                 done = new_name("done", name, device)
-                value = self._add(Node(done, "Const", (), (), (name,), _NOTHING, source))
-            send = self._add(Node(new_name("send", name, device), "Send", (value,), device=source))
+                value = self._add(Node(done, "Const", after=(name,), attrs=_NOTHING, device=origin))
+            send = self._add(Node(new_name("send", name, device), "Send", (value,), device=origin))
             recv = self._add(Node(new_name("recv", name, device), "Recv", (send,), device=device))
             self._received[name, device] = recv
         return self._received[name, device]
@@ -275,7 +284,7 @@ class _LevelPlacer:
     def _add(self, node: Node) -> str:
         """Add a placed node; its name."""
         self.placed.append(node)
-        self._device_of |= dict.fromkeys(node.keys, node.device)
+        self._source_device |= dict.fromkeys(node.keys, node.device)
         return node.name
 
     def _place_node(self, node: Node) -> None:
@@ -283,9 +292,11 @@ class _LevelPlacer:
         device = self._device(node)
         inputs = node.inputs
         if node.op != "Recv":  # the input of a Recv is a Send on another device
-            inputs = tuple(self.on(device, name) for name in inputs)
-        after = tuple(self.on(device, name) for name in node.after)
-        captures = tuple((inner, self.on(device, outer)) for inner, outer in captures_of(node))
+            inputs = tuple(self.brought_to(device, name) for name in inputs)
+        after = tuple(self.brought_to(device, name) for name in node.after)
+        captures = tuple(
+            (inner, self.brought_to(device, outer)) for inner, outer in captures_of(node)
+        )
         attrs = self._attrs(node, captures, device)
         self._add(replace(node, inputs=inputs, after=after, attrs=attrs, device=device))
 
@@ -293,12 +304,12 @@ class _LevelPlacer:
         """The device of a node, by the rules of `place`, in their order."""
         if node.device:
             return node.device
-        if node.name in self.placer.cluster_device_of:
-            return self.placer.cluster_device_of[node.name]
+        if node.name in self.placer.cluster_node_device:
+            return self.placer.cluster_node_device[node.name]
         if node.resources:
-            return self.placer.device_of[node.resources[0]]
+            return self.placer.resource_device[node.resources[0]]
         if node.inputs:
-            return self._device_of[node.inputs[0]]
+            return self._source_device[node.inputs[0]]
         return self._used_on.get(node.name, self.placer.default)
 
     def _attrs(

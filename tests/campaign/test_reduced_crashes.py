@@ -11,7 +11,7 @@ from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.finding.known_findings import KnownFinding, KnownFindings, Pattern
-from litmusfuzz.fuzz.finding.worker_deaths import message_pattern, raised
+from litmusfuzz.fuzz.finding.worker_deaths import exception_of, message_pattern
 from litmusfuzz.reports.events import CrashReduced, Executed, WorkerDied
 
 if TYPE_CHECKING:
@@ -76,6 +76,6 @@ def test_an_exception_is_recognized_by_its_type_and_place() -> None:
     """Whatever the exit code of its process: one that lingers has none yet."""
     said = "litmusfuzz.fuzz.executors.traced.failures.SystemFailed: KeyError at jax/core.py:read"
     one, other = (f"exit {code}: {said}" for code in (0, 1))
-    assert raised(one) == raised(other) == "KeyError at jax/core.py:read"
+    assert exception_of(one) == exception_of(other) == "KeyError at jax/core.py:read"
     assert message_pattern(one) == message_pattern(other)
-    assert raised("exit 1: KeyError: 'x'") == raised("signal 6") == ""
+    assert exception_of("exit 1: KeyError: 'x'") == exception_of("signal 6") == ""

@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.configuration_reducer import needs_in_words
 from litmusfuzz.fuzz.finding.driver import drive
-from litmusfuzz.fuzz.finding.worker_deaths import raised
+from litmusfuzz.fuzz.finding.worker_deaths import exception_of
 from litmusfuzz.reports.events import CrashReduced
 from litmusfuzz.reports.script import NoScript
 
@@ -98,7 +98,7 @@ class Crashes(Lane):
 
         async def ends(crash: Crash, job: Job) -> Died | None:
             result = await run(crash, replace(job, fresh=True))
-            shown = isinstance(result, Died) and raised(result.message) == unreduced.raised
+            shown = isinstance(result, Died) and exception_of(result.message) == unreduced.raised
             return result if isinstance(result, Died) and shown else None
 
         async def fails(crash: Crash) -> bool:
