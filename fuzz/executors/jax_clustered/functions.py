@@ -27,7 +27,7 @@ from jax.sharding import SingleDeviceSharding
 from litmusfuzz.corpus.model import LoopAttrs, all_nodes
 from litmusfuzz.corpus.ops import ConstAttrs, Kind, MomentumAttrs, TensorType
 from litmusfuzz.fuzz.executors.jax_clustered.arrays import constant, default_device, shape_of
-from litmusfuzz.fuzz.executors.jax_clustered.ops import apply, rows_of
+from litmusfuzz.fuzz.executors.jax_clustered.ops import rows_of, value_or_contents
 from litmusfuzz.fuzz.executors.jax_clustered.references import over_references
 from litmusfuzz.fuzz.passes.ssa import NO, YES, Block, Function, Statement, convert, single
 
@@ -283,7 +283,8 @@ def _evaluate(block: Block, values: _Values, bound: _Values) -> tuple[jax.Array,
         elif isinstance(statement.node.attrs, ConstAttrs):
             results = (bound[statement.results[0]],)
         else:
-            results = apply(statement.node, operands, bound.get(statement.results[0]))
+            rows = bound.get(statement.results[0])
+            results = value_or_contents(statement.node, operands, rows)
         values |= zip(statement.results, results, strict=True)
     return tuple(values[name] for name in block.results)
 

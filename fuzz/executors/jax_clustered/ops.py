@@ -1,7 +1,8 @@
 """Computes with JAX the value of an op, or the contents that it leaves in its variables.
 
 `litmusfuzz.fuzz.executors.jax_clustered.functions` traces these functions and compiles the trace,
-of one op or of a whole cluster.
+of one op or of a whole cluster. The tables here have the ops that `JaxClusteredExecutor.support`
+names; that executor refuses all others.
 
 Every value of a test is an integer below 2**24 in magnitude, in every total order (semantics.md,
 section 1). So float32 is exact, and the order in which XLA adds does not matter. An order that the
@@ -54,7 +55,8 @@ _SCATTERS: Final = {
     "Min": "min",
     "Max": "max",
 }
-"""Methods of `jax.Array.at` by what an op scatters; Sub adds what is negated."""
+"""Methods of `jax.Array.at`, by the end of the op's name: ResourceScatterAdd, ResourceScatterNdAdd.
+For Sub, `_scatter` adds the negated updates."""
 
 
 def rows_of(node: Node) -> tuple[int, ...] | None:
@@ -64,7 +66,7 @@ def rows_of(node: Node) -> tuple[int, ...] | None:
     return tuple(node.attrs.rows) if isinstance(node.attrs, SliceAttrs) else None
 
 
-def apply(
+def value_or_contents(
     node: Node, operands: Sequence[jax.Array], rows: jax.Array | None = None
 ) -> tuple[jax.Array, ...]:
     """The value of a node, or the new contents of each variable that it writes.
@@ -76,9 +78,11 @@ def apply(
     operands : sequence of jax.Array
         For a read or an update, first the contents of its variables.
     rows : jax.Array, optional
-        `rows_of` the node, shape ``(n,)``, int32. It is an argument of the compiled function, so
-        that tests that differ only in their rows share the function.
+        `rows_of` the node, shape ``(n,)``, int32; None exactly if `rows_of` is None. It is an
+        argument of the compiled function, so that tests that differ only in their rows share the
+        function.
     """
+    assert (rows is None) == (rows_of(node) is None), node.op
     kind = node.definition.kind
     if kind is Kind.WRITE:
         return (operands[0],)
@@ -138,11 +142,11 @@ def _momentum(
 def _scatter(node: Node, contents: jax.Array, rows: jax.Array, updates: jax.Array) -> jax.Array:
     """The contents with updates scattered to rows; a slice is assigned as its rows are."""
     if isinstance(node.attrs, SliceAttrs):
-        how = "Update"
+        ending = "Update"
     else:
-        how = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
-    if how == "Sub":
-        how, updates = "Add", -updates
-    scatter = getattr(contents.at[rows], _SCATTERS[how])
+        ending = node.op.removeprefix("ResourceScatter").removeprefix("Nd")
+    if ending == "Sub":
+        ending, updates = "Add", -updates
+    scatter = getattr(contents.at[rows], _SCATTERS[ending])
     scattered: jax.Array = scatter(updates, mode=_IN_BOUNDS)
     return scattered
