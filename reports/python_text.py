@@ -1,8 +1,8 @@
 """What is the same in scripts of Python's front ends: Python text, put together by `script`.
 
 It executes, traces or builds the functions that `litmusfuzz.reports.python_code` writes, as
-`litmusfuzz.fuzz.executors.tensorflow.program`, `traced`, `python_graphs` and `eager` do.
-A line of a word in braces is replaced by `script`.
+`litmusfuzz.fuzz.executors.tensorflow.program`, `traced`, `python_graphs`, `eager_program` and
+`eager_parts` do.
 """
 
 from __future__ import annotations

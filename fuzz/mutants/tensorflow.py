@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Run
     from litmusfuzz.corpus.textfile import Setting
     from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise, Prepared
-    from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram, PreparedEager
+    from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
+    from litmusfuzz.fuzz.executors.tensorflow.eager_program import EagerProgram
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
 
 Nodes = tuple[Node, ...]
@@ -1219,7 +1220,7 @@ class _EagerThreads(_EagerMutant):
 
     @classmethod
     def wrong(cls) -> type[EagerProgram]:
-        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+        from litmusfuzz.fuzz.executors.tensorflow.eager_program import EagerProgram
 
         return EagerProgram
 
@@ -1241,7 +1242,7 @@ class OwnVariables(_EagerMutant):
     @classmethod
     def wrong(cls) -> type[EagerProgram]:
         """A program with others beside it, one for each further run."""
-        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+        from litmusfuzz.fuzz.executors.tensorflow.eager_program import EagerProgram
 
         class Apart(EagerProgram):
             def __init__(self, test: LitmusTest, seed: int) -> None:
@@ -1253,9 +1254,9 @@ class OwnVariables(_EagerMutant):
                 for each in self.apart.values():
                     each.reset()
 
-            def run(self, run: Run) -> dict[str, Any]:
-                other = self.apart.get(run.name)
-                return super().run(run) if other is None else other.run(run)
+            def execute_run(self, run: Run) -> dict[str, Any]:
+                program = self.apart.get(run.name)
+                return super().execute_run(run) if program is None else program.execute_run(run)
 
         return Apart
 
@@ -1277,7 +1278,7 @@ class SharedFrame(_EagerMutant):
     @classmethod
     def wrong(cls) -> type[EagerProgram]:
         """A program that keeps the values of each graph."""
-        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+        from litmusfuzz.fuzz.executors.tensorflow.eager_program import EagerProgram
 
         class Shared(EagerProgram):
             def __init__(self, test: LitmusTest, seed: int) -> None:
@@ -1301,7 +1302,7 @@ class LastOpFirst(_EagerMutant):
     @classmethod
     def wrong(cls) -> type[EagerProgram]:
         """A program with another order of the nodes."""
-        from litmusfuzz.fuzz.executors.tensorflow.eager import EagerProgram
+        from litmusfuzz.fuzz.executors.tensorflow.eager_program import EagerProgram
 
         class Reversed(EagerProgram):
             def nodes_of(self, run: Run) -> tuple[Node, ...]:
@@ -1445,7 +1446,7 @@ class _MixedThreads(_MixedMutant):
 
     @classmethod
     def wrong(cls) -> type[EagerProgram]:
-        from litmusfuzz.fuzz.executors.tensorflow.eager import MixedProgram
+        from litmusfuzz.fuzz.executors.tensorflow.eager_parts import MixedProgram
 
         return MixedProgram
 
@@ -1461,7 +1462,7 @@ class StaleTrace(_MixedMutant):
     @classmethod
     def wrong(cls) -> type[EagerProgram]:
         """A program whose functions get what they got first."""
-        from litmusfuzz.fuzz.executors.tensorflow.eager import MixedProgram, Part
+        from litmusfuzz.fuzz.executors.tensorflow.eager_parts import MixedProgram, Part
 
         class Stale(MixedProgram):
             def __init__(self, test: LitmusTest, seed: int) -> None:

@@ -21,7 +21,7 @@ from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor, lowering
-from litmusfuzz.fuzz.executors.tensorflow.eager import MixedProgram
+from litmusfuzz.fuzz.executors.tensorflow.eager_parts import MixedProgram
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.explorer import Explorer
@@ -184,7 +184,7 @@ def test_a_handle_and_its_identities_are_one_argument_of_a_function() -> None:
             program._parts = {}
             program._resets = 0
             program.reset()
-            values = program.run(test.runs[0])
+            values = program.execute_run(test.runs[0])
             assert int(values["r0"]) == 1
             inputs = [part.inputs for part in program._parts["main"] if part.function is not None]
             assert {"h1", "h2"}.isdisjoint(itertools.chain.from_iterable(inputs))

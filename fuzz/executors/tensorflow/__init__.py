@@ -16,6 +16,8 @@ does not have.
   `jit_compile` for the parts that `regions` chooses), `functional` (While and If),
   `sections` (`tf.CriticalSection`), `model_code` (layers and losses around the test),
   `workers` (several processes over gRPC; `task` is the program of one).
+- `eager`: executes each run as a Python thread: `eager_program` op by op, `eager_parts` also as
+  functions, `keras_steps` with the optimizers of Keras.
 - `clusters`: reads from TensorFlow's dumps which clusters XLA compiled.
 - `forced`: makes TensorFlow follow one given total order.
 - `clock`: measures the executor's time by activity.

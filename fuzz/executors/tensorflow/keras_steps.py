@@ -3,8 +3,8 @@
 A call whose body `corpus.optimizers` recognizes is a `tf.function` that applies a real optimizer
 to the gradient that the call captures. The variables of the test that the step works on are those
 of Keras: the trained one, the momentum, the learning rate, the counter of steps, the moving
-average. All else is `eager.MixedProgram`, so that eager threads, functions and functions that XLA
-compiles read and evaluate beside the steps.
+average. All else is `eager_parts.MixedProgram`, so that eager threads, functions and functions that
+XLA compiles read and evaluate beside the steps.
 
 The step adds no order to that of its body, besides automatic control dependencies: the model is
 `acd`, or `one_cluster` for ``compiled=whole``. Keras guarantees nothing about threads: this is
@@ -27,7 +27,8 @@ import tensorflow as tf
 from litmusfuzz.corpus.optimizers import steps_of
 from litmusfuzz.fuzz.executors.protocol import Refused
 from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
-from litmusfuzz.fuzz.executors.tensorflow.eager import MixedProgram, PreparedEager
+from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
+from litmusfuzz.fuzz.executors.tensorflow.eager_parts import MixedProgram
 from litmusfuzz.fuzz.executors.tensorflow.node_defs import literal
 
 if TYPE_CHECKING:
