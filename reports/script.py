@@ -613,7 +613,7 @@ class _Script:
                 contents=contents,
                 elements=elements,
                 failed=fixed.FAILED_ENDS if closes else fixed.FAILED_GOES_ON,
-                end=fixed.END_AT_ONCE if closes else fixed.END_IF_BLOCKED,
+                finish=fixed.FINISH_AT_ONCE if closes else fixed.FINISH_IF_BLOCKED,
             )
         else:
             fed = fixed.FED if self.feeds else fixed.NOT_FED

@@ -1,8 +1,8 @@
 """Fragments of standalone scripts: Python text that `litmusfuzz.reports.script` puts together.
 
-A fragment is a whole function, class or method, or fills a *slot* of another fragment: a name in
-braces (`filled`). The docstring of each constant says which slot it fills, and when. Scripts of
-Python's front ends have most of their functions from `litmusfuzz.reports.python_text`.
+A fragment is a whole function, class or method, or fills a *slot* of another fragment:
+``<<name>>`` (`filled`). The docstring of each constant says which slot it fills, and when. Scripts
+of Python's front ends have most of their functions from `litmusfuzz.reports.python_text`.
 
 The text uses these globals of a script, which `litmusfuzz.reports.script` writes:
 
@@ -31,8 +31,35 @@ The text uses these globals of a script, which `litmusfuzz.reports.script` write
 ``FORBIDDEN``           forbidden outcomes, if the allowed ones are too many to list
 ======================  =============================================================
 
-In the text, ``fed`` has the names of placeholders by graph, and ``BACK`` and ``fed`` are emptied
-for each graph (slot `clear` of `BUILD`).
+``build`` (`BUILD`) returns a graph, and the dict ``run`` of what a session fetches and feeds in it,
+by name; N is the name of a graph, an accumulator or a queue:
+
+======================  =============================================================
+``start``               op that sets all resources to their initial contents
+``final``               list, all but the last stacked over the copies: the contents of
+                        each variable, then whether each has a value (`FINALS_THERE`),
+                        then the gradients in each accumulator (`FINALS_COUNTS`); last an
+                        op without a value
+``graph N``             list: the observed values of the graph, stacked over the copies;
+                        last the op with which all copies have ended
+``feeds N``             list: the placeholders of the graph, copy after copy
+``sum N``               of the accumulator: take of its sum, op that adds a gradient of
+                        zeros, number of gradients
+``queue N``             of the queue: its size, so many elements of it, the placeholder of
+                        how many, op that closes it
+======================  =============================================================
+
+``build`` collects the ``feeds N`` in ``fed``; it empties ``BACK`` and ``fed`` for each graph (slot
+`clear` of `BUILD`).
+
+`litmusfuzz.reports.raw_ops` writes the functions that build a graph, or a body of a node:
+``results, tails = body(copy, begin, *values)``. ``begin`` is an op or value that comes before all
+nodes of the body, ``values`` are those that come in, and ``tails`` are the ops and values for which
+nothing in the body waits. Where a function here takes ``after``, it is the list of the ops and
+values that come before the node.
+
+In a test with lanes a value has one number for each *row*, an index of its first axis. All elements
+of a row, its *lanes*, have that number, so that a value is torn if they differ.
 """
 
 from __future__ import annotations
@@ -41,12 +68,12 @@ from typing import Final
 
 
 def filled(text: str, **parts: str) -> str:
-    """A fragment with parts in its slots, each of which it has.
+    """A fragment with parts in its slots, by their names; the fragment has each of them.
 
     A slot that has a line of its own takes any number of lines; another takes part of a line.
     """
     for slot, part in parts.items():
-        name = f"{{{slot}}}"
+        name = f"<<{slot}>>"
         assert name in text, (slot, text)
         if f"\n{name}\n" in text:
             text = text.replace(f"{name}\n", part.lstrip("\n"))
@@ -69,28 +96,28 @@ class Copy:
     def __init__(self, number):
         self.number = number
         self.handles = {}
-{placeholders}
+<<placeholders>>
         # Without padding, ops collide; with it, they spread out, which gives rare orders.
         self.padding = random.choice((0, PADDING))
 
     def resource(self, name):
-{resource}
+<<resource>>
 
     def start(self):
         """Set everything to what it holds at first."""
         done = []
         for name, (dtype, shape, value) in VARIABLES.items():
-{unset}
+<<unset>>
             value = tf.constant(value, dtype, shape)
             if random.random() < 0.5:  # a buffer of the variable's own, not the constant's
                 value = raw.Maximum(x=value, y=value)
             done.append(raw.AssignVariableOp(resource=self.resource(name), value=value))
-{start}
+<<start>>
         return tf.group(*done)
 
-{final}
+<<final>>
 '''
-"""Class of all copies. Its methods for handles and placeholders follow it."""
+"""Class of all copies. `script` appends its methods for handles, mutexes and placeholders."""
 PLACEHOLDERS: Final = """
         self.placeholders = []
 """
@@ -205,7 +232,7 @@ HANDLE_OF_ITS_OWN: Final = '''
         with tf.control_dependencies(gate):
             return self.resource(name)
 '''
-"""Method of `COPY`, unless XLA compiles clusters."""
+"""Method that is appended to `COPY`, unless XLA compiles clusters."""
 HANDLE_SHARED: Final = '''
     def handle(self, name, begin, *before):
         """One handle for all ops on a variable: XLA takes no variable twice."""
@@ -215,7 +242,7 @@ HANDLE_SHARED: Final = '''
                 self.handles[key] = self.resource(name)
         return self.handles[key]
 '''
-"""Method of `COPY`, if XLA compiles clusters."""
+"""Method that is appended to `COPY`, if XLA compiles clusters."""
 ACQUIRE: Final = '''
     def acquire(self, name, begin, *before):
         """Lock a mutex; it is free again when the last reference to the result is gone."""
@@ -223,7 +250,7 @@ ACQUIRE: Final = '''
         with tf.control_dependencies([begin, *before]):
             return raw.MutexLock(mutex=mutex)
 '''
-"""Method of `COPY`, if there are mutexes."""
+"""Method that is appended to `COPY`, if there are mutexes."""
 
 PLACEHOLDER: Final = '''
     def placeholder(self, name, dtype, shape):
@@ -232,7 +259,7 @@ PLACEHOLDER: Final = '''
         self.placeholders.append(made.name)
         return made
 '''
-"""Method of `COPY`, if runs feed values."""
+"""Method that is appended to `COPY`, if runs feed values."""
 
 LOOP: Final = '''
 def loop(copy, name, after, first, captures, condition, body, parallel_iterations):
@@ -327,7 +354,7 @@ def inlined(copy, after, arguments, body, variables=()):
 BUILD: Final = '''
 def build():
     """A graph of all copies, one after the other; the names of what is run and shown."""
-{clear}
+<<clear>>
     with tf.Graph().as_default() as graph:
         starts, finals = [], []
         seen, done = {name: [] for name in GRAPHS}, {name: [] for name in GRAPHS}
@@ -335,14 +362,14 @@ def build():
             copy = Copy(number)
             starts.append(copy.start())
             finals.append([copy.final(name) for name in VARIABLES])
-{finals}
+<<finals>>
             for name, write in GRAPHS.items():
                 with tf.control_dependencies(done[name]):
                     begin = tf.no_op()
                 with tf.name_scope(f"c{number}/"):
                     values, rest = write(copy, begin)
                 seen[name].append(values)
-{feeds}
+<<feeds>>
                 done[name] = [begin, *rest]
         run = {
             "start": tf.group(*starts).name,
@@ -351,9 +378,9 @@ def build():
         for name in GRAPHS:
             values = [tf.stack(each).name for each in zip(*seen[name])]
             run[f"graph {name}"] = [*values, tf.group(*done[name]).name]
-{runs}
+<<runs>>
     nodes = graph.as_graph_def()
-{edits}
+<<edits>>
     # The order of nodes has a part in the order in which what is ready is taken.
     mixed = random.sample(list(nodes.node), len(nodes.node))
     with tf.Graph().as_default() as graph:
@@ -421,9 +448,9 @@ EDITS_NOT_COMPILED_INSIDE: Final = """
 
 _COLUMNS: Final = '''
 def columns(array):
-    """Of each copy: its value, if {condition}; else it is torn."""
+    """Of each copy: its value, if <<condition>>; else it is torn."""
     array = np.asarray(array, np.float64)
-    lanes = array.reshape(len(array), {lanes})
+    lanes = array.reshape(len(array), <<lanes>>)
     whole = (lanes == lanes[..., :1]) & (np.abs(lanes) < 2**62) & (lanes == np.trunc(lanes))
     torn = ~whole.all((1, 2))
     values = np.where(torn[:, None], 0, lanes[..., 0]).astype(np.int64).tolist()
@@ -452,7 +479,7 @@ CALLS_WITH_OPTIONS: Final = """
 CALLS_FED: Final = """
     calls = {
         name: lambda *values, name=name: session.run(
-            run[f"graph {name}"], dict(zip(run[f"feeds {name}"], values)){options}
+            run[f"graph {name}"], dict(zip(run[f"feeds {name}"], values))<<options>>
         )
         for name in GRAPHS
     }
@@ -472,7 +499,7 @@ EXECUTE: Final = '''
 def execute(session, run, end):
     """Execute all copies, again and again: their outcomes."""
     start, final = map(session.make_callable, (run["start"], run["final"]))
-{calls}
+<<calls>>
     (race,) = calls.values()
     for _ in range(STEPS):
         start()
@@ -482,62 +509,87 @@ def execute(session, run, end):
             return
 '''
 """Function that executes a single run. `[:-1]` leaves out the None of the op that ends it."""
-EXECUTE_RUNS: Final = '''
+_CALL: Final = """
+    def call(graph, <<values>>earlier):
+        for each in earlier:
+            each.result()
+        return calls[graph](<<arguments>>)
+"""
+"""Slot `call` of `EXECUTE_RUNS` and `EXECUTE_ALONE`: executes a run, after earlier runs."""
+_SUBMIT: Final = """
+            runs = {}
+            for name, (graph, after<<row_values>>) in RUNS.items():
+                runs[name] = pool.submit(call, graph, <<values>>[runs[each] for each in after])
+"""
+"""Slot `submit` of both: begins all runs, as futures by the names of the runs."""
+EXECUTE_RUNS: Final = filled(
+    '''
 def execute(session, run, end):
     """Execute all copies, each run on a thread of its own: their outcomes."""
     start, final = map(session.make_callable, (run["start"], run["final"]))
-{calls}
+<<calls>>
 
-    def call(graph, {values}earlier):
-        for each in earlier:
-            each.result()
-        return calls[graph]({arguments})
+<<call>>
 
     with ThreadPoolExecutor(len(RUNS)) as pool:
         for _ in range(STEPS):
             start()
-            runs = {}
-            for name, (graph, after{row_values}) in RUNS.items():
-                runs[name] = pool.submit(call, graph, {values}[runs[each] for each in after])
+<<submit>>
             ended = {name: each.result() for name, each in runs.items()}
             arrays = [*(ended[name][i] for name, i in OBSERVED), *final()[:-1]]
             yield from zip(*map(columns, arrays))
             if time.monotonic() > end:
                 return
-'''
-"""Function that executes several runs; slots `values`, `arguments` and `row_values` feed."""
-EXECUTE_ALONE: Final = '''
+''',
+    call=_CALL,
+    submit=_SUBMIT,
+)
+"""Function that executes several runs; `NOT_FED` and `FED` have its slots for fed values."""
+EXECUTE_ALONE: Final = filled(
+    '''
 def execute(session, run, end):
     """Execute the test, each run on a thread of its own, until one is blocked."""
     start, final = map(session.make_callable, (run["start"], run["final"]))
-{calls}
+<<calls>>
 
-    def call(graph, {values}earlier):
-        for each in earlier:
-            each.result()
-        return calls[graph]({arguments})
+<<call>>
 
     # To close the session cancels what is blocked.
     with ThreadPoolExecutor(len(RUNS)) as pool, closing(session):
         for _ in range(STEPS):
             start()
-            runs = {}
-            for name, (graph, after{row_values}) in RUNS.items():
-                runs[name] = pool.submit(call, graph, {values}[runs[each] for each in after])
+<<submit>>
             done, waiting = wait(runs.values(), BLOCKED_S)
             if any(each.exception() for each in done):
                 yield ("failed", *(None for _ in NAMES[1:]))
-{failed}
+<<failed>>
             values = []
             for name, i in OBSERVED:
                 values += [None] if runs[name] in waiting else columns(runs[name].result()[i])
             # What there is in the end is read before anything is cancelled.
-{contents}
-{elements}
+<<contents>>
+<<elements>>
             yield ("blocked" if waiting else "completed", *values)
-{end}
-'''
-"""Function that executes one copy of a test of which runs may block or fail."""
+<<finish>>
+''',
+    call=_CALL,
+    submit=_SUBMIT,
+)
+"""Function that executes one copy of a test of which runs may block or fail.
+
+What fills the slots shares local variables, in this order:
+
+1. `calls` defines ``calls``, by graph, and ``queues`` if there are any.
+2. `submit` defines ``runs``. The text after it defines ``waiting``: the futures of ``runs`` that
+   are blocked.
+3. `failed` follows an execution that failed.
+4. The text after it begins ``values``, the outcome's values, with those that are observed.
+5. `contents` appends the contents of variables. ``held`` is what ``final`` holds beyond them:
+   `CONTENTS_UNSET` takes whether variables have values off it, and `CONTENTS_COUNTS` makes
+   ``counts``, by accumulator, of the rest. ``place`` is where sums belong in ``values``.
+6. `elements` appends the elements of queues, and then inserts sums and counts at ``place``.
+7. `finish` ends the function, or goes on.
+"""
 CONTENTS: Final = """
             values += [columns(array)[0] for array in final()[:-1]]
 """
@@ -561,7 +613,7 @@ CONTENTS_COUNTS: Final = """
 """Slot `contents`, after `CONTENTS_AND_MORE`, if there are accumulators."""
 ELEMENTS_SUMS: Final = """
             # Takes that wait end when their runs are cancelled; then the rest can be taken.
-{feed}
+<<feed>>
             if waiting:
                 wait(waiting, 3 * BLOCKED_S)
             cells = []
@@ -574,7 +626,7 @@ ELEMENTS_SUMS: Final = """
                 cells += [total, count]
             values[place:place] = cells
 """
-"""Slot `elements` of `EXECUTE_ALONE`, if there are accumulators."""
+"""Slot `elements` of `EXECUTE_ALONE`, after `ELEMENTS_QUEUES`, if there are accumulators."""
 FEED_UNEVEN: Final = """
             # To cancel a take deadlocks if there are enough gradients for the next take of its
             # run. So zeros are added until no take waits.
@@ -618,15 +670,15 @@ FAILED_ENDS: Final = """
                 return
 """
 """Slot `failed` of `EXECUTE_ALONE`, if an op closes a queue."""
-END_IF_BLOCKED: Final = """
+FINISH_IF_BLOCKED: Final = """
             if waiting or time.monotonic() > end:
                 return
 """
-"""Slot `end` of `EXECUTE_ALONE`, unless an op closes a queue."""
-END_AT_ONCE: Final = """
+"""Slot `finish` of `EXECUTE_ALONE`, unless an op closes a queue."""
+FINISH_AT_ONCE: Final = """
             return  # with the session goes the queue that is closed now
 """
-"""Slot `end` of `EXECUTE_ALONE`, if an op closes a queue."""
+"""Slot `finish` of `EXECUTE_ALONE`, if an op closes a queue."""
 
 FORBIDDEN_UNLESS: Final = '''
 def forbidden(outcome):
@@ -672,7 +724,7 @@ def main():
             counts[outcome] += 1
     print(f"TensorFlow {tf.__version__}")
     for outcome, count in counts.most_common():
-        verdict = "FORBIDDEN" if forbidden(outcome) else "{verdict_else}"
+        verdict = "FORBIDDEN" if forbidden(outcome) else "<<verdict_else>>"
         print(f"{count:8}  {verdict:10}  {text(outcome)}")
     bad = sum(count for outcome, count in counts.items() if forbidden(outcome))
     print(f"forbidden outcomes in {bad} of {counts.total()} executions; none is allowed")
