@@ -586,7 +586,7 @@ What fills the slots shares local variables, in this order:
 4. The text after it begins ``values``, the outcome's values, with those that are observed.
 5. `contents` appends the contents of variables. ``held`` is what ``final`` holds beyond them:
    `CONTENTS_UNSET` takes whether variables have values off it, and `CONTENTS_COUNTS` makes
-   ``counts``, by accumulator, of the rest. ``place`` is where sums belong in ``values``.
+   ``gradients``, by accumulator, of the rest. ``place`` is where sums belong in ``values``.
 6. `elements` appends the elements of queues, and then inserts sums and counts at ``place``.
 7. `finish` ends the function, or goes on.
 """
@@ -608,7 +608,7 @@ CONTENTS_UNSET: Final = """
 """
 """Slot `contents`, after `CONTENTS_AND_MORE`, if some variable has no initial value."""
 CONTENTS_COUNTS: Final = """
-            counts, place = dict(zip(ACCUMULATORS, held)), len(values)
+            gradients, place = dict(zip(ACCUMULATORS, held)), len(values)
 """
 """Slot `contents`, after `CONTENTS_AND_MORE`, if there are accumulators."""
 ELEMENTS_SUMS: Final = """
@@ -617,7 +617,7 @@ ELEMENTS_SUMS: Final = """
             if waiting:
                 wait(waiting, 3 * BLOCKED_S)
             cells = []
-            for name, count in counts.items():
+            for name, count in gradients.items():
                 total = 0
                 if count and (name in KNOWN or not waiting):
                     total = columns(session.run(run[f"sum {name}"][0])[None])[0]

@@ -108,6 +108,7 @@ FEATURES = (
     "accumulator-race",
     "accumulator-fails",
     "accumulator-two-takes",
+    "sync-training",  # a queue and an accumulator
     "uninitialized-race",
     "state-guards-a-read",
     "list-in-a-loop",
