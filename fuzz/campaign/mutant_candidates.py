@@ -19,8 +19,8 @@ from litmusfuzz.fuzz.executors.table import (
     CONTROL,
     EXECUTORS,
     MUTANT,
+    base_executor,
     executor_class,
-    origin,
 )
 from litmusfuzz.reports.events import Kill
 
@@ -115,7 +115,7 @@ class MutantCandidates:
     def candidate(self, name: str) -> MutantCandidate:
         """The candidate of that name."""
         made = executor_class(name)
-        made_from = origin(name)
+        made_from = base_executor(name)
         first, *_ = configs = made.configurations()
         by_name = {config.name: config for config in configs} | {"": first}
         setups = RUN_SETUPS[made_from]

@@ -222,11 +222,11 @@ def _executors() -> Iterator[Row]:
 
 
 def _mutants() -> Iterator[Row]:
-    from litmusfuzz.fuzz.executors.table import MUTANT, names, origin
+    from litmusfuzz.fuzz.executors.table import MUTANT, base_executor, names
 
     for name in names():
         if name.startswith(MUTANT):
-            yield _executor(name) | {"executor": origin(name)}
+            yield _executor(name) | {"executor": base_executor(name)}
 
 
 def _executor(name: str) -> Row:

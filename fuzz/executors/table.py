@@ -1,4 +1,8 @@
-"""Table of executors by name: ours are listed here, others come by entry point."""
+"""Table of executors by name: ours are listed here, others come by entry point.
+
+A mutant has the prefix `MUTANT`. Its *control*, the same executor without the defect, has the
+prefix `CONTROL` instead, and is made from the mutant: no table has it, nor does `names`.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +29,11 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Executor
 
 GROUP: Final = "litmusfuzz.executors"
+"""Group of the entry points that are executors."""
 MUTANT: Final = "mutant/"
+"""Prefix of the names of mutants."""
 CANARY: Final = "mutant/canary"
+"""The mutant that shows a forbidden outcome for every test, so that a campaign has to report it."""
 MAX_NAME: Final = 256
 """Length of the name of an executor or of a configuration that it lists, at most."""
 SELFTEST: Final = "selftest"
@@ -173,7 +180,7 @@ class UnknownExecutor(ValueError):
 
 
 def names() -> tuple[str, ...]:
-    """Names of all executors in this environment."""
+    """Names of all executors in this environment, mutants included; controls are not."""
     return (
         *EXECUTORS,
         *sorted({point.name for point in _points(tuple(sys.path))} - EXECUTORS.keys()),
@@ -182,11 +189,13 @@ def names() -> tuple[str, ...]:
 
 def is_ours(name: str) -> bool:
     """True for an executor of LitmusFuzz itself, mutants and their controls included."""
-    return name in EXECUTORS or MUTANT + name.removeprefix(CONTROL) in EXECUTORS
+    if name.startswith(CONTROL):
+        return MUTANT + name.removeprefix(CONTROL) in EXECUTORS
+    return name in EXECUTORS
 
 
 def executor_class(name: str) -> type[Executor]:
-    """The executor of that name.
+    """The executor of that name, which may be that of a control.
 
     Raises
     ------
@@ -200,7 +209,7 @@ def executor_class(name: str) -> type[Executor]:
         raise UnknownExecutor(f"{mutant.name} has no control")
     points = [point for point in _points(tuple(sys.path)) if point.name == name]
     named = [EXECUTORS[name]] if name in EXECUTORS else []
-    named += [_origin(point) for point in points]
+    named += [_where_from(point) for point in points]
     if len(named) > 1:
         raise UnknownExecutor(f"several executors are called {name!r}: {', '.join(named)}")
     if points:
@@ -211,16 +220,21 @@ def executor_class(name: str) -> type[Executor]:
     return cast("type[Executor]", getattr(importlib.import_module(module), attribute))
 
 
-def origin(name: str) -> str:
-    """The executor that a mutant, or its control, was made from.
+def base_executor(name: str) -> str:
+    """The executor whose framework a mutant, or its control, needs: "tf", "jax" or "jax_refs".
+
+    It is the one that the mutant's class derives from. For all others it is "native": they need no
+    framework, whether they derive from it or, as the canary does, from none.
 
     Raises
     ------
     UnknownExecutor
     """
-    made = executor_class(name)
-    origins = (o for o in ("tf", "jax", "jax_refs") if issubclass(made, executor_class(o)))
-    return next(origins, "native")  # mutants in Python need no framework either
+    executor = executor_class(name)
+    bases = (
+        each for each in ("tf", "jax", "jax_refs") if issubclass(executor, executor_class(each))
+    )
+    return next(bases, "native")
 
 
 def _there_are(name: str) -> str:
@@ -237,33 +251,37 @@ def _points(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=GROUP))
 
 
-def _origin(point: EntryPoint) -> str:
+def _where_from(point: EntryPoint) -> str:
     return f"{point.value} (of {point.dist.name if point.dist else 'nobody'})"
 
 
 def _loaded(point: EntryPoint) -> type[Executor]:
     """The executor of an entry point; any problem with it becomes one line."""
     try:
-        found = point.load()
-        why = next(_problems(point.name, found), "")
+        executor = point.load()
+        why = next(_problems(point.name, executor), "")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - importing theirs runs their code
         why = in_a_line(f"{type(error).__name__}: {error}")
     if not why:
-        return cast("type[Executor]", found)
-    raise UnknownExecutor(f"executor {point.name!r}, {_origin(point)}, cannot be used: {why}")
+        return cast("type[Executor]", executor)
+    raise UnknownExecutor(f"executor {point.name!r}, {_where_from(point)}, cannot be used: {why}")
 
 
-def _problems(name: str, found: type[Executor]) -> Iterator[str]:
-    """What is wrong with an executor of somebody else's."""
+def _problems(name: str, executor: type[Executor]) -> Iterator[str]:
+    """What is wrong with an executor of somebody else's.
+
+    Take the first problem only: each check presupposes that those before it found nothing, and may
+    raise otherwise.
+    """
     if name == SELFTEST or not _is_name(name):
         yield f"{name!r:.80} is no name for an executor"
-    lacking = sorted(member for member in _MEMBERS if not hasattr(found, member))
+    lacking = sorted(member for member in _MEMBERS if not hasattr(executor, member))
     if not lacking:
-        lacking += [] if found.configurations() else ["configurations"]
-        lacking += [] if isinstance(found.support, Support) else ["Support as its support"]
+        lacking += [] if executor.configurations() else ["configurations"]
+        lacking += [] if isinstance(executor.support, Support) else ["Support as its support"]
     if lacking:
         yield f"it has no {', '.join(lacking)}"
-    configs = found.configurations()
+    configs = executor.configurations()
     for each in configs:
         if not isinstance(each, Config):
             yield f"its configurations have {each!r:.80}, which is no Config"
@@ -273,13 +291,13 @@ def _problems(name: str, found: type[Executor]) -> Iterator[str]:
             yield f"{each.name!r:.80} is no name for a configuration"
     if len({each.name for each in configs}) < len(configs):
         yield "two of its configurations have one name"
-    if not isinstance(after := getattr(found, "fork_after", ForkAfter(())), ForkAfter):
+    if not isinstance(after := getattr(executor, "fork_after", ForkAfter(())), ForkAfter):
         yield "its fork_after is no ForkAfter"
     msgspec.convert(asdict(after), ForkAfter)
-    damaging: object = getattr(found, "damaging_ops", frozenset())
+    damaging: object = getattr(executor, "damaging_ops", frozenset())
     if not isinstance(damaging, frozenset) or not all(isinstance(op, str) for op in damaging):
         yield "its damaging_ops are no frozenset of names"
-    if not isinstance(getattr(found, "space", None), ConfigurationSpace | None):
+    if not isinstance(getattr(executor, "space", None), ConfigurationSpace | None):
         yield "its space is no ConfigurationSpace"
 
 
@@ -288,24 +306,24 @@ def _is_name(text: str) -> bool:
 
 
 def configuration(executor: str, name: str | None = None, guarantees: str | None = None) -> Config:
-    """A configuration of an executor: by name, or else by the model it guarantees.
+    """A configuration of an executor: by name, by the model it guarantees, or the first.
 
     Parameters
     ----------
     executor : str
     name : str, optional
-        Default: the executor's first configuration.
     guarantees : str, optional
-        Without a name, the first configuration that guarantees this model, preferably one
-        with the controlled engine.
+        Without a name, the configuration is one that guarantees just this model, if there is one:
+        the first with the controlled engine, or else the first. Otherwise it is the executor's
+        first configuration, which may guarantee another model.
 
     Raises
     ------
     UnknownExecutor
         If there is no such executor or configuration.
     """
-    found = executor_class(executor)
-    configs = found.configurations()
+    made = executor_class(executor)
+    configs = made.configurations()
     if name is None and guarantees is not None:
         keeping = [config for config in configs if config.guarantees == guarantees]
         controlled = [c for c in keeping if ("engine", "controlled") in c.settings]
@@ -315,9 +333,9 @@ def configuration(executor: str, name: str | None = None, guarantees: str | None
     for config in configs:
         if config.name == name:
             return config
-    if isinstance(found, Configurable) and "=" in name:
+    if isinstance(made, Configurable) and "=" in name:
         try:
-            return found.configured(name)
+            return made.configured(name)
         except ValueError as error:
             raise UnknownExecutor(f"{executor}: {error}") from None
     raise UnknownExecutor(no_configuration(executor, name, [config.name for config in configs]))

@@ -17,7 +17,15 @@ from guide import DOCS, example, installed, with_guide
 from helpers import LITMUS, nightly
 from hypothesis import given, settings
 
-from litmusfuzz.fuzz.executors.table import SELFTEST, UnknownExecutor, executor_class
+from litmusfuzz.fuzz.executors.entries import wrong_setting
+from litmusfuzz.fuzz.executors.table import (
+    SELFTEST,
+    UnknownExecutor,
+    executor_class,
+    is_ours,
+    names,
+)
+from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.testing import Refused, check, resource_graphs
 
 ROOT = Path(__file__).parents[2]
@@ -217,3 +225,18 @@ def test_a_name_that_stands_for_something_else_is_none(
     monkeypatch.syspath_prepend(tmp_path / "theirs")
     with pytest.raises(UnknownExecutor, match="'selftest' is no name for an executor"):
         executor_class(SELFTEST)
+
+
+def test_an_entry_point_may_have_the_name_of_a_mutant_after_its_prefix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not ours: a file that names it neither has it imported nor its configuration run."""
+    name = "stale-reads"
+    modules = {"theirs_too": "raise AssertionError('imported')\n"}
+    installed(tmp_path / "theirs", modules, {name: "theirs_too:Executor"})
+    monkeypatch.syspath_prepend(tmp_path / "theirs")
+    assert name in names()
+    assert not is_ours(name)
+    assert "'x=1' of executor 'stale-reads'" in outside_code(name, "x=1")
+    assert wrong_setting(name, {"anything": 1}) is None  # not imported
+    assert [is_ours(prefix + name) for prefix in ("mutant/", "control/")] == [True, True]
