@@ -293,6 +293,21 @@ def test_random_numbers_are_no_difference() -> None:
     assert one == two
 
 
+def test_results_of_functions_may_be_texts() -> None:
+    """TensorFlow gives a single text as bytes, and several as an array."""
+    (each,) = shown(["texts:rename", "texts:current"], {})
+    assert each.results == ({"result of current is": "'old'"}, {"result of current is": "'new'"})
+
+
+def test_texts_that_differ_by_a_zero_byte_at_the_end_differ() -> None:
+    """NumPy's own type of bytes drops it."""
+    (each,) = shown(["texts:end_with_zero_byte", "texts:current"], {})
+    assert each.results == (
+        {"result of current is": "'old'"},
+        {"result of current is": "'old\\x00'"},
+    )
+
+
 def test_sections_without_a_shared_name_are_one_mutex() -> None:
     """TensorFlow gives them one handle; one with a shared name is another mutex."""
     step = "side_by_side:record_repaired"

@@ -24,6 +24,7 @@ from litmusfuzz.fuzz.programs.tensorflow.showing import (
     Observed,
     Prepared,
     UserValues,
+    as_array,
     failure,
     shown,
     side_names,
@@ -349,7 +350,8 @@ class _PreparedFunctions:
 
         def call() -> list[Any]:
             results = eager.call_function(self.name.encode(), given, len(self.results))
-            return [each.numpy() for each in results or ()]  # None if there are no results
+            # The call returns None if there are no results.
+            return [as_array(each.numpy()) for each in results or ()]
 
         try:
             with _without_rewriting():
@@ -358,7 +360,7 @@ class _PreparedFunctions:
             for name, (handle, kind) in self.ends.items():
                 if handle is not None:
                     end = tf.raw_ops.ReadVariableOp(resource=handle, dtype=kind)
-                    found[name, "ends as"] = np.array(end.numpy())
+                    found[name, "ends as"] = as_array(end.numpy())
         finally:
             for each in self.back:
                 each()
@@ -657,9 +659,9 @@ class _PreparedGraph:
                 lambda: session.run((list(self.fetches.values()), targets), feeds),
                 lambda: session.run(self.closing),
             )
-            found = dict(zip(self.fetches, map(np.asarray, results), strict=True))
+            found = dict(zip(self.fetches, map(as_array, results), strict=True))
             ends = session.run(dict(self.ends))
-            found |= {(name, "ends as"): np.asarray(value) for name, value in ends.items()}
+            found |= {(name, "ends as"): as_array(value) for name, value in ends.items()}
             return Observed(found, tuple(session.run(self.log).tolist()))
 
 

@@ -451,6 +451,14 @@ def _without_repetition(order: Sequence[Site]) -> list[Site]:
 # --- values as text ------------------------------------------------------------------------
 
 
+def as_array(value: Any) -> Any:
+    """A value that TensorFlow returns, as an array of its own; of texts, an array of objects.
+
+    A single text is bytes to TensorFlow; NumPy's type of bytes would drop zero bytes at its end.
+    """
+    return np.array(value, np.object_ if isinstance(value, bytes) else None)
+
+
 def _equal(one: Any, two: Any) -> bool:
     """True if two arrays are equal; NaN equals itself."""
     if one.shape != two.shape or one.dtype != two.dtype:
@@ -465,21 +473,31 @@ def _difference(one: Any, two: Any) -> tuple[tuple[int, ...], str]:
     if one.size <= _SMALL or one.shape != two.shape:
         return (), ""
     for index in np.ndindex(one.shape):
-        if not _equal(np.asarray(one[index]), np.asarray(two[index])):
+        if not _equal(as_array(one[index]), as_array(two[index])):
             return index, f"[{', '.join(map(str, index))}]"
     raise AssertionError("they are equal")
 
 
 def _text(value: Any) -> str:
-    array = np.asarray(value)
-    if array.dtype.kind == "S" and not array.shape and len(array.item()) > _LONG:
-        return f"{len(array.item())} bytes with the CRC-32 {zlib.crc32(array.item()):08x}"
+    array = as_array(value)
+    if array.dtype == np.object_ and not array.shape:
+        text = array.item()
+        if len(text) > _LONG:
+            return f"{len(text)} bytes with the CRC-32 {zlib.crc32(text):08x}"
+        return repr(_decoded(text))
     if array.size > _SMALL:
         return f"{array.dtype} {list(array.shape)}"
     if array.dtype == np.object_:
-        array = np.vectorize(lambda each: each.decode("utf-8", "replace"), otypes=[object])(array)
-        return str(array.tolist())
+        return str(np.vectorize(_decoded, otypes=[object])(array).tolist())
     return np.array2string(array, separator=", ").replace("\n", "")
+
+
+def _decoded(text: bytes) -> str | bytes:
+    """The characters of a text; the bytes if they are no UTF-8."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return text
 
 
 def _texts(scenario: Scenario, values: Mapping[Given, Any]) -> dict[str, str]:
