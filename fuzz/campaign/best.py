@@ -11,7 +11,7 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S, RUN_S
 from litmusfuzz.fuzz.executors.protocol import Noise
-from litmusfuzz.fuzz.finding.causes import same_cause, symptom
+from litmusfuzz.fuzz.finding.causes import may_keep_cause, symptom
 from litmusfuzz.fuzz.finding.trials import is_large
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Best:
 
     def with_same_cause(self, judgement: Judgement) -> Judgement:
         """The judgement, with only those forbidden outcomes that may have the finding's cause."""
-        kept = (each for each in judgement.forbidden if same_cause(self.symptom, each[0]))
+        kept = (each for each in judgement.forbidden if may_keep_cause(self.symptom, each[0]))
         return replace(judgement, forbidden=tuple(kept))
 
     def improve(self, test: LitmusTest, judgement: Judgement) -> None:

@@ -20,9 +20,9 @@ from litmusfuzz.corpus.textfile import Entry, dumps, save
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.tuning import PATIENCE_S
 from litmusfuzz.fuzz.finding.canonical import key
-from litmusfuzz.fuzz.finding.causes import name_for
 from litmusfuzz.fuzz.finding.chosen_clusters import NotDescribed, executed, with_chosen
 from litmusfuzz.fuzz.finding.driver import drive_now
+from litmusfuzz.fuzz.finding.finding_names import name_for
 from litmusfuzz.fuzz.finding.reducer import reduce
 from litmusfuzz.fuzz.finding.relations import races
 from litmusfuzz.fuzz.finding.renaming import normalized

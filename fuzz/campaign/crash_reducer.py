@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from litmusfuzz.corpus.textfile import Entry
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.finding.causes import name_for
 from litmusfuzz.fuzz.finding.configuration_reducer import simpler_configurations
+from litmusfuzz.fuzz.finding.finding_names import name_for
 from litmusfuzz.fuzz.finding.reducer import reduce
 from litmusfuzz.fuzz.finding.renaming import normalized
 

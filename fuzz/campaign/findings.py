@@ -14,8 +14,9 @@ from litmusfuzz.corpus.textfile import Entry, Finding, dumps, save
 from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.candidate import State
 from litmusfuzz.fuzz.finding.canonical import form, key
-from litmusfuzz.fuzz.finding.causes import finding_name, likely_cause, may_show, symptom
+from litmusfuzz.fuzz.finding.causes import likely_cause, may_show, symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings, needs_in_words
+from litmusfuzz.fuzz.finding.finding_names import finding_name
 from litmusfuzz.fuzz.finding.judge import judge, listed
 from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.finding.race_shapes import contains

@@ -18,7 +18,7 @@ from litmusfuzz.fuzz.commands.force_all import SPLIT
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Died
-from litmusfuzz.fuzz.finding.causes import finding_name
+from litmusfuzz.fuzz.finding.finding_names import finding_name
 from litmusfuzz.fuzz.finding.judge import listed
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 from litmusfuzz.oracles.model import unsplit

@@ -2,8 +2,9 @@
 
 `judge` judges outcomes by the model that `judging_model` names. `relations` and `race_shapes` say
 which ops race; `causes` and `experiments`, which consist of `trials`, say whether one finding
-explains another. `canonical` gives a finding its key, from the `labelling` of the test as a
-`coloured_graph`, and `known_findings` are those that a campaign may show; `known_file` reads them.
+explains another. `finding_names` gives a finding its name, and `canonical` its key, from the
+`labelling` of the test as a `coloured_graph`. `known_findings` are those that a campaign may show;
+`known_file` reads them.
 `reducer` with its `reduction_passes`, `normalization` and `configuration_reducer` yield smaller
 candidates, which a `driver` tries. `worker_deaths` compares crashes, `chosen_clusters` puts
 clusters into a test.

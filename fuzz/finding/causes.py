@@ -1,17 +1,26 @@
-"""Likely causes of findings: symptoms, kernels, and which finding explains another test."""
+"""Guesses at the causes of findings, from symptoms and kernels.
+
+The *symptom* of a forbidden outcome is one word for what is wrong with it. The guesses differ in
+what they compare:
+
+- `may_show`: the symptoms of a known cause, and those that a test shows;
+- `may_keep_cause`: the symptom of a test, and an outcome of a smaller version of it;
+- `may_share_cause`: two tests, neither of which is minimized;
+- `likely_cause`: nothing; it is text, equal for minimized tests that probably show one defect;
+- `explains`: a minimized test, and a larger one that may contain it.
+
+`experiments` decides by running tests where these only guess.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from litmusfuzz.corpus.outcome import Status
-from litmusfuzz.corpus.textfile import Entry, dumps
 from litmusfuzz.fuzz.finding.matching import matches
 from litmusfuzz.fuzz.finding.race_shapes import computes_as, races_of
 from litmusfuzz.fuzz.finding.relations import NodeRelations
 from litmusfuzz.fuzz.finding.resource_passes import LANES, width
-from litmusfuzz.reports.headline import in_a_name, symptom_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -29,38 +38,46 @@ def symptom(outcome: Outcome) -> str:
 
 
 def symptoms_of(found: Finding) -> tuple[str, ...]:
-    """Symptoms of all forbidden outcomes of a finding, each once, its own first."""
+    """Symptoms of all forbidden outcomes of a finding, without repetition, its own first."""
     return tuple(dict.fromkeys(symptom(outcome) for outcome, _ in found.forbidden))
 
 
 def may_show(cause: Collection[str], shown: Iterable[str]) -> bool:
-    """True if a cause with some symptoms may be all that a test shows.
+    """True if a cause with the symptoms `cause` may be behind all symptoms in `shown`.
 
-    In a test with a single lane, a torn value shows as a wrong one.
+    A torn value of a variable with a single lane looks like a wrong one.
     """
     return {*cause, *(("wrong",) if "torn" in cause else ())}.issuperset(shown)
 
 
-def same_cause(before: str, after: Outcome) -> bool:
-    """Return True if a smaller test's outcome may have the cause of the symptom `before`.
+def may_keep_cause(before: str, after: Outcome) -> bool:
+    """True if `after`, an outcome of a smaller test, may have the cause of the symptom `before`.
 
-    The symptom must stay the same, except that "torn" may become "wrong": in a test with a single
-    lane, a torn value shows as a wrong one. No other change is accepted, since minimizing could
-    then replace a rare defect by a common one.
+    The symptom must stay the same, except that "torn" may become "wrong": a torn value of a
+    variable with a single lane looks like a wrong one. No other change is accepted, since
+    minimizing could then replace a rare defect by a common one.
     """
     now = symptom(after)
     return now == before or (before, now) == ("torn", "wrong")
 
 
 def may_share_cause(
-    one: LitmusTest, shown: Iterable[Outcome], other: LitmusTest, also: Iterable[Outcome]
+    one: LitmusTest,
+    shown: Iterable[Outcome],
+    other: LitmusTest,
+    other_shown: Iterable[Outcome],
 ) -> bool:
     """True if the forbidden outcomes of two tests may well have one cause.
 
-    They have a symptom in common, and a kernel that writes rows, or neither has one. This is a
-    guess that lets one of them wait until the other is minimized.
+    They then share a symptom; and they share a kernel that writes rows, or neither test has one.
+
+    Parameters
+    ----------
+    one, other : LitmusTest
+    shown, other_shown : iterable of Outcome
+        Their forbidden outcomes.
     """
-    if {symptom(each) for each in shown}.isdisjoint(symptom(each) for each in also):
+    if {symptom(each) for each in shown}.isdisjoint(symptom(each) for each in other_shown):
         return False
     first, second = (
         {
@@ -76,19 +93,19 @@ def may_share_cause(
 def likely_cause(
     test: LitmusTest, outcome: Outcome, *, names: Collection[str] = (), order: bool = False
 ) -> str:
-    """The symptom and the kernels as text; findings that share it are probably one defect.
+    """The symptom and the kernels of a minimized test as text; equal for probably one defect.
 
-    A minimized test that needs its names, its order or many lanes has another cause than one of the
-    same kernels that does not.
+    A test that needs its names, the order of its nodes, or more than `LANES` lanes has another
+    cause than a test of the same kernels that does not.
 
     Parameters
     ----------
     test : LitmusTest
     outcome : Outcome
     names : collection of str
-        Names that the test needs.
+        Names without which the test does not show the outcome.
     order : bool
-        True if it needs the order of its nodes.
+        True if it does not show the outcome with its nodes in another order.
     """
     needs = [f"the name {name}" for name in sorted(names)]
     needs += ["its order of nodes"] if order else []
@@ -99,21 +116,26 @@ def likely_cause(
 
 
 def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
-    """Return True if `large` contains the ops of the minimized test `small` in the same relation.
+    """True if `large` contains the ops of the minimized test `small` in the same relations.
 
-    Each effect of `small` is matched with an effect of `large`, by op name if `exact`, else by
-    kernel class. Two effects on one resource must match two that share a resource. Two effects
-    that are unordered, or one of which lies inside the other, must match two in the same
-    relation; ordered effects may match two in any relation. A test that needs many lanes matches
-    only tests with as many, one without races only tests with its pure ops. This is a guess that
-    saves a minimization. It never hides a finding: the test is counted and its file is kept.
+    Every effect of `small` is matched with another effect of `large`: one of the same op if
+    `exact`, else one of the same kernel class. Two effects that share a resource are matched with
+    two that share one. Two effects that are unordered, or one of which lies inside the other, are
+    matched with two in the same relation; ordered effects with two in any relation.
+
+    False also if `large` lacks a feature of `small`; if `small` needs more than `LANES` lanes, and
+    `large` has fewer than it; and if `small` has no effects. Unless `exact`, a `small` without
+    races is contained only where its last pure ops are, too.
+
+    This is a guess, and may save a minimization: with the same ops, `large` may still show another
+    defect.
     """
     parts, whole = small.effects, large.effects
     if len(parts) > len(whole) or not parts or not small.features <= large.features:
         return False
     if width(small) > max(LANES, width(large)):
-        return False  # it needs more lanes than `large` has
-    # Of clusters that are compared by op name, it is no matter what they compute.
+        return False
+    # Pure ops do not matter where tests are compared by op names: that is for clusters alone.
     if not (exact or races_of(small).any or computes_as(small, large)):
         return False
 
@@ -132,16 +154,3 @@ def explains(small: LitmusTest, large: LitmusTest, *, exact: bool) -> bool:
         return inside.relation(a, b) in ("ordered", around.relation(like_a, like_b))
 
     return matches(parts, whole, alike, related)
-
-
-def finding_name(test: LitmusTest, outcome: Outcome) -> str:
-    """Name of a finding and its file: the symptom as its headline has it, ops, digest."""
-    return name_for(in_a_name(symptom_in_words(outcome)), test)
-
-
-def name_for(what: str, test: LitmusTest) -> str:
-    """A name with the ops and a digest of the test alone: equal tests have equal names."""
-    ops = "+".join(sorted(n.definition.short_name for n in test.named_nodes))
-    text = dumps(Entry(test.titled("x", "").asked(None)))
-    short = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{what}-{ops[:72]}-{short}"

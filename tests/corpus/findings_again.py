@@ -39,7 +39,7 @@ from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, on_worker, tally_
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding.canonical import key_of
-from litmusfuzz.fuzz.finding.causes import explains, same_cause, symptom
+from litmusfuzz.fuzz.finding.causes import explains, may_keep_cause, symptom
 from litmusfuzz.fuzz.finding.configuration_reducer import needed_settings
 from litmusfuzz.fuzz.finding.experiments import control_trial, executions_needed
 from litmusfuzz.fuzz.finding.trials import Case
@@ -268,7 +268,7 @@ def _differences(
         "it is not confirmed": not now.confirmed,
         "it is not minimized": not (now.minimized or rare),
         f"it is {shown}, and was {symptoms}": not any(
-            same_cause(was, outcome) for was in symptoms for outcome, _ in now.forbidden
+            may_keep_cause(was, outcome) for was in symptoms for outcome, _ in now.forbidden
         ),
         "it is another test, not this one or a part of it": not (
             explains(new.test, old.test, exact=False) and len(new.test.nodes) <= len(old.test.nodes)

@@ -39,7 +39,7 @@ from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
 from litmusfuzz.fuzz.executors.worker import Died, Worker
-from litmusfuzz.fuzz.finding.causes import same_cause, symptoms_of
+from litmusfuzz.fuzz.finding.causes import may_keep_cause, symptoms_of
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import GUARANTEES
 
@@ -137,7 +137,7 @@ class _Finding:
     def is_shown_by(self, outcome: Outcome) -> bool:
         """True of an outcome that is forbidden in the same way as those of the finding."""
         if outcome not in self._known:
-            alike = any(same_cause(each, outcome) for each in self._symptoms)
+            alike = any(may_keep_cause(each, outcome) for each in self._symptoms)
             forbidden = self._explorer.judge(outcome) is Verdict.FORBIDDEN
             self._known[outcome] = alike and forbidden
         return self._known[outcome]
