@@ -10,9 +10,14 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.ops import OPS, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from litmusfuzz.fuzz.programs.program import ResourceKind
 
 
 class Access(Enum):
@@ -70,7 +75,7 @@ class Effect:
 
 NONE: Final = Effect()
 UNKNOWN: Final = Effect(known=False)
-HANDLES: Final = {
+HANDLES: Final[Mapping[str, ResourceKind]] = {
     "VarHandleOp": "variable",
     "VarHandlesOp": "variable",
     "VariableV2": "variable",

@@ -659,7 +659,7 @@ class _Adder:
             return b""
         if operation.op in ("ZerosLike", "OnesLike"):
             return operation.op.encode()
-        return operation.constant
+        return operation.value_digest
 
     # --- conditionals, loops and calls ------------------------------------------------------
 

@@ -1,19 +1,27 @@
-"""A program as data: operations, functions, and the runs that a client may start."""
+"""A program as data: operations, functions, and the runs that a client may start.
+
+`tensorflow.reading` and `tensorflow.modules` make it; `expansion` expands its runs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Output = tuple[str, int]
 """The name of an operation or of an argument, and the number of one of its outputs."""
+ResourceKind = Literal["variable", "table", "iterator", "mutex", "queue", "other", "anything"]
+"""Kind of a resource; "anything" is that of `expansion.ANYTHING`, which stands for all of them."""
 
 
 class ProgramError(ValueError):
-    """A program that cannot be read or checked; the message is one line."""
+    """A program that cannot be read or checked, or options that do not fit it.
+
+    The message is one line.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +41,32 @@ class Operation:
 
     Parameters
     ----------
-    name, op : str
-        `op` is TensorFlow's name of the op.
+    name : str
+    op : str
+        TensorFlow's name of the op.
     inputs : tuple of Output
+        Data inputs, in the order of the node's.
     after : tuple of str
         Operations with a control edge to this one.
     bodies : tuple of str
-        Functions that it calls: the branches of a conditional, a loop's condition and body.
+        Functions that it calls: a conditional's branches, or a loop's condition and body.
     shared_name : str
-        Of a resource; its name if "".
+        Name under which runs share the resource that it makes; "" for the operation's own name.
     stateful : bool or None
         As TensorFlow's registry says; None if the op is not in it.
-    constant : bytes
-        Digest of the value of a Const.
+    value_digest : bytes
+        Of a Const: digest of its type and value. Of others empty.
     frame : str
-        Of an Enter: the frame's name.
-    is_constant : bool
-        Of an Enter: whether all iterations see the value.
+        Of an Enter: name of the frame, a loop of TensorFlow 1, that it leads into.
     parallel_iterations : int
+        Of an Enter: iterations of the loop that may run at once, TensorFlow's default if the
+        node does not say.
     compiled : bool
         True if XLA compiles the function that it calls.
-    dtype, shape
-        Of a variable's handle; "" and None where they are not known.
+    dtype : str
+        Of an operation that makes a variable: TensorFlow's name; "" if it is not known.
+    shape : tuple of int, optional
+        Of such an operation; None if it is not known.
     """
 
     name: str
@@ -64,9 +76,8 @@ class Operation:
     bodies: tuple[str, ...] = ()
     shared_name: str = ""
     stateful: bool | None = False
-    constant: bytes = b""
+    value_digest: bytes = b""
     frame: str = ""
-    is_constant: bool = False
     parallel_iterations: int = 10
     compiled: bool = False
     dtype: str = ""
@@ -79,6 +90,13 @@ class Function:
 
     Parameters
     ----------
+    name : str
+        "" for the main graph.
+    operations : tuple of Operation
+        In any order.
+    arguments : tuple of str
+    results : tuple of Output
+        What the function returns.
     automatic : bool
         True if `tf.function` traced it, which adds automatic control dependencies.
     compiled : bool
@@ -95,18 +113,22 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource that outlives a run.
+    """What ops access through a handle: a variable, or another object that keeps state.
 
     Parameters
     ----------
-    kind : str
-        "variable", "table", "iterator", "random state", "mutex", "queue" or "other".
+    name : str
+    kind : ResourceKind
     local : bool
-        True if each run makes its own.
+        True if every run makes its own; others outlive a run, and runs share them.
+    dtype : str
+        Of a variable: TensorFlow's name; "" if it is not known.
+    shape : tuple of int, optional
+        Of a variable; None if it is not known.
     """
 
     name: str
-    kind: str = "variable"
+    kind: ResourceKind = "variable"
     local: bool = False
     dtype: str = ""
     shape: tuple[int, ...] | None = None
@@ -122,9 +144,10 @@ class Entry:
     function : str
         The function, or "" for the main graph.
     fetches : tuple of str
-        Operations of the main graph that the client fetches; of a function all results.
-    resources : mapping
-        For each argument of the function that is a handle: the resource.
+        Operations of the main graph that the client fetches. Empty for a function: all its
+        results are computed.
+    resources : mapping of str to Resource
+        By argument of the function that is a handle: its resource.
     """
 
     name: str
@@ -139,10 +162,17 @@ class Program:
 
     Parameters
     ----------
-    sources : mapping
+    name : str
+        What messages call it: its file or target.
+    graph : Function
+        The main graph; without operations if all runs are functions.
+    functions : mapping of str to Function
+        By name, those that operations and entries refer to.
+    entries : tuple of Entry
+    sources : mapping of (str, str) to Location
         Where the user wrote an operation, by (function, operation); "" is the main graph.
     concurrent : tuple of (str, str)
-        Runs that may be concurrent, by default.
+        Pairs of entries that may run at the same time, unless the user names pairs.
     notes : tuple of str
         For the user: that a module was imported, and the like.
     """

@@ -286,7 +286,7 @@ def test_orders_with_one_last_writer_differ_by_what_its_value_comes_from() -> No
     operations = (
         Operation("h0", "VarHandleOp", stateful=True),
         Operation("n0", "AssignSubVariableOp", (("h0", 0), ("one", 0)), stateful=True),
-        Operation("one", "Const", constant=b"1"),
+        Operation("one", "Const", value_digest=b"1"),
         Operation("n1", "ReadVariableOp", (("h0", 0),), ("n0",), stateful=True),
         Operation("p1", "Pure", (("n1", 0),)),
         Operation("n2", "AssignVariableOp", (("h0", 0), ("p1", 0)), stateful=True),

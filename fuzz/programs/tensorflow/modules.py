@@ -29,6 +29,8 @@ from litmusfuzz.fuzz.programs.tensorflow.keras_files import read_keras
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from litmusfuzz.fuzz.programs.program import ResourceKind
+
 MODULE: Final = re.compile(r"(?P<module>[A-Za-z_]\w*(\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_][\w.]*)")
 _INPUT: Final = re.compile(r"(?P<dtype>[a-z]+\d*)(\[(?P<shape>[\d?,\s]*)\])?")
 
@@ -270,6 +272,13 @@ def _resources(
     return found
 
 
+_KINDS: Final[Mapping[str, ResourceKind]] = {
+    "Lookup": "table",
+    "Iterator": "iterator",
+    "Mutex": "mutex",
+    "Queue": "queue",
+}
+"""Kinds of resources by a word in the text of their handles; others are variables."""
 _HANDLE: Final = re.compile(r'ResourceHandle\(name="([^"]*)", device="[^"]*", container="([^"]*)"')
 
 
@@ -288,12 +297,12 @@ def _handle_name(handle: Any, argument: str) -> str:
     return re.sub(r"[/_]\d+$", "", match[1]) if match and match[1] else argument
 
 
-def _kind(handle: Any) -> str:
+def _kind(handle: Any) -> ResourceKind:
     text = str(handle)
-    for word, kind in (("Lookup", "table"), ("Iterator", "iterator"), ("Mutex", "mutex")):
+    for word, kind in _KINDS.items():
         if word in text:
             return kind
-    return "queue" if "Queue" in text else "variable"
+    return "variable"
 
 
 _LIBRARIES: Final = re.compile(r"[/\\](site|dist)-packages[/\\]")

@@ -223,7 +223,6 @@ def operation_of(node: Any, *, in_function: bool = False) -> Operation:
         _is_stateful(node.op),
         _digest(attr) if node.op == "Const" else b"",
         _text(attr, "frame_name"),
-        "is_constant" in attr and attr["is_constant"].b,
         attr["parallel_iterations"].i if "parallel_iterations" in attr else 10,
         _true(attr, "_XlaMustCompile"),
         dtype,
