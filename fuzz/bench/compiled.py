@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from litmusfuzz.fuzz.bench.oracle import REPEATS
-from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
+from litmusfuzz.fuzz.executors.jax_clustered.backend import JaxBackend
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.executors.jax_clustered.functions import Compiler
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -42,13 +42,13 @@ class _Recording(PreparedJaxTest):
     def load(self, program: Program) -> _executor.Program:
         """Load the program with functions that record their calls."""
         self.calls_made: list[_RecordedCall] = []
-        computing = Computing(program, self._compiler)
+        backend = JaxBackend(program, self._compiler)
         calls = [
             (_recording(function, self.calls_made), bound, flagged)
-            for function, bound, flagged in computing.calls
+            for function, bound, flagged in backend.calls
         ]
-        helpers = _Helpers(computing, self.calls_made)
-        return self.load_with(computing.program, [self.module.PythonBackend(calls, helpers)])
+        helpers = _Helpers(backend, self.calls_made)
+        return self.load_with(backend.program, [self.module.PythonBackend(calls, helpers)])
 
 
 def _recording(function: Callable[..., Any], calls_made: list[_RecordedCall]) -> Callable[..., Any]:
@@ -60,21 +60,21 @@ def _recording(function: Callable[..., Any], calls_made: list[_RecordedCall]) ->
 
 
 class _Helpers:
-    """The helpers of `Computing`; reading a value of the outcome is recorded as well."""
+    """The helpers of `JaxBackend`; reading a value of the outcome is recorded as well."""
 
-    def __init__(self, computing: Computing, calls_made: list[_RecordedCall]) -> None:
-        self.element = computing.element
-        self.stacked = computing.stacked
-        self.number = computing.number
-        self.moved = computing.moved
-        self.truth = computing.truth
-        self._computing = computing
+    def __init__(self, backend: JaxBackend, calls_made: list[_RecordedCall]) -> None:
+        self.element = backend.element
+        self.stacked = backend.stacked
+        self.number = backend.number
+        self.moved = backend.moved
+        self.truth = backend.truth
+        self._backend = backend
         self._calls_made = calls_made
 
     def read(self, value: Any) -> bytes:
         """Elements of a value of the outcome."""
         self._calls_made.append(_RecordedCall(np.asarray, (value,)))
-        return self._computing.read(value)
+        return self._backend.read(value)
 
 
 def calls_of(test: LitmusTest, compiler: Compiler) -> list[_RecordedCall]:

@@ -17,7 +17,7 @@ from litmusfuzz.corpus.model import MalformedTest, Node
 from litmusfuzz.corpus.ops import ConstAttrs
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
+from litmusfuzz.fuzz.executors.jax_clustered.backend import JaxBackend
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.executors.native.executor import NativeExecutor, PreparedTest
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused, Unavailable
@@ -192,10 +192,10 @@ class Failing(PreparedJaxTest):
 
     def load(self, program):
         """With other functions."""
-        computing = Computing(program, COMPILER)
-        computing.calls = [(self.fail, (), ())] * len(computing.calls)
-        backend = self.module.PythonBackend(computing.calls, computing)
-        return self.module.load(computing.program, [backend])
+        jax_backend = JaxBackend(program, COMPILER)
+        jax_backend.calls = [(self.fail, (), ())] * len(jax_backend.calls)
+        backend = self.module.PythonBackend(jax_backend.calls, jax_backend)
+        return self.module.load(jax_backend.program, [backend])
 
     @staticmethod
     def fail(*_):

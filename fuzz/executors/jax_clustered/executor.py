@@ -244,11 +244,11 @@ class PreparedJaxTest(PreparedTest):
 
     def load(self, program: Program) -> _executor.Program:
         """Load the lowered test into the core."""
-        from litmusfuzz.fuzz.executors.jax_clustered.backend import Computing
+        from litmusfuzz.fuzz.executors.jax_clustered.backend import JaxBackend
 
-        computing = Computing(program, self._compiler, self._lowering)
-        backend = self.module.PythonBackend(computing.calls, computing)
-        return self.load_with(computing.program, [backend] * len(program.device_names))
+        jax_backend = JaxBackend(program, self._compiler, self._lowering)
+        backend = self.module.PythonBackend(jax_backend.calls, jax_backend)
+        return self.load_with(jax_backend.program, [backend] * len(program.device_names))
 
     def load_with(
         self, program: Program, backends: list[_executor.PythonBackend]
