@@ -1,7 +1,8 @@
 """Runs graphs in a naive loop, in a process of its own: the baseline of the benchmark `campaign`.
 
-Run as ``python -m litmusfuzz.fuzz.bench.naive``. Its input are two lines: a `Task` in JSON, and,
-once it has answered that it is ready, an empty one to start. Then it prints a `Lap`.
+Run as ``python -m litmusfuzz.fuzz.bench.naive``. It reads a `Task` in JSON, as one line, and
+generates the graphs. Then it prints ``ready``, and waits for an empty line, so that several such
+processes start their loops together. After its loop it prints a `Lap` in JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +27,20 @@ if TYPE_CHECKING:
 
 
 class NaiveGraph(msgspec.Struct, frozen=True, kw_only=True):
-    """A graph as a campaign has run it: fields of its event (`Executed`)."""
+    """A graph as a campaign has run it: fields of its event (`Executed`).
+
+    Parameters
+    ----------
+    family : str
+    index : int
+        Number of the test in the campaign.
+    variation : str
+        `Variation` as text.
+    run_seed : int
+        Seed of the variation.
+    count : int
+        Executions in one session.
+    """
 
     family: str
     index: int
@@ -53,31 +67,37 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lap(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds that the graphs took, elapsed and of processors; generating them does not count."""
+    """Seconds of one loop over a task's graphs, elapsed and of processors, without generation."""
 
     elapsed_s: float
     cpu_s: float
 
 
-def lap(task: Task, ready: IO[bytes], start: IO[bytes]) -> Lap:
-    """Run the graphs of a task, each in a session of its own."""
+def run_lap(task: Task, replies: IO[bytes], requests: IO[bytes]) -> Lap:
+    """Run the graphs of a task, each in a session of its own, once `requests` has a line.
+
+    The line ``ready`` in `replies` says that it waits for that.
+    """
     from litmusfuzz.fuzz.executors.tensorflow.baselines import run_naively
 
-    made = executor_class("tf")
-    damaging: frozenset[str] = getattr(made, "damaging_ops", frozenset())
+    executor = executor_class("tf")
+    damaging: frozenset[str] = getattr(executor, "damaging_ops", frozenset())
     config = configuration("tf", task.config)
     model = guaranteed("tf", config)
     tests: list[tuple[LitmusTest, Noise]] = []
     for graph in task.graphs:
-        support = support_of(made.support, damaging, graph.index)
+        # As `campaign` makes its tests: from the same seeds with another support, or in another
+        # order of the steps, it would be another test.
+        support = support_of(executor.support, damaging, graph.index)
         test = generate(graph.family, task.seed, graph.index, support)
-        how = Variation.parse(graph.variation)
-        test = varied(test, how, graph.run_seed, model).test
+        variation = Variation.parse(graph.variation)
+        test = varied(test, variation, graph.run_seed, model).test
         tests.append((test, Noise(copies=1, steps=graph.count)))
-    run_naively(tests[0][0], config, Noise(copies=1, steps=1), 0)  # what a first session costs
-    ready.write(b"ready\n")
-    ready.flush()
-    start.readline()
+    # The first session of a process costs more; a worker's was before the campaign, too.
+    run_naively(tests[0][0], config, Noise(copies=1, steps=1), 0)
+    replies.write(b"ready\n")
+    replies.flush()
+    requests.readline()
     elapsed_s, cpu_s = time.perf_counter(), time.process_time()
     for number, (test, noise) in enumerate(tests):
         run_naively(test, config, noise, number)
@@ -85,10 +105,10 @@ def lap(task: Task, ready: IO[bytes], start: IO[bytes]) -> Lap:
 
 
 def main() -> None:
-    """Run one task."""
+    """Read one task, run it, and print its lap."""
     task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
-    found = lap(task, sys.stdout.buffer, sys.stdin.buffer)
-    sys.stdout.buffer.write(msgspec.json.encode(found) + b"\n")
+    lap = run_lap(task, sys.stdout.buffer, sys.stdin.buffer)
+    sys.stdout.buffer.write(msgspec.json.encode(lap) + b"\n")
 
 
 if __name__ == "__main__":
