@@ -1,8 +1,8 @@
 """Family `uninitialized`: variables that have no value until they are first written.
 
 A test is one of `runs` or of `mixed`, in which some variables lose their initial value, and some
-reads become VarIsInitializedOp. Mostly the first op on such a variable writes it, and control
-edges keep most reads behind a write: once an op fails, nothing more is specified.
+reads of these become VarIsInitializedOp. Mostly the first op on such a variable writes it, and
+control edges keep most reads behind a write: once an op fails, nothing more is specified.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
 
 _MIXED: Final = frozenset({"critical sections", "queues", "conditionals", "loops"})
 _ADDS: Final = frozenset({"AssignAddVariableOp", "AssignSubVariableOp"})
-"""Updates that are assignments under another name."""
+"""Updates whose operand is one value: with another op they are assignments of it."""
 _TRIES: Final = 8
-"""Tests generated for an attempt, until one has a variable that can do without a value."""
+"""Tests that an attempt generates, at most, until one has a variable that can do without a value.
+
+If none has, the last one stays as it is, and all its variables have initial values.
+"""
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
@@ -46,63 +49,82 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 def _attempt(
     rng: random.Random, support: Support, events: int, *, arithmetic: bool, base: Attempt
 ) -> UnbuiltTest:
+    """Generate a test of `base`, and take the initial values of some of its variables away."""
     for _ in range(_TRIES):
-        made = base(rng, support, events, arithmetic=arithmetic)
-        uses: dict[str, list[str]] = {}  # by node: the resources that it and its bodies use
-        several: set[str] = set()
-        touched: set[str] = set()
-        for graph in made.graphs:
+        test = base(rng, support, events, arithmetic=arithmetic)
+        uses: dict[str, list[str]] = {}  # by node of a graph: resources of it and of its bodies
+        with_others: set[str] = set()  # resources that some op uses together with another one
+        used: set[str] = set()
+        for graph in test.graphs:
             for node in graph.nodes:
-                uses[node.name] = found = [*node.resources]
+                uses[node.name] = own = [*node.resources]
                 within = [node]
                 if bodies(node):
                     within = [*all_nodes(within)]
-                    found += (name for each in within for name in each.resources)
-                touched.update(found)
+                    own += (name for each in within for name in each.resources)
+                used.update(own)
                 for each in within:
                     if len(each.resources) > 1:
-                        several.update(each.resources)
+                        with_others.update(each.resources)
         # A momentum step of which one variable has no value ends TensorFlow's process.
-        free = touched - several
-        candidates = [v.name for v in made.context.variables if v.name in free]
+        free = used - with_others
+        candidates = [v.name for v in test.context.variables if v.name in free]
         if candidates:
-            empty = rng.sample(candidates, rng.randint(1, len(candidates)))
-            return _without_values(rng, made, empty, uses)
-    return replace(made, name="uninitialized")
+            valueless = rng.sample(candidates, rng.randint(1, len(candidates)))
+            return _without_values(rng, test, valueless, uses)
+    return replace(test, name="uninitialized")
 
 
 def _without_values(
-    rng: random.Random, made: UnbuiltTest, empty: list[str], uses: Mapping[str, list[str]]
+    rng: random.Random, test: UnbuiltTest, valueless: list[str], uses: Mapping[str, list[str]]
 ) -> UnbuiltTest:
-    """The test in which these variables have no initial value."""
-    context = made.context
-    graphs = {graph.name: graph.nodes for graph in made.graphs}
-    order = dict.fromkeys(run.graph for run in made.client) or graphs
-    for variable in empty:
+    """The test without initial values of some variables, most of which are written first.
+
+    Parameters
+    ----------
+    rng : random.Random
+    test : UnbuiltTest
+    valueless : list of str
+    uses : mapping of str to list of str
+        By node of a graph, the resources that it and its bodies use.
+    """
+    context = test.context
+    graphs = {graph.name: graph.nodes for graph in test.graphs}
+    in_order_of_runs = dict.fromkeys(run.graph for run in test.client) or graphs
+    for variable in valueless:
         # An op that reads it, and comes before all that write it, would always fail.
         if rng.random() < 0.85:
-            for name in order:
-                written = _written(context, graphs[name], variable, uses)
-                if written:
-                    graphs[name] = written
+            for name in in_order_of_runs:
+                written_first = _written_first(context, graphs[name], variable, uses)
+                if written_first:
+                    graphs[name] = written_first
                     break
     context.variables = tuple(
-        replace(v, init=None) if v.name in empty else v for v in context.variables
+        replace(v, init=None) if v.name in valueless else v for v in context.variables
     )
-    more = len(graphs[made.graphs[-1].name]) - len(made.graphs[-1].nodes)
-    edited = (Graph(name, _edited(rng, nodes, empty, uses)) for name, nodes in graphs.items())
+    # New nodes stand at the front, so that the last graph may end as many nodes later.
+    added = len(graphs[test.graphs[-1].name]) - len(test.graphs[-1].nodes)
+    changed = (
+        Graph(name, _with_reads_after_writes(rng, nodes, valueless, uses))
+        for name, nodes in graphs.items()
+    )
     return replace(
-        made,
+        test,
         name="uninitialized",
-        graphs=tuple(edited),
-        ends=tuple(end + more for end in made.ends),
+        graphs=tuple(changed),
+        ends=tuple(end + added for end in test.ends),
     )
 
 
-def _written(
+def _written_first(
     context: Context, nodes: tuple[Node, ...], variable: str, uses: Mapping[str, list[str]]
 ) -> tuple[Node, ...]:
-    """The nodes of a graph, of which the first that uses a variable writes it; () if none does."""
+    """The nodes of a graph, changed so that the first that uses a variable writes it.
+
+    If that node is a write, they stay; an update becomes an assignment if its op alone makes it
+    one. Otherwise a new write of a new constant is put at the front of the graph. Empty if no node
+    uses the variable.
+    """
     for place, node in enumerate(nodes):
         if variable in uses.get(node.name, ()):
             if node.definition.kind is Kind.WRITE:
@@ -110,8 +132,8 @@ def _written(
             if node.op in _ADDS:
                 write = replace(node, op="AssignVariableOp")
                 return (*nodes[:place], write, *nodes[place + 1 :])
-            kind = context.type
-            attrs = ConstAttrs(kind.dtype, kind.shape, context.unique(kind))
+            of_type = context.type
+            attrs = ConstAttrs(of_type.dtype, of_type.shape, context.unique(of_type))
             value = Node(context.fresh("c"), "Const", attrs=attrs)
             name = context.fresh("w")
             write = Node(name, "AssignVariableOp", (value.name,), (variable,))
@@ -119,31 +141,36 @@ def _written(
     return ()
 
 
-def _edited(
+def _with_reads_after_writes(
     rng: random.Random,
     nodes: tuple[Node, ...],
-    empty: Collection[str],
+    valueless: Collection[str],
     uses: Mapping[str, list[str]],
 ) -> tuple[Node, ...]:
-    """Nodes of a graph, of which most that need a value come after a first write."""
-    used: set[str] = set()
+    """The nodes of a graph, of which most that use a variable without a value are made harmless.
+
+    Half of the reads whose value nothing takes become VarIsInitializedOp, which needs no value.
+    Most other nodes get control edges from the first writes of the variables that they use.
+    """
+    taken: set[str] = set()  # names of values that other nodes take, and of members of sections
     for node in nodes:
-        used.update(node.references, node.members)
-    first: dict[str, str] = {}
-    made = []
+        taken.update(node.references, node.members)
+    first_writes: dict[str, str] = {}  # by variable, the first write without control edges
+    changed = []
     for node in nodes:
-        needs = [name for name in uses.get(node.name, node.resources) if name in empty]
+        needs = [name for name in uses.get(node.name, node.resources) if name in valueless]
         if not needs:
             pass
-        elif node.op == "ReadVariableOp" and node.name not in used and rng.random() < 0.5:
+        elif node.op == "ReadVariableOp" and node.name not in taken and rng.random() < 0.5:
             node = replace(node, op="VarIsInitializedOp")
         elif node.definition.kind is Kind.WRITE and not node.after:
-            first.setdefault(node.resources[0], node.name)
+            # With a control edge it might not happen: what it waits for may fail.
+            first_writes.setdefault(node.resources[0], node.name)
         elif rng.random() < 0.8:
-            before = dict.fromkeys(first[name] for name in needs if name in first)
-            # The writes stand before in the graph, and the members of a section together: no
-            # edge makes a cycle through one.
-            after = (name for name in before if name not in node.inputs)
-            node = replace(node, after=tuple(dict.fromkeys((*node.after, *after))))
-        made.append(node)
-    return tuple(made)
+            # The writes stand before the node in the graph, and the members of a section stand
+            # together, so that no cycle comes about.
+            writes = [first_writes[name] for name in needs if name in first_writes]
+            more = (name for name in writes if name not in node.inputs)
+            node = replace(node, after=tuple(dict.fromkeys((*node.after, *more))))
+        changed.append(node)
+    return tuple(changed)

@@ -1,9 +1,13 @@
-"""Samples ops that move elements: reverse, roll, and change blocks of space into batch or depth."""
+"""Samples ops that move elements: reverse, roll, and blocks of space into batch or depth and back.
+
+Each sampler adds an op's operands and attributes to a `Draw`. The *space* of a tensor is what lies
+between its batch and what comes after; for images that is height and width, before channels.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from litmusfuzz.fuzz.generators.sampling.draw import VALUES, Draw
 
@@ -28,6 +32,10 @@ def _reverse_v2(draw: Draw) -> None:
 
 
 def _reverse_sequence(draw: Draw) -> None:
+    """Sample ReverseSequence, which reverses as many leading elements as a length says.
+
+    Each element of the batch has a length, from 0 to the extent of the sequence.
+    """
     shape = draw.data("input", draw.first_shape(2))
     sequence, batch = draw.rng.sample(range(len(shape)), 2)
     draw.attrs |= {"seq_dim": sequence, "batch_dim": batch}
@@ -49,29 +57,41 @@ def _roll(draw: Draw) -> None:
 # --- blocks ------------------------------------------------------------------------------
 
 
-def _blocks(draw: Draw) -> tuple[list[int], int, Shape]:
-    """Choose the extents of a block, of a batch, and of the dimensions after those of space.
+class _Blocks(NamedTuple):
+    """Extents of a block, of the batch of blocks, and of the dimensions after space."""
 
-    An op whose name ends with ND has an extent for each dimension of space as an operand; the
-    others have two such dimensions, channels after them, and one extent as an attribute.
+    block: list[int]
+    batch: int
+    rest: Shape
+
+
+def _blocks(draw: Draw) -> _Blocks:
+    """Choose the extents.
+
+    SpaceToBatchND and BatchToSpaceND take the block's extents as an operand, one for each of one or
+    two dimensions of space; any dimensions may follow. The other ops take images: a block is
+    square, with its extent as an attribute, and only channels follow.
     """
     if not draw.op.name.endswith("ND"):
         size = draw.number(2, 3)
         draw.attrs["block_size"] = size
-        return [size, size], draw.number(1, 2), (draw.number(1, 2),)
+        return _Blocks([size, size], draw.number(1, 2), (draw.number(1, 2),))
     block = draw.numbers(draw.number(1, 2), 1, 3)
-    return block, draw.number(1, 2), draw.any_shape(0, 1, 2)
+    return _Blocks(block, draw.number(1, 2), draw.any_shape(0, 1, 2))
 
 
 def _margins(draw: Draw, extent: int, most: int) -> list[int]:
-    """Choose what lies on two sides of the inner part of an extent, which is not empty."""
+    """Choose the margins before and after the inner part of an extent, at most `most` each.
+
+    The inner part is not empty.
+    """
     before = draw.number(0, min(most, extent - 1))
     after = draw.number(0, min(most, extent - 1 - before))
     return [before, after]
 
 
 def _space_to_batch(draw: Draw) -> None:
-    """Sample SpaceToBatch or SpaceToBatchND: blocks divide the padded space."""
+    """Sample SpaceToBatch or SpaceToBatchND, whose padded space consists of whole blocks."""
     block, batch, rest = _blocks(draw)
     space: list[int] = []
     paddings: list[int] = []
@@ -84,7 +104,10 @@ def _space_to_batch(draw: Draw) -> None:
 
 
 def _batch_to_space(draw: Draw) -> None:
-    """Sample BatchToSpace or BatchToSpaceND: the batch has all elements of a block."""
+    """Sample BatchToSpace or BatchToSpaceND, whose batch is a multiple of a block's size.
+
+    The crops are margins of the result's space.
+    """
     block, batch, rest = _blocks(draw)
     space: list[int] = []
     crops: list[int] = []
@@ -95,6 +118,7 @@ def _batch_to_space(draw: Draw) -> None:
 
 
 def _add_blocks(draw: Draw, shape: Shape, block: list[int], role: str, margins: list[int]) -> None:
+    """Add the input, the block's extents if they are an operand, and the margins as `role`."""
     draw.require(shape)
     draw.data("input", shape)
     if draw.op.name.endswith("ND"):
