@@ -69,8 +69,8 @@ def wrong_setting(executor: str, settings: Mapping[str, Setting]) -> tuple[str, 
     """
     try:
         made = executor_class(executor) if is_ours(executor) else None
-    except ImportError:  # its framework or compiled module is not there
-        made = None
+    except (UnknownExecutor, ImportError):
+        made = None  # a control that does not exist, or a framework or module that is not there
     if isinstance(made, HasSettings):
         return check_table(settings, made.setting_types)
     return check_scalars(settings)

@@ -227,6 +227,11 @@ def test_a_name_that_stands_for_something_else_is_none(
         executor_class(SELFTEST)
 
 
+def test_a_file_that_names_a_control_that_does_not_exist_can_be_read() -> None:
+    """The canary has none: who runs the finding says so."""
+    assert wrong_setting("control/canary", {"anything": 1}) is None
+
+
 def test_an_entry_point_may_have_the_name_of_a_mutant_after_its_prefix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
