@@ -17,19 +17,17 @@ from litmusfuzz.fuzz.programs.effects import HANDLES
 from litmusfuzz.fuzz.programs.expansion import output_of
 from litmusfuzz.fuzz.programs.tensorflow import reading
 from litmusfuzz.fuzz.programs.tensorflow.gates import NotShown, Step, Surgeon, seed, way_to
+from litmusfuzz.fuzz.programs.tensorflow.run_inputs import RunInput, UserValues
 from litmusfuzz.fuzz.programs.tensorflow.showing import (
-    Given,
     Host,
-    Name,
+    Label,
     Observed,
     Prepared,
-    UserValues,
-    as_array,
-    failure,
     shown,
     side_names,
-    within_time,
 )
+from litmusfuzz.fuzz.programs.tensorflow.tensor_values import as_array
+from litmusfuzz.fuzz.programs.tensorflow.time_limit import failure, within_time
 from litmusfuzz.reports.checked import ReportedShowing
 from litmusfuzz.reports.tables import counted
 
@@ -72,20 +70,20 @@ def with_showings(
         If such a value fits no input.
     """
     host = host_of(live)
-    given = UserValues(values)
+    user_values = UserValues(values)
     anomalies: list[ReportedAnomaly] = []
     interrupted = ""
     for each, source in zip(report.anomalies, found, strict=True):
         showing = ReportedShowing((), {}, why_not="interrupted")
         if not interrupted:
             try:
-                showing = shown(host, source, given)
+                showing = shown(host, source, user_values)
             except KeyboardInterrupt:
                 number = counted(len(found), "anomaly").replace("anomalys", "anomalies")
                 interrupted = f"interrupted after showing {len(anomalies)} of {number}"
         anomalies.append(replace(each, showing=showing))
     if not interrupted:
-        given.check()
+        user_values.check()
     return replace(report, anomalies=tuple(anomalies), interrupted=interrupted)
 
 
@@ -146,8 +144,8 @@ class FunctionHost:
         top.signature.name = name
         top.signature.is_stateful = True
         library: dict[str, Any] = {}
-        inputs: list[Given | Any] = []
-        results: list[Name] = []
+        inputs: list[RunInput | Any] = []
+        results: list[Label] = []
         labels = side_names(scenario)
         for side, run in enumerate(scenario.runs):
             function = self.live.functions[run]
@@ -182,7 +180,7 @@ class FunctionHost:
             self.states(scenario),
         )
 
-    def side(self, top: Any, side: int, function: Any) -> Iterator[Given | Any]:
+    def side(self, top: Any, side: int, function: Any) -> Iterator[RunInput | Any]:
         """Add the call of a run, and yield the inputs of the function."""
         definition = function.function_def
         node = top.node_def.add(name=f"run{side}", op="StatefulPartitionedCall")
@@ -204,8 +202,8 @@ class FunctionHost:
                 continue
             if each.type in _OPAQUE:
                 raise NotShown(f"argument {each.name} is a handle")
-            given = function.inputs[number]
-            yield Given(side, each.name, _numpy_type(given.dtype), _shape(given.shape))
+            tensor = function.inputs[number]
+            yield RunInput(side, each.name, _numpy_type(tensor.dtype), _shape(tensor.shape))
         node.attr["Tout"].list.type.extend(each.type for each in definition.signature.output_arg)
 
     def handles(self, scenario: Scenario) -> Iterator[tuple[Resource, Any]]:
@@ -315,18 +313,18 @@ class _PreparedFunctions:
 
     name: str
     functions: Sequence[Any]
-    arguments: Sequence[Given | Any]
-    results: Sequence[Name]
+    arguments: Sequence[RunInput | Any]
+    results: Sequence[Label]
     gates: Gates
     ends: Mapping[str, tuple[Any, Any]]
     back: Sequence[Callable[[], None]]
 
     @property
-    def inputs(self) -> list[Given]:
+    def inputs(self) -> list[RunInput]:
         """See `Prepared`."""
-        return [each for each in self.arguments if isinstance(each, Given)]
+        return [each for each in self.arguments if isinstance(each, RunInput)]
 
-    def run(self, values: Mapping[Given, Any]) -> Observed:
+    def run(self, values: Mapping[RunInput, Any]) -> Observed:
         """See `Prepared`."""
         import tensorflow as tf
         from tensorflow.python.eager import context
@@ -337,8 +335,8 @@ class _PreparedFunctions:
             name = function.signature.name
             if not eager.has_function(name):
                 eager.add_function_def(function)
-        given = [
-            tf.constant(values[each]) if isinstance(each, Given) else each
+        arguments = [
+            tf.constant(values[each]) if isinstance(each, RunInput) else each
             for each in self.arguments
         ]
         queues = [_eager_queue(gate.own) for _, gate in self.gates if gate.own]
@@ -349,7 +347,7 @@ class _PreparedFunctions:
                 tf.raw_ops.QueueCloseV2(handle=queue, cancel_pending_enqueues=True)
 
         def call() -> list[Any]:
-            results = eager.call_function(self.name.encode(), given, len(self.results))
+            results = eager.call_function(self.name.encode(), arguments, len(self.results))
             # The call returns None if there are no results.
             return [as_array(each.numpy()) for each in results or ()]
 
@@ -418,9 +416,9 @@ class GraphHost:
         added = type(definition)()
         added.versions.CopyFrom(definition.versions)
         names = side_names(scenario)
-        fetches: dict[Name, str] = {}
+        fetches: dict[Label, str] = {}
         targets: list[str] = []
-        inputs: dict[Given, str] = {}
+        inputs: dict[RunInput, str] = {}
         for side, run in enumerate(scenario.runs):
             entry = next(each for each in self.program.entries if each.name == run)
             if entry.function:
@@ -433,7 +431,7 @@ class GraphHost:
                     )
                     kind = _numpy_type(tf.as_dtype(node.attr["dtype"].type))
                     own = node.name.removeprefix(prefix)
-                    inputs[Given(side, own, kind, _shape(shape))] = f"{node.name}:0"
+                    inputs[RunInput(side, own, kind, _shape(shape))] = f"{node.name}:0"
                 added.node.append(node)
             for fetch in entry.fetches:
                 operation = graph.get_operation_by_name(output_of(fetch)[0])
@@ -628,19 +626,19 @@ class _PreparedGraph:
 
     graph: Any
     start: Callable[[Any], None]
-    feeds: Sequence[tuple[Given, str]]
-    fetches: Mapping[Name, str]
+    feeds: Sequence[tuple[RunInput, str]]
+    fetches: Mapping[Label, str]
     targets: Sequence[str]
     ends: Mapping[str, Any]
     closing: Sequence[Any]
     log: Any
 
     @property
-    def inputs(self) -> list[Given]:
+    def inputs(self) -> list[RunInput]:
         """See `Prepared`."""
-        return [given for given, _ in self.feeds]
+        return [each for each, _ in self.feeds]
 
-    def run(self, values: Mapping[Given, Any]) -> Observed:
+    def run(self, values: Mapping[RunInput, Any]) -> Observed:
         """See `Prepared`."""
         import tensorflow as tf
 
@@ -648,7 +646,7 @@ class _PreparedGraph:
         options = config.graph_options
         options.rewrite_options.disable_meta_optimizer = True
         options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
-        feeds = {name: values[given] for given, name in self.feeds}
+        feeds = {name: values[each] for each, name in self.feeds}
         targets = [self.graph.get_operation_by_name(each) for each in self.targets]
         with tf.compat.v1.Session(graph=self.graph, config=config) as session:
             try:

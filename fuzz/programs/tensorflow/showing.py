@@ -1,18 +1,29 @@
 """Races shown: the two orders of an anomaly, forced in unmodified TensorFlow on the user's graph.
 
-Functions of a module are called as they are, on the user's own variables, which are set back after
-each call. Graphs, of a module, a file or a SavedModel, are run in a new session each time, in which
-each of two concurrent runs has its nodes for itself, and shares the variables with the other.
+Of functions of a module, copies with gates are called on the user's own variables, which are set
+back after each call. Graphs, of a module, a file or a SavedModel, are run in a new session each
+time, in which each of two concurrent runs has its nodes for itself, and shares the variables with
+the other.
 
-Each race is run first without waiting, which says what runs at all with these inputs. The log of
-`gates` then says that the accesses happened in the order that was forced.
+The runs are first executed freely, with gates that only log: this says which accesses happen at all
+with some inputs. Then the two orders are forced, and the log of `gates` says that the accesses
+happened in these orders. If the results are equal, other orders and inputs are tried.
+
+Terms
+-----
+site
+    An access, by the place of its run and its number in this run (`anomalies.Site`).
+chain
+    The accesses of an anomaly, in one of its two orders.
+total order
+    All accesses of the runs, in an order that edges permit; those of a chain in its order.
+rank
+    Place of an access in a preferred order: of accesses that may be next, that with the least rank
+    is.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-import zlib
 from dataclasses import dataclass
 from itertools import count, pairwise, product
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -22,57 +33,48 @@ import numpy as np
 from litmusfuzz.fuzz.programs.anomalies import AnomalyKind, Site
 from litmusfuzz.fuzz.programs.effects import Access
 from litmusfuzz.fuzz.programs.order import bits
-from litmusfuzz.fuzz.programs.program import ProgramError
 from litmusfuzz.fuzz.programs.tensorflow.gates import Gate, NoEndError, NotShown
+from litmusfuzz.fuzz.programs.tensorflow.run_inputs import UserValues
+from litmusfuzz.fuzz.programs.tensorflow.tensor_values import equal, first_difference, text_of
 from litmusfuzz.fuzz.programs.total_order import ranked
 from litmusfuzz.reports.checked import ReportedShowing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from litmusfuzz.fuzz.programs.anomalies import Anomaly, Scenario
     from litmusfuzz.fuzz.programs.checking import CheckedAnomaly
     from litmusfuzz.fuzz.programs.expansion import Instance
+    from litmusfuzz.fuzz.programs.tensorflow.run_inputs import RunInput
 
-TIMEOUT_S: Final = 30.0
-"""Seconds after which a forced order counts as impossible, unless this process still computes."""
-BUSY_SHARE: Final = 0.01
-"""Share of one core that a process uses at least while it computes, whatever runs beside it."""
-MAX_TIMEOUTS: Final = 10
-"""Times `TIMEOUT_S` after which an order counts as impossible though the process computes."""
 INPUTS: Final = 3
-"""Choices of inputs that are tried until the two orders differ.
+"""Times that two orders are forced, with other inputs each time, until their results differ.
 
-Also without inputs: what is read of a reference is no copy, and may be overwritten before its use.
+So often even if the runs have no inputs. A read of a reference variable makes no copy: whether its
+value is overwritten before it is used differs from one execution to the next.
 """
 REPEATS: Final = 3
-"""Runs of each order where accesses beside those of the race are free."""
+"""Executions of each order if other accesses are not ordered, and may change the results."""
 MAX_GATES: Final = 400
-"""Accesses that are forced into a total order, at most."""
-_SMALL: Final = 8
-"""Elements of a value that is printed as a whole."""
-_LONG: Final = 60
-"""Bytes of a text that is printed as a whole."""
+"""Accesses of a scenario for which total orders are forced, at most; an op may have several."""
 _numbers: Final = count()
-Name = tuple[str, str]
-"""A value, and the verb before its text: "is" or "ends as"."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """An input of a run: its name, type and shape."""
-
-    side: int
-    name: str
-    dtype: Any
-    shape: tuple[int, ...]
+Label = tuple[str, str]
+"""Name of a result or variable, and the verb before its value: "is" or "ends as"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One execution: results and final values by name, and the accesses that happened, in order."""
+    """One execution.
 
-    values: Mapping[Name, Any]
+    Parameters
+    ----------
+    values : mapping of Label to array
+        Results, and final values of variables.
+    log : tuple of int
+        Numbers of the gates whose accesses happened, in order.
+    """
+
+    values: Mapping[Label, Any]
     log: tuple[int, ...]
 
 
@@ -80,10 +82,10 @@ class Prepared(Protocol):
     """A program with gates in it."""
 
     @property
-    def inputs(self) -> Sequence[Given]:
+    def inputs(self) -> Sequence[RunInput]:
         """The inputs of the runs."""
 
-    def run(self, values: Mapping[Given, Any]) -> Observed:
+    def run(self, values: Mapping[RunInput, Any]) -> Observed:
         """Run it, from the program's initial values.
 
         Raises
@@ -110,85 +112,17 @@ class Host(Protocol):
         """
 
 
-class UserValues:
-    """Values of inputs that the user gives: by the input's name, or RUN.NAME.
+def shown(
+    host: Host, found: CheckedAnomaly, user_values: UserValues | None = None
+) -> ReportedShowing:
+    """The results of the two orders of an anomaly, or why they are not shown.
 
     Parameters
     ----------
-    texts : mapping of str to str
-        Numbers with commas between them, one number for all elements, or the name of a .npy file.
-
-    Raises
-    ------
-    ProgramError
-        If a file cannot be read.
-    """
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self.texts = texts
-        self.unused = {*texts}
-        self.there: dict[str, None] = {}
-        """Names of inputs that runs have."""
-        self.files = {
-            name: _array(name, text) for name, text in texts.items() if text.endswith(".npy")
-        }
-
-    def of(self, run: str, given: Given) -> Any | None:
-        """The value of a run's input; None if the user gave none.
-
-        Raises
-        ------
-        ProgramError
-            If it does not fit.
-        """
-        self.there[f"{run}.{given.name}"] = None
-        name = next((n for n in (f"{run}.{given.name}", given.name) if n in self.texts), None)
-        if name is None:
-            return None
-        self.unused.discard(name)
-        kind = f"{np.dtype(given.dtype).name}{list(given.shape)}"
-        if name in self.files:
-            array = self.files[name]
-            if array.shape != given.shape or array.dtype != given.dtype:
-                own = f"{array.dtype.name}{list(array.shape)}"
-                raise ProgramError(f"--value: {name} is {own}, and the input is {kind}")
-            return array
-        parts: list[Any] = self.texts[name].split(",")
-        size = int(np.prod(given.shape))
-        if len(parts) not in (1, size):
-            raise ProgramError(f"--value: {name} has {len(parts)} values, and the input is {kind}")
-        try:
-            if given.dtype == np.object_:
-                parts = [part.encode() for part in parts]
-            elif given.dtype == np.bool_:
-                parts = [{"true": True, "false": False}[part.strip().lower()] for part in parts]
-            array = np.array(parts, given.dtype)
-        except (KeyError, ValueError, OverflowError):
-            text = self.texts[name]
-            raise ProgramError(f"--value: {name}: {text!r:.60} is not of type {kind}") from None
-        filled = np.full(given.shape, array[0], given.dtype)
-        return filled if len(parts) == 1 else array.reshape(given.shape)
-
-    def check(self) -> None:
-        """Raise `ProgramError` if a name was of no input."""
-        for name in sorted(self.unused):
-            there = ", ".join(self.there) or "none"
-            raise ProgramError(f"--value: no input is named {name}; there are {there:.400}")
-
-
-def _array(name: str, file: str) -> Any:
-    try:
-        return np.load(file, allow_pickle=False)
-    except OSError as error:
-        raise ProgramError(f"--value: {name}: {file}: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise ProgramError(f"--value: {name}: {file}: {error}") from None
-
-
-def shown(host: Host, found: CheckedAnomaly, given: UserValues | None = None) -> ReportedShowing:
-    """The results of the two orders of an anomaly, or why they are not shown.
-
-    `given` has the user's values of inputs.
+    host : Host
+    found : CheckedAnomaly
+    user_values : UserValues, optional
+        The user's values of inputs; other inputs have values of ours.
 
     Raises
     ------
@@ -196,43 +130,65 @@ def shown(host: Host, found: CheckedAnomaly, given: UserValues | None = None) ->
         If such a value does not fit its input.
     """
     try:
-        values = given or UserValues({})
+        values = user_values or UserValues({})
         return _Shower(host, found.scenario, found.anomaly, values).shown()
     except NotShown as why:
         return ReportedShowing((), {}, why_not=str(why))
 
 
-class _Totals:
-    """Total orders of all accesses of a scenario, of a loop those of the iterations that it has.
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """Two orders to force, one for each order of the anomaly.
 
-    Accesses of one op are one: that with the lowest number stands for them.
+    Parameters
+    ----------
+    orders : sequence of sequences of Site
+    total : bool
+        True for total orders. Otherwise they have the accesses of the anomaly, with the locks that
+        these need, and all other accesses are free.
+    """
+
+    orders: Sequence[Sequence[Site]]
+    total: bool
+
+    def among(self, ran: Collection[Site]) -> _Try:
+        """The try for inputs with which only these accesses happen; all of the anomaly do."""
+        if not self.total:
+            return self
+        return _Try([[site for site in order if site in ran] for order in self.orders], total=True)
+
+
+class _TotalOrders:
+    """Total orders of a scenario; of loops they have the iterations that the expansion has.
+
+    An op may have several accesses, and happens as a whole: its first access stands for all.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         first: dict[tuple[int, int], Site] = {}
         self.first: dict[Site, Site] = {}
+        """By access, the first one of its op."""
         for side, each in enumerate(scenario.sides):
             for number, access in enumerate(each.run.accesses):
                 site = Site(side, number)
                 self.first[site] = first.setdefault((side, access.node), site)
 
     def possible(self) -> bool:
-        """True if gates can force one."""
+        """True if gates can force total orders: all accesses are known, and can have one."""
         if len(self.first) > MAX_GATES:
             return False
         for side in self.scenario.sides:
             for access, locks in zip(side.run.accesses, side.locks, strict=True):
-                # A section would have to be in one piece.
+                # Two sections of one mutex must not interleave, and `ranked` does not see to that.
                 if locks or access.compiled >= 0 or not access.effect.known:
                     return False
         return True
 
     def with_chain(self, chain: Sequence[Site], ranks: Mapping[Site, int]) -> list[Site] | None:
-        """A total order that edges permit, in which a chain's accesses come in its order.
+        """The total order with a chain's order and these ranks; None if edges permit none.
 
-        Of several accesses that may be next, the one with the lowest rank is; those without a
-        rank come last. None if there is no such order.
+        Accesses without a rank come last.
         """
         waits: dict[Site, set[Site]] = {each: set() for each in self.first.values()}
         for site, own in self.first.items():
@@ -245,10 +201,11 @@ class _Totals:
         return ranked(waits, ranks)
 
     def pairs(self, chains: Sequence[Sequence[Site]]) -> list[list[list[Site]]]:
-        """Total orders for two chains: pairs to try, none if gates cannot force any.
+        """Pairs of total orders to try, one for each of two chains; none if gates cannot force any.
 
         In the first pair the chains' accesses come as early as they can, so that the rest of both
-        runs comes after them; in the second pair the two orders differ as little as they can.
+        runs comes after them. In the second pair the order for the second chain differs as little
+        as it can from that for the first one.
         """
         if not self.possible():
             return []
@@ -264,12 +221,14 @@ class _Totals:
 class _Shower:
     """Shows one anomaly."""
 
-    def __init__(self, host: Host, scenario: Scenario, anomaly: Anomaly, given: UserValues) -> None:
+    def __init__(
+        self, host: Host, scenario: Scenario, anomaly: Anomaly, user_values: UserValues
+    ) -> None:
         self.host = host
-        self.given = given
+        self.user_values = user_values
         self.scenario = scenario
         self.anomaly = anomaly
-        self.totals = _Totals(scenario)
+        self.total_orders = _TotalOrders(scenario)
         self.written = sorted(
             {
                 access.resource.name
@@ -278,75 +237,84 @@ class _Shower:
                 if access.writes
             }
         )
-        self.made: dict[tuple[bool, tuple[Site, ...]], Prepared] = {}
+        # A loop may have more iterations than those that are expanded.
+        self.has_loops = any(
+            "[" in access.name for side in scenario.sides for access in side.run.accesses
+        )
+        self.programs: dict[tuple[bool, tuple[Site, ...]], Prepared] = {}
 
     def shown(self) -> ReportedShowing:
         """The two results; see `shown`."""
-        self.refuse()
-        sites = [self.totals.first[site] for site in self.anomaly.sites]
+        self.refuse_impossible()
+        sites = [self.total_orders.first[site] for site in self.anomaly.sites]
         chains = [
             _without_repetition([sites[place] for place in order]) for order in self.anomaly.orders
         ]
-        totals = self.totals.pairs(chains)
-        watched = totals[0][0] if totals else chains[0]
-        free = self.prepared(watched, forced=False)
-        tries = [*totals, [self.with_locks(chain) for chain in chains]]
+        pairs = self.total_orders.pairs(chains)
+        tries = [_Try(pair, total=True) for pair in pairs]
+        tries.append(_Try([self.with_locks(chain) for chain in chains], total=False))
+        logged = pairs[0][0] if pairs else chains[0]
+        free = self.prepared(logged, forced=False)
         endless: set[int] = set()
         why = ""
-        for place, salt in product(range(len(tries)), range(INPUTS)):
-            total = place < len(totals)
+        for number, salt in product(range(len(tries)), range(INPUTS)):
             values = {each: self.value(each, salt) for each in free.inputs}
-            given = _inputs(self.scenario, values) or "no inputs"
+            inputs = _texts(self.scenario, values)
+            given = ", ".join(f"{name} = {text}" for name, text in inputs.items()) or "no inputs"
             log = free.run(values).log
-            ran = {watched[number] for number in log if log.count(number) == 1}
+            ran = {logged[gate] for gate in log if log.count(gate) == 1}
             missing = [str(n) for n, site in enumerate(sites, 1) if site not in ran]
             if missing:
                 why = f"with {given}, {' and '.join(missing)} does not run"
                 continue
-            orders = [[s for s in each if s in ran] if total else each for each in tries[place]]
-            if place in endless:
+            if number in endless:
                 continue
-            # A loop may have more iterations than those that are known.
-            exact = (total or set(self.totals.first.values()) <= set(orders[0])) and not any(
-                "[" in access.name for side in self.scenario.sides for access in side.run.accesses
-            )
+            attempt = tries[number].among(ran)
+            exact = self.is_exact(attempt)
             try:
-                results = self.compared(orders, values, 1 if exact else REPEATS)
+                results = self.compared(attempt.orders, values, 1 if exact else REPEATS)
             except NotShown as problem:
                 if isinstance(problem, NoEndError):
-                    endless.add(place)
+                    endless.add(number)
                 # Random ops go on where they were: both orders have to run equally often.
-                self.made.clear()
+                self.programs.clear()
                 why = str(problem)
                 continue
             if results is not None:
-                inputs = _texts(self.scenario, values)
                 return ReportedShowing(results, inputs, exact)
             why = f"both orders give the same results with {given}"
         raise NotShown(why)
 
-    def with_locks(self, order: Sequence[Site]) -> list[Site]:
-        """An order, with the sections that its accesses need entered in time.
+    def is_exact(self, attempt: _Try) -> bool:
+        """True if a try's orders have all accesses of the runs: each has one result then."""
+        all_sites = set(self.total_orders.first.values())
+        return not self.has_loops and (attempt.total or all_sites <= {*attempt.orders[0]})
 
-        A section that holds some of its accesses is entered right before them: otherwise a run
-        could hold the mutex that an earlier access waits for. A section that is over before an
-        access is entered before any other section of its mutex that holds an earlier access: that
-        one may be held until the access has happened.
+    def with_locks(self, chain: Sequence[Site]) -> list[Site]:
+        """A chain, with the locks of the sections that its accesses are in, in time.
+
+        A section is entered right before the first of its accesses in the chain: earlier, its run
+        might hold a mutex for which the access before that one waits. Another section of its mutex
+        that edges put before a later access of the chain has to be over by then: it is entered
+        first, because this section may be held until the end of the chain.
         """
-        found: list[Site] = []
-        for place, site in enumerate(order):
+        order: list[Site] = []
+        for place, site in enumerate(chain):
             locks = sorted(self.scenario.sides[site.side].locks[site.number])
             for lock in (Site(site.side, number) for number in locks):
-                if lock not in found:
-                    found += self.over_first(self.scenario.access(lock), order[place + 1 :], found)
-                    found.append(lock)
-            found.append(site)
-        return found
+                if lock not in order:
+                    order += self.over_before(chain[place + 1 :], self.scenario.access(lock), order)
+                    order.append(lock)
+            order.append(site)
+        return order
 
-    def over_first(
-        self, lock: Instance, later: Sequence[Site], found: Sequence[Site]
+    def over_before(
+        self, later: Sequence[Site], lock: Instance, entered: Sequence[Site]
     ) -> list[Site]:
-        """Sections on a lock's mutex that have to be over before accesses that come later."""
+        """Locks of the sections of a lock's mutex that have to be over before some later access.
+
+        Without those in `entered`, and without the sections that such an access is in.
+        """
         needed: list[Site] = []
         for site in later:
             side = self.scenario.sides[site.side]
@@ -358,13 +326,19 @@ class _Shower:
                     and access is not lock
                     and access.resource == lock.resource
                     and number not in around
-                    and own not in (*found, *needed)
+                    and own not in (*entered, *needed)
                 ):
                     needed.append(own)
         return needed
 
-    def refuse(self) -> None:
-        """Raise `NotShown` for a race that gates cannot force."""
+    def refuse_impossible(self) -> None:
+        """Refuse a race that gates cannot force.
+
+        Raises
+        ------
+        NotShown
+            With the reason.
+        """
         accesses = [self.scenario.access(site) for site in self.anomaly.sites]
         if self.anomaly.kind is AnomalyKind.UNDECIDED or not all(
             access.effect.known for access in accesses
@@ -376,23 +350,29 @@ class _Shower:
             raise NotShown("the other access would have to come inside of one kernel")
 
     def prepared(self, order: Sequence[Site], *, forced: bool) -> Prepared:
-        """The program with a gate at each of the sites."""
+        """The program with a gate at each of the sites; the gates only log unless `forced`."""
         key = forced, tuple(order)
-        if key not in self.made:
+        if key not in self.programs:
             name = f"litmusfuzz_gate_{next(_numbers)}"
             gates: list[tuple[Site, Gate]] = []
             for number, site in enumerate(order):
                 own = f"{name}_{number}" if forced and number else ""
                 following = f"{name}_{number + 1}" if forced and number + 1 < len(order) else ""
                 gates.append((site, Gate(number, f"{name}_log", own, following)))
-            self.made[key] = self.host.prepared(self.scenario, self.written, gates)
-        return self.made[key]
+            self.programs[key] = self.host.prepared(self.scenario, self.written, gates)
+        return self.programs[key]
 
     def compared(
-        self, orders: Sequence[Sequence[Site]], values: Mapping[Given, Any], repeats: int
+        self, orders: Sequence[Sequence[Site]], values: Mapping[RunInput, Any], repeats: int
     ) -> tuple[Mapping[str, str], ...] | None:
-        """What differs between the orders, as text; None if nothing does."""
-        outcomes: list[list[Mapping[Name, Any]]] = [[] for _ in orders]
+        """The values in which two orders differ in all repetitions, as text; None if none does.
+
+        Raises
+        ------
+        NotShown
+            If an order did not happen as it was forced, or TensorFlow raises.
+        """
+        outcomes: list[list[Mapping[Label, Any]]] = [[] for _ in orders]
         for _ in range(repeats):
             for place, order in enumerate(orders):
                 observed = self.prepared(order, forced=True).run(values)
@@ -403,111 +383,65 @@ class _Shower:
         differing = [
             name
             for name in first[0]
-            if not any(_equal(one[name], two[name]) for one in first for two in second)
+            if not any(equal(one[name], two[name]) for one in first for two in second)
         ]
         if not differing:
             return None
         texts: tuple[dict[str, str], ...] = ({}, {})
         for name in differing:
             one, two = first[0][name], second[0][name]
-            where, label = _difference(one, two)
+            index, index_text = first_difference(one, two)
             for text, value in zip(texts, (one, two), strict=True):
-                text[f"{name[0]}{label} {name[1]}"] = _text(value[where] if label else value)
+                element = value[index] if index_text else value
+                text[f"{name[0]}{index_text} {name[1]}"] = text_of(element)
         return texts
 
-    def value(self, given: Given, salt: int) -> Any:
-        """An input: the user's value, or ours; predicates are as the anomaly needs them."""
-        own = self.given.of(self.scenario.runs[given.side], given)
+    def value(self, each: RunInput, salt: int) -> Any:
+        """An input's value: the user's, or else ours, which differs with `salt`.
+
+        A bool is such that the conditional around an access of the anomaly takes its branch.
+        """
+        own = self.user_values.of(self.scenario.runs[each.side], each)
         if own is not None:
             return own
-        if given.dtype == np.bool_:
-            return np.full(given.shape, self.wanted(given))
-        numbers = np.random.default_rng([salt, given.side, *given.name.encode()])
-        if given.dtype == np.object_:
-            return np.full(given.shape, b"ab"[salt % 2 : salt % 2 + 1], np.object_)
-        if np.issubdtype(given.dtype, np.integer):  # small: it may be an index
+        if each.dtype == np.bool_:
+            return np.full(each.shape, self.wanted(each))
+        numbers = np.random.default_rng([salt, each.side, *each.name.encode()])
+        if each.dtype == np.object_:
+            return np.full(each.shape, b"ab"[salt % 2 : salt % 2 + 1], np.object_)
+        if np.issubdtype(each.dtype, np.integer):  # small: it may be an index
             most = int(salt > 0)
-            return numbers.integers(1 - most, 2, given.shape).astype(given.dtype)
-        return np.round(numbers.uniform(0.25, 1.75, given.shape), 2).astype(given.dtype)
+            return numbers.integers(1 - most, 2, each.shape).astype(each.dtype)
+        return np.round(numbers.uniform(0.25, 1.75, each.shape), 2).astype(each.dtype)
 
-    def wanted(self, given: Given) -> bool:
-        """The value of a predicate that is an input."""
-        labels = self.scenario.sides[given.side].run.labels
+    def wanted(self, each: RunInput) -> bool:
+        """The value of a predicate that is an input, so that an access of the anomaly happens."""
+        labels = self.scenario.sides[each.side].run.labels
         for site in self.anomaly.sites:
             for predicate, way in self.scenario.access(site).guards:
-                if site.side == given.side and labels[predicate] == given.name:
+                if site.side == each.side and labels[predicate] == each.name:
                     return bool(way)
         return True
 
 
 def _without_repetition(order: Sequence[Site]) -> list[Site]:
-    """The order with one site for each op."""
+    """The order with one site for each op, whose accesses may follow each other in it.
+
+    Raises
+    ------
+    NotShown
+        If accesses of another op come between those of one.
+    """
     plain = [site for site, before in zip(order, (None, *order), strict=False) if site != before]
     if len(set(plain)) < len(plain):
         raise NotShown("one op makes several of its accesses")
     return plain
 
 
-# --- values as text ------------------------------------------------------------------------
-
-
-def as_array(value: Any) -> Any:
-    """A value that TensorFlow returns, as an array of its own; of texts, an array of objects.
-
-    A single text is bytes to TensorFlow; NumPy's type of bytes would drop zero bytes at its end.
-    """
-    return np.array(value, np.object_ if isinstance(value, bytes) else None)
-
-
-def _equal(one: Any, two: Any) -> bool:
-    """True if two arrays are equal; NaN equals itself."""
-    if one.shape != two.shape or one.dtype != two.dtype:
-        return False
-    if one.dtype == np.object_:
-        return bool(np.array_equal(one, two))
-    return bool(one.tobytes() == two.tobytes())
-
-
-def _difference(one: Any, two: Any) -> tuple[tuple[int, ...], str]:
-    """Index of the first difference of large arrays, and its text; "" for small ones."""
-    if one.size <= _SMALL or one.shape != two.shape:
-        return (), ""
-    for index in np.ndindex(one.shape):
-        if not _equal(as_array(one[index]), as_array(two[index])):
-            return index, f"[{', '.join(map(str, index))}]"
-    raise AssertionError("they are equal")
-
-
-def _text(value: Any) -> str:
-    array = as_array(value)
-    if array.dtype == np.object_ and not array.shape:
-        text = array.item()
-        if len(text) > _LONG:
-            return f"{len(text)} bytes with the CRC-32 {zlib.crc32(text):08x}"
-        return repr(_decoded(text))
-    if array.size > _SMALL:
-        return f"{array.dtype} {list(array.shape)}"
-    if array.dtype == np.object_:
-        return str(np.vectorize(_decoded, otypes=[object])(array).tolist())
-    return np.array2string(array, separator=", ").replace("\n", "")
-
-
-def _decoded(text: bytes) -> str | bytes:
-    """The characters of a text; the bytes if they are no UTF-8."""
-    try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError:
-        return text
-
-
-def _texts(scenario: Scenario, values: Mapping[Given, Any]) -> dict[str, str]:
-    """The inputs by name."""
+def _texts(scenario: Scenario, values: Mapping[RunInput, Any]) -> dict[str, str]:
+    """Texts of the inputs' values, by run and name."""
     names = side_names(scenario)
-    return {f"{names[each.side]} {each.name}": _text(value) for each, value in values.items()}
-
-
-def _inputs(scenario: Scenario, values: Mapping[Given, Any]) -> str:
-    return ", ".join(f"{name} = {text}" for name, text in _texts(scenario, values).items())
+    return {f"{names[each.side]} {each.name}": text_of(value) for each, value in values.items()}
 
 
 def side_names(scenario: Scenario) -> list[str]:
@@ -516,54 +450,3 @@ def side_names(scenario: Scenario) -> list[str]:
     if len(names) == 2 and names[0] == names[1]:
         return [f"first {names[0]}", f"second {names[0]}"]
     return names
-
-
-def within_time(act: Callable[[], Any], stop: Callable[[], None]) -> Any:
-    """The result of an action in a thread of its own, which is stopped after `TIMEOUT_S`.
-
-    While the process computes, it gets more time: what waits for an access that cannot come uses
-    no processor, and beside other work all takes longer.
-
-    Raises
-    ------
-    NotShown
-        If it raised an error of TensorFlow.
-    NoEndError
-        If it was stopped.
-    """
-    results: list[Any] = []
-    problems: list[Exception] = []
-
-    def run() -> None:
-        try:
-            results.append(act())
-        except Exception as error:  # noqa: BLE001 - raised again by the caller's thread
-            problems.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(TIMEOUT_S)
-    start = time.monotonic()
-    while thread.is_alive() and time.monotonic() - start < (MAX_TIMEOUTS - 1) * TIMEOUT_S:
-        used_s, window_s = time.process_time(), TIMEOUT_S / MAX_TIMEOUTS
-        thread.join(window_s)
-        if time.process_time() - used_s < BUSY_SHARE * window_s:
-            break
-    if thread.is_alive():
-        stop()
-        thread.join(TIMEOUT_S)
-        raise NoEndError(f"TensorFlow did not come to an end within {TIMEOUT_S:g} s")
-    for problem in problems:
-        raise failure(problem)
-    return results[0]
-
-
-def failure(problem: Exception) -> Exception:
-    """What to raise for an exception of TensorFlow's; others stay what they are."""
-    import tensorflow as tf
-
-    if not isinstance(problem, (tf.errors.OpError, ValueError, TypeError)):
-        return problem
-    message = problem.message if isinstance(problem, tf.errors.OpError) else problem
-    text = (str(message).splitlines() or [""])[0]
-    return NotShown(f"TensorFlow fails: {type(problem).__name__}: {text:.200}")
