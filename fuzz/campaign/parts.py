@@ -90,7 +90,7 @@ class Parts:
         """Note what is left when the workers have ended."""
         self.scripts.write_unrun()
         for each in self.candidates.look_alikes.take_all():
-            self.candidates.count_unchecked(*each)
+            self.candidates.count_as_known_if_shown_here(*each)
         self.recorder.finish_all()
         with self.log.together():
             self.dispatcher.comparisons.finish()

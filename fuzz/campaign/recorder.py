@@ -98,7 +98,7 @@ class Recorder:
             )
             slot.shown.append(candidate)
             file = self.candidates.findings.store_unreduced(candidate)
-            known = self.candidates.looks_like(candidate)
+            known = self.candidates.likely_known(candidate)
             self.log(
                 structs.replace(
                     event,

@@ -118,7 +118,7 @@ class Reductions:
         # Clusters had explained what a suspect had shown, until its process crashed.
         if was_suspect and await self.clusters.explain(slot, candidate, as_run, slot.clusterings):
             return
-        if (known := self.candidates.looks_like(candidate)) is not None:
+        if (known := self.candidates.likely_known(candidate)) is not None:
             self.candidates.set_aside(candidate, known)
             return
         best.rate = as_run.rate

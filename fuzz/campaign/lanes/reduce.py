@@ -35,7 +35,7 @@ class Reduce(Lane):
         """The candidate of an executor that most likely shows something new."""
         if self.candidates.waiting and self.shares.reducing_is_used_up(slot):
             return None  # before each one is looked at
-        waiting = self.candidates.of(slot)
+        waiting = self.candidates.reducible_by(slot)
         if not waiting:
             return None
 

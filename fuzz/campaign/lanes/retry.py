@@ -37,7 +37,7 @@ class Retry(Lane):
         if not waiting or shares.course.time_left_s <= 0:
             return None
         unknown = self.candidates.waiting and shares.reducing_is_used_up(slot)
-        if unknown or self.candidates.of(slot):
+        if unknown or self.candidates.reducible_by(slot):
             return None  # while nothing is reduced, nobody knows what looks new
         chosen = min(waiting, key=lambda each: each.attempts)
         if shares.settings.tests is not None:
