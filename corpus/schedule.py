@@ -1,8 +1,11 @@
 """A schedule by names: the events of an execution under control, in their order.
 
 An *event* is a point that an op instance passes: it begins, takes a lock, or touches a variable's
-tensor. The parts of one op instance between its events are its *steps*. Between two of them another
+tensor. What one op instance does between two of its events is a *step*. Between two of them another
 op may go on: a *switch* inside the op. Without switches a schedule is an order of whole ops.
+
+An op with threads inside may give away *parts* of its work. They have events of their own, and the
+op waits for them.
 """
 
 from __future__ import annotations
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
 
 BEGIN: Final = "begin"
-"""The first point of each op instance."""
+"""The first point of each op instance, and of each part of one."""
+AFTER_PARTS: Final = "after parts"
+"""Where an op goes on after all parts that it has given away, for which it has waited."""
+_PART: Final = "part "
 KERNELS: Final[Mapping[str, str]] = MappingProxyType(
     {
         ".compile": "_XlaCompile",
@@ -45,13 +51,15 @@ class Decision:
     node : str
         Name of the node. Inside a function or section, what is around it comes first: ``f/r0``.
         A cluster is named by a member: ``.compile/r0`` and ``.run/r0`` are two of its `KERNELS`.
+        A part of an op comes behind it: ``r0/part 1``, and ``r0/part 1/part 2`` is the second that
+        this part has given away.
     instance : str
         Frame and iteration of a loop that the instance is in; "" outside of loops.
     point : str
         `BEGIN`, or what the op does inside: ``lock of X``, ``shared lock of X``; ``lock`` alone is
         one that belongs to no resource of the test; ``read of page 0 of X``, ``write of page 0 of
         X``; ``read at element 0 of X``, of an instruction that may read more than this one;
-        ``after unlock of X``, where it goes on without the lock.
+        ``after unlock of X``, where it goes on without the lock; `AFTER_PARTS`.
     again : int
         How often the instance has passed the point before.
     """
@@ -64,7 +72,7 @@ class Decision:
 
     @property
     def op(self) -> tuple[str, str, str]:
-        """What identifies its op instance."""
+        """What identifies its op instance, or the part of one."""
         return self.run, self.node, self.instance
 
     def __str__(self) -> str:
@@ -79,14 +87,16 @@ def switches(events: Sequence[Decision]) -> tuple[int, ...]:
     """Positions of the events after which another op goes on, though their op is not over.
 
     The first one of a schedule is a preemption: until then no op holds a lock that another one
-    waits for.
+    waits for. An op that waits for its parts cannot go on.
     """
-    last = {event.op: position for position, event in enumerate(events)}
-    return tuple(
-        position
-        for position, event in enumerate(events[:-1])
-        if last[event.op] > position and events[position + 1].op != event.op
-    )
+    found = []
+    back: dict[tuple[str, str, str], Decision] = {}
+    for position in reversed(range(len(events))):
+        event = events[position]
+        if event.op in back and back[event.op].point != AFTER_PARTS:
+            found.append(position)
+        back[event.op] = event
+    return tuple(each for each in reversed(found) if events[each + 1].op != events[each].op)
 
 
 def node_of(test: LitmusTest, event: Decision) -> str:
@@ -94,6 +104,17 @@ def node_of(test: LitmusTest, event: Decision) -> str:
     names = {node.name for node in test.nodes}
     parts = event.node.split("/")
     return next((part for part in reversed(parts) if part in names), "")
+
+
+def part_of(event: Decision) -> str:
+    """The part of an op that an event belongs to, such as ``part 1`` or ``part 1.2``; or ""."""
+    parts = [each for each in event.node.split("/") if is_part(each)]
+    return _PART + ".".join(each.removeprefix(_PART) for each in parts) if parts else ""
+
+
+def is_part(name: str) -> bool:
+    """True if a name in the path of a node is that of a part of the op before it."""
+    return name.startswith(_PART)
 
 
 def kernel_of(event: Decision) -> str:
@@ -110,6 +131,8 @@ def need(test: LitmusTest, events: Sequence[Decision]) -> str:
     back = next(each for each in events[position + 1 :] if each.op == event.op)
     op = next((n.op for n in test.nodes if n.name == node_of(test, event)), event.node)
     op = kernel_of(event) or op
+    if part := part_of(event):
+        op = f"{part} of {op}"
     return f"needs {_number(len(found))} inside {op}, {_between(event.point, back.point)}"
 
 
@@ -121,18 +144,19 @@ def _between(first: str, second: str) -> str:
     kinds = [_kind(point) for point in (first, second)]
     if kinds[0] == kinds[1]:
         return f"between two {kinds[0]}{'es' if kinds[0].endswith('h') else 's'}"
-    articles = {_BEGINNING: "its", "unlock": "an"}
+    articles = {_BEGINNING: "its", _PARTS: "the", "unlock": "an"}
     articled = [f"{articles.get(each, 'a')} {each}" for each in kinds]
     return f"between {' and '.join(articled)}"
 
 
 _BEGINNING: Final = "beginning"
+_PARTS: Final = "end of its parts"
 
 
 def _kind(point: str) -> str:
     """``lock``, ``unlock``, ``page`` or ``touch``, whatever it is of and however it is taken."""
-    if point == BEGIN:
-        return _BEGINNING
+    if point in (BEGIN, AFTER_PARTS):
+        return _BEGINNING if point == BEGIN else _PARTS
     kind = point.rpartition(" of ")[0] or point
     words = {"unlock": "unlock", "lock": "lock", "page": "page", "element": "touch"}
     return next((word for part, word in words.items() if part in kind), "point")

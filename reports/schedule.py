@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from litmusfuzz.corpus.model import bodies
-from litmusfuzz.corpus.schedule import BEGIN, kernel_of, need, node_of, switches
+from litmusfuzz.corpus.schedule import BEGIN, kernel_of, need, node_of, part_of, switches
 from litmusfuzz.reports.structure import Structure
 from litmusfuzz.reports.tables import table
 
@@ -114,9 +114,13 @@ def schedule_table(test: LitmusTest, events: Sequence[Decision]) -> ScheduleTabl
     for position, (event, place) in enumerate(zip(events, places, strict=True)):
         node = structure.nodes[node_of(test, event)]
         kernel = kernel_of(event)
+        part = part_of(event)
         called = f"{kernel} of the cluster of {node.name}" if kernel else node.name
-        text = structure.statement(node) if event.point == BEGIN and not kernel else called
-        if event.point != BEGIN:
+        if part:
+            called += f", {part}"
+        begins = event.point == BEGIN and not kernel and not part
+        text = structure.statement(node) if begins else called
+        if event.point != BEGIN or part:
             text += f": {event.point}"
         if event.instance:
             text += f"   [{event.instance.rpartition('.')[2]}]"

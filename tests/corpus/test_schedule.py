@@ -8,7 +8,15 @@ import pytest
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.schedule import Decision, need, node_of, switches
+from litmusfuzz.corpus.schedule import (
+    AFTER_PARTS,
+    BEGIN,
+    Decision,
+    need,
+    node_of,
+    part_of,
+    switches,
+)
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import FileError, Schedule, dumps, load, loads
 
@@ -41,6 +49,23 @@ def test_a_switch_is_where_an_op_that_is_not_over_gives_way() -> None:
     assert switches(twice) == (0,)
 
 
+def events_of(*points: str) -> tuple[Decision, ...]:
+    """Events of nodes, each written as the path of its node, and its point behind a colon."""
+    split = [each.partition(":") for each in points]
+    return tuple(Decision("", node, point=point or BEGIN) for node, _, point in split)
+
+
+def test_an_op_that_waits_for_its_parts_gives_no_way() -> None:
+    waits = events_of("w1", "w1/part 1", "w1/part 2", "w0", f"w1:{AFTER_PARTS}")
+    assert switches(waits) == ()
+    inside = events_of("w1", "w1/part 1", "w1/part 1/part 2", "w1/part 1:lock", "w1:after parts")
+    assert switches(inside) == (1,)
+    assert [part_of(each) for each in inside] == ["", "part 1", "part 1.2", "part 1", ""]
+    assert {node_of(FINDING.test, each) for each in inside} == {"w1"}
+    goes_on = events_of("w1:after parts", "w0", "w1:lock")
+    assert switches(goes_on) == (0,)
+
+
 @pytest.mark.parametrize(
     ("events", "words"),
     [
@@ -60,6 +85,14 @@ def test_a_switch_is_where_an_op_that_is_not_over_gives_way() -> None:
                 for node, kind in (("w1", "read"), ("w0", "write"), ("w1", "write"))
             ),
             "needs a switch inside AssignVariableOp, between two touches",
+        ),
+        (
+            events_of("w1", "w1/part 1", "w0", "w1/part 1:lock", "w1:after parts"),
+            "needs a switch inside part 1 of AssignVariableOp, between its beginning and a lock",
+        ),
+        (
+            events_of("w1:after parts", "w0", "w1:lock"),
+            "needs a switch inside AssignVariableOp, between the end of its parts and a lock",
         ),
     ],
 )

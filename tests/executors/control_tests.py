@@ -29,6 +29,21 @@ observe: [r0]
 """Read between the two, an element has a value that no order of the ops gives."""
 
 
+GATHER_IN_PARTS = loads(f"""\
+litmusfuzz: 2
+name: gather-in-parts
+variables:
+  X: {{dtype: int32, shape: [2, 1024], init: 0}}
+graphs:
+  main:
+    ones: {{op: Const, dtype: int32, shape: [2, 1024], value: 1}}
+    w0: {{op: ResourceScatterUpdate, resources: [X], inputs: [ones], indices: [0, 1]}}
+    r0: {{op: ResourceGather, resources: [X], indices: {[0] * 52}}}
+observe: [r0]
+""").test
+"""Four threads read one row in four blocks of 13 times each, three of which are parts."""
+
+
 def two_pages(name: str) -> LitmusTest:
     """The test of a finding, whose variables have two pages each."""
     text = (FOLDERS[1] / f"{name}.yaml").read_text(encoding="utf-8").partition("\nfinding:")[0]

@@ -28,7 +28,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
-from tests.executors.control_tests import TWO_UPDATES, two_pages
+from tests.executors.control_tests import GATHER_IN_PARTS, TWO_UPDATES, two_pages
 from tests.executors.every_schedule import UNSPLIT, reason_for_less
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ def known() -> Iterator[Known]:
     yield Known(TWO_UPDATES, "controlled_touches", Shown(3, 1, 3003, 1134), older)
     added = load(FINDINGS / "slice-assign-beside-add.yaml").test
     yield Known(added, "controlled_touches", Shown(3, 1, 272, 70))
+    yield Known(GATHER_IN_PARTS, "control=locks;intra_op_threads=4", Shown(7, 5, 360, 138))
     regions = load(LITMUS / "cl-2-2w.yaml").test
     yield Known(regions, "compiled=region;control=ops", Shown(2, 0, 2, 0))
 

@@ -22,7 +22,7 @@ from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.protocol import Diverged
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
-from tests.executors.control_tests import TWO_UPDATES
+from tests.executors.control_tests import GATHER_IN_PARTS, TWO_UPDATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 OPS, LOCKS, PAGES, TOUCHES = (
     configuration("tf", f"controlled{level}") for level in ("", "_locks", "_pages", "_touches")
 )
+PARTS = configuration("tf", "control=locks;intra_op_threads=4")
 STAYS_OPEN = Path(__file__).parents[1] / "native" / "stays_open.cpp"
 """In C++: where an op waits, another one goes on, which functions of Python do not bear."""
 FINDINGS = LITMUS[0].parents[1] / "findings"
@@ -73,18 +74,26 @@ class Hooks(ctypes.Structure):
         ("post", ctypes.c_void_p),
         ("decide", DECIDE),
         ("stop", STOP),
+        ("acquire", ctypes.c_void_p),
+        ("released", ctypes.c_void_p),
+        ("outside", ctypes.c_void_p),
+        ("failed", ctypes.c_void_p),
+        ("share", DECIDE),
     )
 
 
 @contextmanager
 def changed(
-    executor, decide: Callable | None = None, stop: Callable | None = None
+    executor,
+    decide: Callable | None = None,
+    stop: Callable | None = None,
+    share: Callable | None = None,
 ) -> Iterator[None]:
     """Puts functions in the place of others, which they get as their first argument."""
     hooks = Hooks.from_address(executor._steering.controller.hooks)
     before = {name: ctypes.cast(getattr(hooks, name), ctypes.c_void_p).value for name in HOOKED}
     kept = []
-    for name, function in (("decide", decide), ("stop", stop)):
+    for name, function in (("decide", decide), ("stop", stop), ("share", share)):
         if function is None:
             continue
         kind = HOOKED[name]
@@ -98,7 +107,7 @@ def changed(
             setattr(hooks, name, kind(before[name]))
 
 
-HOOKED = {"decide": DECIDE, "stop": STOP}
+HOOKED = {"decide": DECIDE, "stop": STOP, "share": DECIDE}
 
 
 def outcomes(test: LitmusTest, config, **functions: Callable) -> set:
@@ -114,6 +123,11 @@ def outcomes(test: LitmusTest, config, **functions: Callable) -> set:
 
 def never(real, controller, event) -> int:
     """Locks and pages are passed at once."""
+    return 0
+
+
+def itself(real, controller, event, call, data) -> int:
+    """The op does its parts itself, one after the other."""
     return 0
 
 
@@ -169,6 +183,11 @@ def test_writes_that_are_taken_for_independent() -> None:
 def test_an_op_that_runs_beside_another() -> None:
     assert outcomes(SB, OPS, decide=at_once) < outcomes(SB, OPS)
     assert outcomes(ALONE, OPS, decide=at_once) == outcomes(ALONE, OPS)
+
+
+def test_a_part_that_is_no_task() -> None:
+    assert outcomes(GATHER_IN_PARTS, PARTS, share=itself) < outcomes(GATHER_IN_PARTS, PARTS)
+    assert outcomes(SB, PARTS, share=itself) == outcomes(SB, PARTS)
 
 
 @pytest.mark.parametrize("left_out", range(4))

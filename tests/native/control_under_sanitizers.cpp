@@ -1,9 +1,12 @@
 // The controller under sanitizers, with a stand-in for TensorFlow's executor: threads of its
 // own start the runs, some ops come back from other threads, and some never do.
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -19,6 +22,7 @@ namespace {
 using executor::Exhaustive;
 using executor::Forced;
 using executor::make_scheduler;
+using executor::Reduction;
 
 constexpr uint64_t kMutex = 1, kLock = 2;
 constexpr int64_t kEarlier = 2;  // the number of no run of an execution
@@ -73,7 +77,7 @@ class System {
 class Increments final : public System {
  public:
   Increments() {
-    controller_.set_inside(true);
+    controller_.set_inside(true, 0);
     controller_.set_execution([this] {
       contents_ = 0;
       CHECK(race([this](int64_t run) { begin(run); }) == Standing::kOver);
@@ -113,6 +117,97 @@ class Increments final : public System {
 
   int contents_ = 0;
   bool held_ = false;
+};
+
+/// A run of an op that reads a variable in parts, beside one that writes it twice. Where it is
+/// `nested`, the first part has a part of its own, for which it waits.
+class Sharing final : public System {
+ public:
+  Sharing(uint32_t threads, bool nested) : threads_(threads), nested_(nested) {
+    controller_.set_inside(true, threads);
+    controller_.set_execution([this] {
+      contents_ = running_ = 0;
+      seen_ = {};
+      let_go_ = false;
+      ended_ = 0;
+      over_ = race([this](int64_t run) { begin(run); }) == Standing::kOver;
+      CHECK(let_go_ != over_ && running_ == 0 && ended_ == 2);
+    });
+  }
+  bool over() const { return over_; }
+  /// What the op itself and its parts have seen.
+  const std::vector<int>& seen() const { return seen_; }
+
+ private:
+  void begin(int64_t run) {
+    CHECK(hooks().arrive(hooks().controller, run));
+    post(run, [this, run] {
+      decide(run, run == 0 ? "read" : "write", "X", run == 0, LITMUSFUZZ_NONE, [this, run] {
+        if (run == 0) {
+          read();
+        } else {
+          write();
+        }
+        ++ended_;
+        post(run, [this, run] { hooks().ended(hooks().controller, run); });
+      });
+    });
+    hooks().begun(hooks().controller, run);
+  }
+  void write() {
+    contents_ = 1;
+    CHECK(hooks().stop(hooks().controller, &event(1, "write", "between", false)));
+    contents_ = 2;
+  }
+  void read() {
+    CHECK(!hooks().has_parts(hooks().controller, 0));
+    CHECK(!hooks().join(hooks().controller, &event(0, "read", "after parts", true)));
+    CHECK(hooks().thread(hooks().controller) == -1);
+    share("read/part 1", 1);
+    share("read/part 2", 2);
+    look(0);
+    join("read");
+  }
+  void share(const char* node, size_t place) {
+    auto* const made = new Function([this, node, place] {
+      const int thread = hooks().thread(hooks().controller);
+      ++running_;
+      if (thread == -1) {
+        let_go_ = true;
+      } else {
+        CHECK(thread < static_cast<int>(threads_) && running_ <= static_cast<int>(threads_));
+      }
+      if (nested_ && place == 1) share("read/part 1/part 1", 3);
+      if (hooks().stop(hooks().controller, &event(0, node, "in between", true))) {
+        CHECK(hooks().thread(hooks().controller) == thread);
+      }
+      look(place);
+      if (nested_ && place == 1) join(node);
+      --running_;
+    });
+    CHECK(hooks().share(hooks().controller, &event(0, node, "begin", true), call, made));
+  }
+  void look(size_t place) {
+    if (seen_.size() <= place) seen_.resize(place + 1);
+    seen_[place] = contents_;
+  }
+  void join(const char* node) {
+    if (!hooks().has_parts(hooks().controller, 0)) return;  // they have ended
+    CHECK(hooks().join(hooks().controller, &event(0, node, "after parts", true)));
+    CHECK(!hooks().has_parts(hooks().controller, 0));
+  }
+  LitmusFuzzEvent& event(int64_t run, const char* node, const char* point, bool reads) {
+    event_ = {run, node, 0, 0, point, &resource_, 1, reads, LITMUSFUZZ_NONE, 0, false};
+    return event_;
+  }
+
+  const uint32_t threads_;
+  const bool nested_;
+  const char* const resource_ = "X";
+  LitmusFuzzEvent event_ = {};
+  int contents_ = 0, running_ = 0, ended_ = 0;
+  std::vector<int> seen_;
+  bool over_ = false, let_go_ = false;
 };
 
 /// Two runs of two ops each: a write of one variable, then a read of the other. Each run
@@ -200,6 +295,54 @@ void all_orders_inside() {
   CHECK(seen.size() == 2 && seen.contains(1) && seen.contains(2));
 }
 
+/// What the parts of an op see in all schedules; with or without partial-order reduction.
+std::set<std::vector<int>> seen_in_parts(uint32_t threads, bool nested, Reduction reduction,
+                                         std::optional<uint32_t> preemptions = {}) {
+  Sharing system(threads, nested);
+  std::set<std::vector<int>> seen;
+  Exhaustive search(preemptions, reduction);
+  do {
+    if (!system.controller().run(search)) continue;
+    CHECK(system.over());
+    seen.insert(system.seen());
+  } while (search.next());
+  return seen;
+}
+
+void all_orders_of_parts() {
+  for (const bool nested : {false, true}) {
+    for (const uint32_t threads : {1u, 2u, 3u}) {
+      if (nested && threads == 1) continue;  // below
+      const auto seen = seen_in_parts(threads, nested, Reduction::kRaces);
+      CHECK(seen == seen_in_parts(threads, nested, Reduction::kNone));
+      for (const uint32_t bound : {0u, 1u, 2u}) {
+        CHECK(seen_in_parts(threads, nested, Reduction::kRaces, bound) ==
+              seen_in_parts(threads, nested, Reduction::kNone, bound));
+      }
+      // A later part before an earlier one, and the other way round.
+      const auto has = [&](int first, int second) {
+        return std::any_of(seen.begin(), seen.end(), [&](const std::vector<int>& each) {
+          return each[1] == first && each[2] == second;
+        });
+      };
+      for (int first = 0; first <= 2; ++first) {
+        for (int second = 0; second <= 2; ++second) CHECK(has(first, second));
+      }
+    }
+  }
+}
+
+/// A part that waits for its own part has the only thread.
+void blocked_parts() {
+  Sharing system(1, true);
+  Exhaustive search;
+  size_t blocked = 0;
+  do {
+    if (system.controller().run(search)) blocked += !system.over();
+  } while (search.next());
+  CHECK(blocked > 0);
+}
+
 void all_schedulers() {
   for (const char* name : {"random", "pct", "pos", "urw", "surw"}) {
     StandIn system(false);
@@ -237,6 +380,8 @@ void forced() {
 int main() {
   litmusfuzz::control::all_orders();
   litmusfuzz::control::all_orders_inside();
+  litmusfuzz::control::all_orders_of_parts();
+  litmusfuzz::control::blocked_parts();
   litmusfuzz::control::all_schedulers();
   litmusfuzz::control::forced();
 }

@@ -112,3 +112,18 @@ def test_a_finding_without_a_schedule_by_names_has_no_table() -> None:
     assert reported.schedule is None
     assert "schedule" not in text.finding(reported)
     assert plain(reported)["schedule"] is None
+
+
+def test_a_part_of_an_op_stands_in_the_column_of_its_op() -> None:
+    nodes = ("w1", "w1/part 1", "w0", "w1/part 1", "w1")
+    points = ("begin", "begin", "begin", "write of page 1 of X", "after parts")
+    events = [Decision("", node, point=p) for node, p in zip(nodes, points, strict=True)]
+    rows = schedule_table(entry().test, events).rows
+    assert [row.column for row in rows] == [1, 1, 0, 1, 1]
+    assert [row.text for row in rows if row.column == 1] == [
+        "w1: X = 1",
+        "w1, part 1: begin",
+        "w1, part 1: write of page 1 of X",
+        "w1: after parts",
+    ]
+    assert [row.switch for row in rows] == ["", "AssignVariableOp", "", "", ""]

@@ -85,7 +85,8 @@ class Settings:
         by TensorFlow's default. That takes the processor from threads that race: without it, a test
         shows a twentieth more outcomes in less time.
     intra_op_threads : int
-        Threads of the pool, one for the process, that share the work of a single op.
+        Threads of the pool, one for the process, that share the work of a single op. Under control
+        each part of that is a task of its own.
     executor_type : str
         "" for TensorFlow's default executor.
     rewrites : str
@@ -273,7 +274,7 @@ class Settings:
     @property
     def of_the_process(self) -> str:
         """Settings that the first session fixes for its whole process; "" if none."""
-        inside = self.intra_op_threads != 1 and not self.engine
+        inside = self.intra_op_threads != 1 and not (self.engine or self.control)
         shared = [f"intra_op={self.intra_op_threads}"] if inside else []
         if self.spinning and (shared or self.pool == "global"):
             shared.append("spinning")

@@ -80,6 +80,8 @@ def load() -> ctypes.CDLL:
     library.litmusfuzz_decide_pages.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_pages.restype = None
     library.litmusfuzz_sees_touches.restype = ctypes.c_int
+    library.litmusfuzz_decide_parts.argtypes = [ctypes.c_int]
+    library.litmusfuzz_decide_parts.restype = ctypes.c_char_p
     library.litmusfuzz_decide_compilation.argtypes = [ctypes.c_int]
     library.litmusfuzz_decide_compilation.restype = None
     library.litmusfuzz_executors_made.restype = ctypes.c_uint32
@@ -193,6 +195,9 @@ class Steering:
         their first touches of a variable's pages, ``touches`` for each touch of a small one.
     compilation : bool
         True if XLA compiles in the background: that a cluster is compiled is an event, too.
+    intra_op_threads : int
+        Threads that share the work of ops, if there are more than 1: each part of an op is a task
+        of its own. Not of level ``ops``.
 
     Raises
     ------
@@ -207,6 +212,7 @@ class Steering:
         *,
         level: str = "ops",
         compilation: bool = False,
+        intra_op_threads: int = 1,
     ) -> None:
         # Not at the top: it may be compiled for another Python than a worker's.
         from litmusfuzz.fuzz.executors.tensorflow._control import Controller
@@ -216,10 +222,13 @@ class Steering:
         self._execute = execute
         self._locks, self._pages = level != "ops", _PAGES.get(level, 0)
         self._compilation = compilation
+        self._threads = intra_op_threads if intra_op_threads > 1 else 0
         if level == "touches" and not self.library.litmusfuzz_sees_touches():
             raise Unavailable(f"control of each touch on {platform.machine()} (x86-64 only)")
         if self._locks:
             self._decide_locks(decide=True)
+            self._decide_parts(self._threads)
+            self._decide_parts(0)
             self._decide_locks(decide=False)
         self.controller.watch([*resources, *([COMPILER] if compilation and resources else ())])
 
@@ -231,12 +240,14 @@ class Steering:
             self.library.litmusfuzz_decide_pages(self._pages)
         if self._compilation:
             self.library.litmusfuzz_decide_compilation(1)
-        self.controller.set_inside(self._locks)
+        self._decide_parts(self._threads)
+        self.controller.set_inside(self._locks, self._threads)
         self.controller.set_execution(self._execute)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.library.litmusfuzz_attach(None)
+        self._decide_parts(0)
         self._decide_locks(decide=False)
         if self._pages:
             self.library.litmusfuzz_decide_pages(0)
@@ -247,6 +258,12 @@ class Steering:
     def _decide_locks(self, *, decide: bool) -> None:
         if why := self.library.litmusfuzz_decide_locks(decide):
             raise Unavailable(f"control of locks of TensorFlow {tf.__version__} ({why.decode()})")
+
+    def _decide_parts(self, threads: int) -> None:
+        if why := self.library.litmusfuzz_decide_parts(threads):
+            raise Unavailable(
+                f"control of threads in ops of TensorFlow {tf.__version__} ({why.decode()})"
+            )
 
     def executors_made(self) -> int:
         """Number of executors that the library has made in this process."""

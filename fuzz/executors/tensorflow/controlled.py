@@ -4,9 +4,9 @@ The session's executors are those of `control_library`: each op on a resource of
 event, which begins when the controller chooses it; so is, with ``control=locks``, each lock that
 the op takes, and with ``control=pages``, moreover, its first touch of a page of a variable's
 tensor; with ``control=touches``, each touch of a small one. An op that may wait (a queue's, an
-accumulator's, a mutex's) is one event at all levels. Everything else happens at once, as the events
-allow. So an execution is a function of its choices, and the events are named, so that it can
-be repeated.
+accumulator's, a mutex's) is one event at all levels. With several threads inside ops, the parts of
+an op are tasks of their own. Everything else happens at once, as the events allow. So an execution
+is a function of its choices, and the events are named, so that it can be repeated.
 
 One step of `LiveSession` is one execution. It sets the resources, and reads them afterwards,
 without control.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.schedule import BEGIN, KERNELS, Decision
+from litmusfuzz.corpus.schedule import AFTER_PARTS, BEGIN, KERNELS, Decision, is_part
 from litmusfuzz.fuzz.executors.protocol import Diverged, Explored, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import clusters, lowering
 from litmusfuzz.fuzz.executors.tensorflow._control import (
@@ -191,6 +191,7 @@ class PreparedControlled:
             self._execute,
             level=level,
             compilation=settings.in_background,
+            intra_op_threads=settings.intra_op_threads,
         )
         self._live: LiveSession | None = None
         self._loop: _Looped | None = None
@@ -389,24 +390,23 @@ class PreparedControlled:
         kernel, path = _parts(decision.node)
         node = f"{kernel}{_COPY}{self._prefixes[names[run]]}{self._path(path)}"
         kind, of, resource = decision.point.rpartition(" of ")
-        point = BEGIN if resource == BEGIN else f"{resource}{OF_OTHER}"
+        point = resource if resource in (BEGIN, AFTER_PARTS) else f"{resource}{OF_OTHER}"
         if of:
             point = f"{kind}{of}{_COPY}{resource}"
         again = f"|{decision.again}" if decision.again else ""
         return f"{run}|{node}|{decision.instance}|{point}{again}"
 
     def _path(self, plain: str) -> str:
-        """The path of a node: what a function has inside is of a copy, a section's lock is not.
+        """The path of a node: what a function has inside is of a copy.
 
+        A section's lock is not, nor is a part of an op.
         Functions that Python code writes know of no copies, nor do those of `tf.CriticalSection`.
         """
         if clusters.is_built(self._settings) or self._settings.front_end == "critical_section":
             return plain
-        first, *inner = plain.split("/")
-        around = [first, *inner]
-        return "/".join(
-            [first, *(e if a in self._sections else _COPY + e for a, e in pairwise(around))]
-        )
+        names = plain.split("/")
+        inner = (e if a in self._sections or is_part(e) else _COPY + e for a, e in pairwise(names))
+        return "/".join([names[0], *inner])
 
 
 def _function(unit: str, settings: Settings) -> str:

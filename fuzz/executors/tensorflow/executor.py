@@ -136,7 +136,10 @@ class TensorFlowExecutor:
         if point is None or not point["control"]:
             return ()
         levels = CONTROLS[1 : CONTROLS.index(str(point["control"]))]
-        return tuple(cls.configuration_at({**point, "control": level}) for level in levels)
+        points = [{**point, "control": level} for level in levels]
+        for each in points[:1]:
+            each["intra_op_threads"] = 1  # an op is one event, with all its parts
+        return tuple(map(cls.configuration_at, points))
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:

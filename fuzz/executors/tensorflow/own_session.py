@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 import tensorflow as tf
 
-from litmusfuzz.corpus.schedule import BEGIN, Decision
+from litmusfuzz.corpus.schedule import AFTER_PARTS, BEGIN, Decision
 from litmusfuzz.fuzz.executors.protocol import Diverged, Refused
 from litmusfuzz.fuzz.executors.tensorflow._control import Exhaustive, Forced
 from litmusfuzz.fuzz.executors.tensorflow.control_library import (
@@ -116,6 +116,7 @@ def explore(
     level: Level = "ops",
     preemptions: int | None = None,
     limit: int = LIMIT,
+    intra_op_threads: int = 1,
 ) -> Exploration:
     """Execute a TensorFlow graph in every schedule of its ops on resources.
 
@@ -135,6 +136,9 @@ def explore(
         Only schedules with so few switches away from an op that could go on; None for all.
     limit : int
         Executions, at most; `Exploration.complete` says whether they were enough.
+    intra_op_threads : int
+        Threads that share the work of ops. With more than 1, the parts that an op makes of its work
+        are tasks, with events of their own; not of level ``ops``, where an op is one event.
 
     Raises
     ------
@@ -153,7 +157,11 @@ def explore(
         raise ValueError(f"limit must be at least 1, got {limit}")
     if preemptions is not None and preemptions < 0:
         raise ValueError(f"preemptions must be at least 0, got {preemptions}")
-    session = _OwnSession(build, level=level)
+    if intra_op_threads < 1:
+        raise ValueError(f"intra_op_threads must be at least 1, got {intra_op_threads}")
+    if intra_op_threads > 1 and level == "ops":
+        raise ValueError(f"level ops has no parts of ops, got intra_op_threads={intra_op_threads}")
+    session = _OwnSession(build, level=level, intra_op_threads=intra_op_threads)
     try:
         return session.explore(preemptions, limit)
     except BaseException:
@@ -164,7 +172,9 @@ def explore(
 class _OwnSession:
     """A session of one graph, under control."""
 
-    def __init__(self, build: Callable[[], Any], *, level: Level) -> None:
+    def __init__(
+        self, build: Callable[[], Any], *, level: Level, intra_op_threads: int = 1
+    ) -> None:
         graph = tf.Graph()
         with graph.as_default():
             self._structure = build()
@@ -189,7 +199,7 @@ class _OwnSession:
         _refuse_waiting(graph)
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, device_count={"GPU": 0})
         config.experimental.executor_type = EXECUTOR_TYPE
-        self._steering = Steering([], self._execute, level=level)
+        self._steering = Steering([], self._execute, level=level, intra_op_threads=intra_op_threads)
         self._value: tuple[Any, str] = (None, "")
         with self._steering:  # a session is made for the level that is on
             self._session = tf.compat.v1.Session(graph=graph, config=config)
@@ -313,7 +323,7 @@ def _decision(name: str) -> Decision:
 
 def _name(decision: Decision) -> str:
     point = decision.point
-    if point != BEGIN and " of " not in point:
+    if point not in (BEGIN, AFTER_PARTS) and " of " not in point:
         point += OF_OTHER
     again = f"|{decision.again}" if decision.again else ""
     return f"0|{decision.node}|{decision.instance}|{point}{again}"

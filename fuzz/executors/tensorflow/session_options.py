@@ -33,8 +33,8 @@ def session_config(
     with the session. On the CPU, clusters also need ``--tf_xla_cpu_global_jit`` in
     ``TF_XLA_FLAGS``.
     """
-    # An engine has its own threads inside an op.
-    inside = 1 if settings.engine else settings.intra_op_threads
+    # An engine has its own threads inside an op, and so has the controller.
+    inside = 1 if settings.engine or settings.control else settings.intra_op_threads
     config = config_pb2.ConfigProto(intra_op_parallelism_threads=inside)
     config.device_count["CPU"] = 1 if settings.workers else cpus
     # Otherwise a gRPC worker keeps a session's variables, and the next session sees them.

@@ -208,10 +208,15 @@ def _of_devices() -> Iterator[Exclusion]:
 
 def _of_control() -> Iterator[Exclusion]:
     control = _other("control", "")
-    for setting in ("inter_op_threads", "pool", "spinning", "intra_op_threads", "executor_type"):
+    for setting in ("inter_op_threads", "pool", "spinning", "executor_type"):
         yield Exclusion(
             control, _other(setting, _VALUES[setting][0]), "no threads of TensorFlow's take part"
         )
+    yield Exclusion(
+        ("control", ("ops",)),
+        _other("intra_op_threads", 1),
+        "an op is one event, with all its parts",
+    )
     yield Exclusion(control, ("model_code", (True,)), "its ops are not those of the test")
     yield Exclusion(control, ("workers", (2,)), "other processes are not under control")
 

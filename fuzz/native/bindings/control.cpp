@@ -81,7 +81,7 @@ NB_MODULE(_control, m) {
                    [](const Controller& self) { return reinterpret_cast<uintptr_t>(self.hooks()); })
       .def("set_execution", &Controller::set_execution)
       .def("clear_execution", [](Controller& self) { self.set_execution({}); })
-      .def("set_inside", &Controller::set_inside)
+      .def("set_inside", &Controller::set_inside, nb::arg("inside"), nb::arg("threads") = 0)
       .def("watch", &Controller::watch)
       .def("run", [](Controller& self, Scheduler& scheduler) { return self.run(scheduler); })
       .def("begin", &Controller::begin)

@@ -18,9 +18,12 @@ void write_task(uint32_t run, const LitmusFuzzEvent& event, std::string& name) {
   name.append(1, '|');
 }
 
+/// What a part needs to begin, and has until it ends.
+constexpr char kThreads[] = ".threads";
+
 }  // namespace
 
-thread_local Fiber* Controller::current = nullptr;
+thread_local Controller::Stack* Controller::current = nullptr;
 
 Controller::Controller()
     : hooks_{LITMUSFUZZ_CONTROL_VERSION,
@@ -40,7 +43,16 @@ Controller::Controller()
              },
              [](void* self, uint64_t mutex) { of(self).release(mutex); },
              [](void* self, int64_t step_id, int change) { of(self).outside(step_id, change); },
-             [](void* self, int64_t step_id) { of(self).fail(step_id); }} {}
+             [](void* self, int64_t step_id) { of(self).fail(step_id); },
+             [](void* self, const LitmusFuzzEvent* event, LitmusFuzzCall call, void* data) -> int {
+               return of(self).share(*event, {call, data});
+             },
+             [](void* self, int64_t step_id) -> int { return of(self).has_parts(step_id); },
+             [](void* self, const LitmusFuzzEvent* event) -> int { return of(self).join(*event); },
+             [](void*) -> int {
+               const bool does = current != nullptr && current->task && current->task->of;
+               return does ? static_cast<int>(current->task->thread) : -1;
+             }} {}
 
 void Controller::watch(const std::vector<std::string>& resources) {
   watched_.clear();
@@ -148,7 +160,8 @@ bool Controller::post(int64_t step_id, Called called) {
   return true;
 }
 
-std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFuzzEvent& event) {
+std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFuzzEvent& event,
+                                                    bool of_part) {
   const auto decides = [&](const char* name) {
     if (watched_.empty()) return true;
     const auto found = resources_.find(name);
@@ -169,6 +182,8 @@ std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFu
       touched_.push_back(each);
     }
   }
+  // Any event of a part may be its last one, so that a thread is free.
+  if (of_part) touched_.push_back(resource(kThreads));
   // A handle may stand for other resources in another execution. What schedulers remember of
   // this event then covers both.
   if (known.resources != nullptr) {
@@ -186,14 +201,14 @@ std::optional<Controller::Waiting> Controller::read(uint32_t run, const LitmusFu
   known.reads_only = event.reads_only != 0;
   const auto effect = static_cast<LitmusFuzzEffect>(event.effect);
   known.acquires = effect == LITMUSFUZZ_ACQUIRES;
-  return Waiting{id, {}, nullptr, effect, event.mutex, event.shared != 0};
+  return Waiting{id, {}, nullptr, effect, event.mutex, event.shared != 0, nullptr};
 }
 
 bool Controller::decide(const LitmusFuzzEvent& event, Called called) {
   const std::lock_guard guard(lock_);
   const Execution* const run = run_of(event.step_id);
   if (run == nullptr) return false;
-  if (std::optional<Waiting> waiting = read(run->number, event)) {
+  if (std::optional<Waiting> waiting = read(run->number, event, false)) {
     waiting->called = called;
     fresh_.push_back(*waiting);
   } else {
@@ -204,18 +219,71 @@ bool Controller::decide(const LitmusFuzzEvent& event, Called called) {
 }
 
 bool Controller::stop(const LitmusFuzzEvent& event) {
-  Fiber* const fiber = current;
+  Stack* const here = current;
   {
     const std::lock_guard guard(lock_);
     const Execution* const run = run_of(event.step_id);
-    if (fiber == nullptr || run == nullptr) return false;
-    std::optional<Waiting> waiting = read(run->number, event);
+    if (here == nullptr || run == nullptr) return false;
+    std::optional<Waiting> waiting = read(run->number, event, here->task->of != nullptr);
     if (!waiting) return false;
-    waiting->stopped = fiber;
+    waiting->stopped = here;
     fresh_.push_back(*waiting);
   }
-  fiber->stop();
+  here->fiber.stop();
   return true;
+}
+
+bool Controller::share(const LitmusFuzzEvent& event, Called called) {
+  const std::lock_guard guard(lock_);
+  const Execution* const run = run_of(event.step_id);
+  if (current == nullptr || run == nullptr || busy_.empty()) return false;
+  std::optional<Waiting> waiting = read(run->number, event, true);
+  if (!waiting) return false;
+  Known& known = events_[waiting->id];
+  known.acquires = true;
+  known.reads_only = false;  // whether another part can begin depends on it
+  waiting->called = called;
+  waiting->part = std::make_shared<Task>();
+  waiting->part->of = current->task;
+  for (Task* each = current->task.get(); each != nullptr; each = each->of.get()) ++each->parts;
+  fresh_.push_back(std::move(*waiting));
+  return true;
+}
+
+bool Controller::has_parts(int64_t step_id) {
+  const std::lock_guard guard(lock_);
+  return current != nullptr && run_of(step_id) != nullptr && current->task->parts > 0;
+}
+
+bool Controller::join(const LitmusFuzzEvent& event) {
+  Stack* const here = current;
+  {
+    const std::lock_guard guard(lock_);
+    const Execution* const run = run_of(event.step_id);
+    if (here == nullptr || run == nullptr || here->task->parts == 0) return false;
+    std::optional<Waiting> waiting = read(run->number, event, here->task->of != nullptr);
+    if (!waiting) return false;
+    waiting->stopped = here;
+    here->task->joins = std::move(waiting);  // not yet ready
+  }
+  here->fiber.stop();
+  return true;
+}
+
+size_t Controller::depth(const Task* task) {
+  size_t depth = 0;
+  for (; task != nullptr; task = task->of.get()) ++depth;
+  return depth;
+}
+
+void Controller::over(const Task& task) {
+  if (!task.of) return;
+  busy_[task.thread] = false;
+  for (Task* each = task.of.get(); each != nullptr; each = each->of.get()) {
+    if (--each->parts > 0 || !each->joins) continue;
+    fresh_.push_back(*each->joins);
+    each->joins.reset();
+  }
 }
 
 bool Controller::acquire(int64_t step_id, uint64_t mutex, bool shared) {
@@ -274,6 +342,7 @@ void Controller::begin() {
   contenders_.clear();
   held_.clear();
   std::fill(times_.begin(), times_.end(), 0);
+  std::fill(busy_.begin(), busy_.end(), false);
   choices_.clear();
   chosen_.clear();
   scheduler_->begin(*this);
@@ -316,25 +385,29 @@ void Controller::settle(std::unique_lock<std::mutex>& guard) {
 }
 
 bool Controller::possible(const Waiting& event) const {
+  if (event.part) return std::find(busy_.begin(), busy_.end(), false) != busy_.end();
   if (event.effect != LITMUSFUZZ_ACQUIRES) return true;
   const auto found = held_.find(event.mutex);
   return found == held_.end() || (event.shared && found->second > 0);
 }
 
 void Controller::resume(const Waiting& event, std::unique_lock<std::mutex>& guard) {
-  Fiber* fiber = event.stopped;
-  if (fiber == nullptr) {
-    if (idle_.empty()) idle_.push_back(fibers_.emplace_back(std::make_unique<Fiber>()).get());
-    fiber = idle_.back();
+  Stack* stack = event.stopped;
+  if (stack == nullptr) {
+    if (idle_.empty()) idle_.push_back(stacks_.emplace_back(std::make_unique<Stack>()).get());
+    stack = idle_.back();
     idle_.pop_back();
-    fiber->begin(event.called.call, event.called.data);
+    stack->task = event.part ? event.part : std::make_shared<Task>();
+    stack->fiber.begin(event.called.call, event.called.data);
   }
   guard.unlock();
-  current = fiber;
-  const bool over = fiber->resume();
+  current = stack;
+  const bool ended = stack->fiber.resume();
   current = nullptr;
   guard.lock();
-  if (over) idle_.push_back(fiber);
+  if (!ended) return;
+  over(*std::exchange(stack->task, nullptr));
+  idle_.push_back(stack);
 }
 
 void Controller::announce() {
@@ -351,7 +424,7 @@ void Controller::announce() {
       waiting_[ticket] = each;
     }
     if (scheduled_) scheduler_->ready(ticket);
-    if (each.effect == LITMUSFUZZ_ACQUIRES) {
+    if (each.effect == LITMUSFUZZ_ACQUIRES || each.part) {
       contenders_.push_back(ticket);  // enabled below
     } else {
       choices_.add(ticket);
@@ -377,7 +450,12 @@ void Controller::perform(size_t place, std::unique_lock<std::mutex>& guard) {
   if (scheduled_) chosen_.push_back({event.id, static_cast<uint32_t>(choices_.size())});
   choices_.remove(place);
   free_.push_back(ticket);
-  if (event.effect == LITMUSFUZZ_ACQUIRES) {
+  if (event.part) {
+    std::erase(contenders_, ticket);
+    const auto free = std::find(busy_.begin(), busy_.end(), false);
+    event.part->thread = static_cast<size_t>(free - busy_.begin());
+    *free = true;
+  } else if (event.effect == LITMUSFUZZ_ACQUIRES) {
     std::erase(contenders_, ticket);
     held_[event.mutex] = event.shared ? held_[event.mutex] + 1 : -1;
   } else if (event.effect == LITMUSFUZZ_RELEASES) {
@@ -391,18 +469,20 @@ void Controller::perform(size_t place, std::unique_lock<std::mutex>& guard) {
 
 void Controller::let_go(std::unique_lock<std::mutex>& guard) {
   scheduled_ = false;
-  // What has stopped inside an op goes on, as its locks permit. All of it is in this thread, so
-  // that it must come to its end before a lock can be waited for as if nobody controlled it.
+  // What has stopped inside an op goes on, as its locks permit, and its parts are done. All of it
+  // is in this thread, so that it must come to its end before a lock, or a part, can be waited for
+  // as if nobody controlled it.
   const auto stopped = [&](Ticket each) { return waiting_[each].stopped != nullptr; };
+  const auto within = [&](Ticket each) { return stopped(each) || waiting_[each].part; };
   for (;;) {
     announce();
-    const auto found = std::find_if(choices_.begin(), choices_.end(), stopped);
+    const auto found = std::find_if(choices_.begin(), choices_.end(), within);
     if (found == choices_.end()) break;
     perform(choices_.place_of(*found), guard);
   }
   active_ = false;
   std::vector<Called> left(closures_.begin(), closures_.end());
-  std::vector<Fiber*> waiting;  // for each other: now as TensorFlow's threads would
+  std::vector<Stack*> waiting;  // for each other: now as TensorFlow's threads would
   for (const Ticket each : choices_) left.push_back(waiting_[each].called);
   for (const Ticket each : contenders_) {
     if (choices_.contains(each)) continue;
@@ -416,11 +496,25 @@ void Controller::let_go(std::unique_lock<std::mutex>& guard) {
   contenders_.clear();
   choices_.clear();
   guard.unlock();
-  for (Fiber* const each : waiting) {
-    each->resume();
+  for (Stack* const each : waiting) {
+    each->fiber.resume();
+    each->task.reset();
     idle_.push_back(each);
   }
   for (const Called& each : left) each.call(each.data);
+  // Parts that had no thread have ended now, and so has what waited for them.
+  std::vector<Stack*> joining;
+  for (const auto& each : stacks_) {
+    if (each->task && each->task->joins) joining.push_back(each.get());
+  }
+  std::stable_sort(joining.begin(), joining.end(), [](const Stack* a, const Stack* b) {
+    return depth(a->task->of.get()) > depth(b->task->of.get());
+  });
+  for (Stack* const each : joining) {
+    each->fiber.resume();
+    each->task.reset();
+    idle_.push_back(each);
+  }
   guard.lock();
 }
 

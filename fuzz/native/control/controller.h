@@ -4,7 +4,9 @@
 // them are called before the next choice. An event waits until the scheduler chooses it. All
 // that happens is called by the thread that called `proceed`, one thing after the other, so
 // that an execution is a function of its choices. Where an event has others inside (a lock in a
-// kernel), it is performed on a stack of its own, on which it waits for the next one.
+// kernel), it is performed on a stack of its own, on which it waits for the next one. So is a part
+// of an op that the op has handed to a pool of threads: it is a task of its own, which begins while
+// one of the pool's threads is free. The op waits for its parts in the scheduler, too.
 //
 // No clock says that a run is blocked: it is when nothing is left to be called or chosen.
 #pragma once
@@ -58,8 +60,12 @@ class Controller final : public Runtime {
   /// What starts and ends one execution: it calls `begin`, `expect`, `wait_for`, `proceed`, `end`.
   void set_execution(std::function<void()> execute) { execute_ = std::move(execute); }
 
-  /// True if events stop inside, for which each needs a stack.
-  void set_inside(bool inside) { inside_ = inside; }
+  /// True if events stop inside, for which each needs a stack. Ops may then have parts, of which so
+  /// many are done at the same time.
+  void set_inside(bool inside, uint32_t threads) {
+    inside_ = inside;
+    busy_.assign(threads, false);
+  }
 
   // --- an execution -----------------------------------------------------------------------
 
@@ -113,15 +119,29 @@ class Controller final : public Runtime {
     LitmusFuzzCall call = nullptr;
     void* data = nullptr;
   };
+  struct Stack;
+  struct Task;
   struct Waiting {
     uint64_t id;
     Called called;
-    Fiber* stopped = nullptr;  // what waits at the event, if it is inside another one
+    Stack* stopped = nullptr;  // what waits at the event, if it is inside another one
     LitmusFuzzEffect effect = LITMUSFUZZ_NONE;
     uint64_t mutex = 0;
     bool shared = false;
+    std::shared_ptr<Task> part;  // that begins, if one does
   };
-  static thread_local Fiber* current;  // that this thread computes
+  /// An op that is performed, or a part of one.
+  struct Task {
+    std::shared_ptr<Task> of;  // what has begun the part; null for an op
+    size_t thread = 0;  // that does the part
+    uint32_t parts = 0;  // of it and of its parts, that have not ended
+    std::optional<Waiting> joins;  // its event, while it waits for them
+  };
+  struct Stack {
+    Fiber fiber;
+    std::shared_ptr<Task> task;
+  };
+  static thread_local Stack* current;  // that this thread computes on
   struct Execution {  // a run, by the number of its step in the runtime
     int64_t step_id;
     uint32_t number;
@@ -136,10 +156,18 @@ class Controller final : public Runtime {
   bool stop(const LitmusFuzzEvent& event);
   bool acquire(int64_t step_id, uint64_t mutex, bool shared);
   void release(uint64_t mutex);
-  /// The event as it will be announced; nothing if it decides nothing.
-  std::optional<Waiting> read(uint32_t run, const LitmusFuzzEvent& event);
+  bool share(const LitmusFuzzEvent& event, Called called);
+  bool has_parts(int64_t step_id);
+  bool join(const LitmusFuzzEvent& event);
+  /// The event as it will be announced; nothing if it decides nothing. `of_part`: it begins a part
+  /// of an op, or is inside one.
+  std::optional<Waiting> read(uint32_t run, const LitmusFuzzEvent& event, bool of_part);
   /// Performs an event, or goes on with it, until it is over or stops again.
   void resume(const Waiting& event, std::unique_lock<std::mutex>& guard);
+  /// A task has ended: perhaps nothing is left that an op waits for.
+  void over(const Task& task);
+  /// How many tasks it is within, itself included.
+  static size_t depth(const Task* task);
   void outside(int64_t step_id, int change);
   void fail(int64_t step_id);
 
@@ -194,8 +222,9 @@ class Controller final : public Runtime {
   /// By mutex: -1, or the number of those that share it.
   std::unordered_map<uint64_t, int> held_;
   bool inside_ = false;
-  std::vector<std::unique_ptr<Fiber>> fibers_;
-  std::vector<Fiber*> idle_;
+  std::vector<std::unique_ptr<Stack>> stacks_;
+  std::vector<Stack*> idle_;
+  std::vector<bool> busy_;  // by thread for parts: it does one
   std::vector<uint32_t> times_;  // by event: how often it has come
   Choices choices_;
   std::vector<Chosen> chosen_;

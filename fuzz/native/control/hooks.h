@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define LITMUSFUZZ_CONTROL_VERSION 6
+#define LITMUSFUZZ_CONTROL_VERSION 7
 
 /// What an event does to its mutex; one that acquires none is never disabled.
 enum LitmusFuzzEffect {
@@ -64,6 +64,16 @@ struct LitmusFuzzHooks {
   void (*outside)(void* controller, int64_t step_id, int change);
   /// An op has failed.
   void (*failed)(void* controller, int64_t step_id);
+  /// A part of the op that is performed in this thread: an event of its own, which begins when it
+  /// is chosen, and while one of the threads for parts is free. False if nobody decides that here:
+  /// the caller has to do it.
+  int (*share)(void* controller, const LitmusFuzzEvent* event, LitmusFuzzCall call, void* data);
+  /// Whether parts that were begun in this op or part, or in parts of it, have not ended.
+  int (*has_parts)(void* controller, int64_t step_id);
+  /// Waits until all of those have ended, then as `stop` does. False if there are none.
+  int (*join)(void* controller, const LitmusFuzzEvent* event);
+  /// The number of the thread for parts that does the one which is performed; -1 if none is.
+  int (*thread)(void* controller);
 };
 
 /// What the library gives the controller: one execution's runs, each called by one thread.

@@ -6,23 +6,32 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 
 namespace litmusfuzz::locks {
 namespace {
 
 using Call = void (*)(void*);
+using Pointer = void (*)();
 
 Interposed interposed;
 
-/// A function that acquires or releases a lock: its mangled name has this beginning and one of
-/// these ends.
+/// A function that acquires or releases a lock, or waits: its mangled name has this beginning and
+/// one of these ends.
 struct Function {
   const char* prefix;
   const char* ends[2];
-  Call ours;
-  Call real = nullptr;
+  Pointer ours;
+  Pointer real = nullptr;
+
+  template <typename Returned, typename... Given>
+  Function(const char* beginning, const char* end, const char* older, Returned (*its)(Given...))
+      : prefix(beginning), ends{end, older}, ours(reinterpret_cast<Pointer>(its)) {}
+
+  void call(void* mutex) const { reinterpret_cast<Call>(real)(mutex); }
 };
 
 template <size_t kWhich>
@@ -44,36 +53,78 @@ struct Kind {
 /// namespace that names absl's release; the second end is that of releases before 2025.
 Kind kinds[] = {
     {"absl::Mutex",
-     {{"_ZN4absl", {"5Mutex4lockEv", "5Mutex4LockEv"}, acquire<0>},
-      {"_ZN4absl", {"5Mutex11lock_sharedEv", "5Mutex10ReaderLockEv"}, acquire_shared<0>},
-      {"_ZN4absl", {"5Mutex6unlockEv", "5Mutex6UnlockEv"}, release<0>},
-      {"_ZN4absl", {"5Mutex13unlock_sharedEv", "5Mutex12ReaderUnlockEv"}, release_shared<0>}}},
+     {{"_ZN4absl", "5Mutex4lockEv", "5Mutex4LockEv", acquire<0>},
+      {"_ZN4absl", "5Mutex11lock_sharedEv", "5Mutex10ReaderLockEv", acquire_shared<0>},
+      {"_ZN4absl", "5Mutex6unlockEv", "5Mutex6UnlockEv", release<0>},
+      {"_ZN4absl", "5Mutex13unlock_sharedEv", "5Mutex12ReaderUnlockEv", release_shared<0>}}},
     {"nsync_mu",
-     {{"_ZN5nsync", {"13nsync_mu_lockEPNS_11nsync_mu_s_E"}, acquire<1>},
-      {"_ZN5nsync", {"14nsync_mu_rlockEPNS_11nsync_mu_s_E"}, acquire_shared<1>},
-      {"_ZN5nsync", {"15nsync_mu_unlockEPNS_11nsync_mu_s_E"}, release<1>},
-      {"_ZN5nsync", {"16nsync_mu_runlockEPNS_11nsync_mu_s_E"}, release_shared<1>}}},
+     {{"_ZN5nsync", "13nsync_mu_lockEPNS_11nsync_mu_s_E", nullptr, acquire<1>},
+      {"_ZN5nsync", "14nsync_mu_rlockEPNS_11nsync_mu_s_E", nullptr, acquire_shared<1>},
+      {"_ZN5nsync", "15nsync_mu_unlockEPNS_11nsync_mu_s_E", nullptr, release<1>},
+      {"_ZN5nsync", "16nsync_mu_runlockEPNS_11nsync_mu_s_E", nullptr, release_shared<1>}}},
+};
+
+uint64_t wait_absl(void* condition, void* mutex, uint64_t timeout);
+void wait_nsync(void* condition, void* mutex);
+void wait_standard(void* condition, std::unique_lock<std::mutex>* lock);
+
+/// Of `kinds`, then that of the standard library, in which Eigen's barriers wait for an op's parts.
+Function waits[] = {
+    {"_ZN4absl", "7CondVar10WaitCommonEPNS0_5MutexENS0_24synchronization_internal13KernelTimeoutE",
+     nullptr, wait_absl},
+    {"_ZN5nsync", "13nsync_cv_waitEPNS_11nsync_cv_s_EPNS_11nsync_mu_s_E", nullptr, wait_nsync},
+    {"_ZNSt18condition_variable4wait", "ERSt11unique_lockISt5mutexE", nullptr, wait_standard},
 };
 
 template <size_t kWhich>
 void acquire(void* mutex) {
   interposed.lock(mutex, false);
-  kinds[kWhich].functions[0].real(mutex);
+  kinds[kWhich].functions[0].call(mutex);
 }
 template <size_t kWhich>
 void acquire_shared(void* mutex) {
   interposed.lock(mutex, true);
-  kinds[kWhich].functions[1].real(mutex);
+  kinds[kWhich].functions[1].call(mutex);
 }
 template <size_t kWhich>
 void release(void* mutex) {
-  kinds[kWhich].functions[2].real(mutex);
+  kinds[kWhich].functions[2].call(mutex);
   interposed.unlocked(mutex, false);
 }
 template <size_t kWhich>
 void release_shared(void* mutex) {
-  kinds[kWhich].functions[3].real(mutex);
+  kinds[kWhich].functions[3].call(mutex);
   interposed.unlocked(mutex, true);
+}
+
+/// Waits without a lock, if that is what decides.
+template <size_t kWhich>
+bool waits_for_parts(void* mutex) {
+  if (!interposed.waits()) return false;
+  release<kWhich>(mutex);
+  interposed.wait();
+  acquire<kWhich>(mutex);
+  return true;
+}
+
+/// It returns whether the time is out (a bool, or an int before): what is awaited here takes none.
+uint64_t wait_absl(void* condition, void* mutex, uint64_t timeout) {
+  if (waits_for_parts<0>(mutex)) return 0;
+  return reinterpret_cast<uint64_t (*)(void*, void*, uint64_t)>(waits[0].real)(condition, mutex,
+                                                                               timeout);
+}
+void wait_nsync(void* condition, void* mutex) {
+  if (waits_for_parts<1>(mutex)) return;
+  reinterpret_cast<void (*)(void*, void*)>(waits[1].real)(condition, mutex);
+}
+void wait_standard(void* condition, std::unique_lock<std::mutex>* lock) {
+  if (!interposed.waits()) {
+    using Wait = void (*)(void*, std::unique_lock<std::mutex>*);
+    return reinterpret_cast<Wait>(waits[2].real)(condition, lock);
+  }
+  lock->unlock();
+  interposed.wait();
+  lock->lock();
 }
 
 bool ends_with(const char* symbol, const char* end) {
@@ -81,14 +132,22 @@ bool ends_with(const char* symbol, const char* end) {
   return length > tail && std::strcmp(symbol + length - tail, end) == 0;
 }
 
+bool has_name(const Function& function, const char* symbol) {
+  if (std::strncmp(symbol, function.prefix, std::strlen(function.prefix)) != 0) return false;
+  for (const char* end : function.ends) {
+    if (end != nullptr && ends_with(symbol, end)) return true;
+  }
+  return false;
+}
+
 Function* function_named(const char* symbol) {
   for (Kind& kind : kinds) {
     for (Function& each : kind.functions) {
-      if (std::strncmp(symbol, each.prefix, std::strlen(each.prefix)) != 0) continue;
-      for (const char* end : each.ends) {
-        if (end != nullptr && ends_with(symbol, end)) return &each;
-      }
+      if (has_name(each, symbol)) return &each;
     }
+  }
+  for (Function& each : waits) {
+    if (has_name(each, symbol)) return &each;
   }
   return nullptr;
 }
@@ -151,10 +210,10 @@ int patch(dl_phdr_info* info, size_t, void* count) {
       Function* const function = function_named(name);
       if (function == nullptr) continue;
       if (function->real == nullptr) {
-        function->real = reinterpret_cast<Call>(dlsym(RTLD_DEFAULT, name));
+        function->real = reinterpret_cast<Pointer>(dlsym(RTLD_DEFAULT, name));
         if (function->real == nullptr) {
           void* const library = dlopen("libtensorflow_framework.so.2", RTLD_NOLOAD | RTLD_LAZY);
-          function->real = reinterpret_cast<Call>(dlsym(library, name));
+          function->real = reinterpret_cast<Pointer>(dlsym(library, name));
         }
       }
       if (function->real == nullptr) continue;
@@ -187,6 +246,16 @@ std::string interpose(const Interposed& with) {
     if (found && lacking != nullptr) {
       return std::string("no ") + kind.name + " of the form " + lacking->ends[0];
     }
+  }
+  return "";
+}
+
+std::string lacking_waits() {
+  const auto& [absl, nsync, standard] = waits;
+  if (standard.real == nullptr) return "no std::condition_variable in TensorFlow's libraries";
+  // TensorFlow's own condition variable is made of one of these, as its mutex is.
+  if (absl.real == nullptr && nsync.real == nullptr) {
+    return "no calls of absl::CondVar or nsync_cv in TensorFlow's libraries";
   }
   return "";
 }

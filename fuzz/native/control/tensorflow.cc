@@ -12,6 +12,10 @@
 // pages of their own, too: each instruction that touches a variable's is an event. So is it that an
 // op has given back a variable's lock.
 //
+// Where ops have threads inside, the pool that a kernel gets is one of ours: a part of the op's
+// work is a task of the controller's, and its locks and pages are events. The kernel's wait for its
+// parts is a wait in the controller.
+//
 // Functions that kernels call have such executors too: the executor's library of functions is one
 // of ours around TensorFlow's, and asks for them.
 //
@@ -49,6 +53,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/variant.h"
 #include "tensorflow/core/graph/graph.h"
+#include "tensorflow/core/lib/core/threadpool_interface.h"
 
 namespace {
 
@@ -232,18 +237,33 @@ const void* address(const tensorflow::Tensor& tensor) {
   return tensor.flat<tensorflow::Variant>().data();
 }
 
-/// What a thread computes, while the locks that it takes decide.
-struct Inside {
+class Decided;
+
+/// An op whose kernel is computed, while the locks that it takes decide.
+struct Op {
   int64_t step_id;
-  const char* node;
-  OpKernelContext* context;
-  const std::vector<std::string>* resources;
+  std::string node;
+  tensorflow::FrameAndIter at;
+  std::vector<std::string> resources;
   bool reads_only;
   /// Only locks of variables decide, and others that another op holds: XLA's kernels take a dozen
-  /// of its own, and an op that is one event has no events inside.
+  /// of its own, and an op that is one event has no events inside. Nor has it parts.
   bool has_silent_locks;
+  const Decided* kernel;  // null if it comes back by itself
   /// The mutexes of the resources that were there when the op began, by name.
   std::vector<std::pair<const void*, std::string>> mutexes;
+  std::optional<size_t> tensors;  // that it goes through at once, where pages decide
+};
+
+/// What a thread computes of an op: the kernel itself, or a part that this has given away.
+struct Inside {
+  explicit Inside(std::shared_ptr<const Op> its)
+      : op(std::move(its)), step_id(op->step_id), node(op->node) {}
+
+  const std::shared_ptr<const Op> op;
+  const int64_t step_id;
+  std::string node;  // the op's, or that of the part
+  uint32_t parts = 0;  // that were given away here
   /// Where pages decide.
   std::optional<litmusfuzz::pages::Window> window;
 };
@@ -251,6 +271,7 @@ thread_local Inside* inside = nullptr;
 bool locks_decide = false;
 bool pages_decide = false;
 bool touches_decide = false;  // then pages do, too
+int threads_for_parts = 0;  // 0 if an op does all its work itself
 
 /// The variables of an execution, of which pages decide, by name.
 class Variables {
@@ -323,14 +344,18 @@ class Deciding {
 LitmusFuzzEvent event_in(const Inside& kernel) {
   LitmusFuzzEvent event{};
   event.step_id = kernel.step_id;
-  event.node = kernel.node;
-  event.frame = kernel.context->frame_iter().frame_id;
-  event.iteration = kernel.context->frame_iter().iter_id;
+  event.node = kernel.node.c_str();
+  event.frame = kernel.op->at.frame_id;
+  event.iteration = kernel.op->at.iter_id;
   return event;
 }
 
+/// Until its next event a kernel may look at, or change, what its op does.
+void add_resources(const Inside& kernel, std::vector<const char*>* to) {
+  for (const std::string& each : kernel.op->resources) to->push_back(each.c_str());
+}
+
 /// What the kernel that a thread computes is inside of; see `Decided::AsAsync`.
-class Decided;
 thread_local const Decided* computed = nullptr;
 
 /// Waits until the controller chooses an event inside a kernel, unless it need not.
@@ -354,12 +379,11 @@ void decide_page(const litmusfuzz::pages::Touch& touch) {
   Inside* const here = inside;
   const Deciding nothing(nullptr);
   std::vector<const char*> resources;
-  // Until its next event the kernel may look at, or change, what its op does.
-  for (const std::string& each : *here->resources) resources.push_back(each.c_str());
+  add_resources(*here, &resources);
   // By the name that the op has for it, if several variables have one tensor.
   const std::string* of = &touch.owners.front();
   for (const std::string& each : touch.owners) {
-    const auto& names = *here->resources;
+    const auto& names = here->op->resources;
     if (std::find(names.begin(), names.end(), each) != names.end()) {
       of = &each;
     } else {
@@ -375,7 +399,7 @@ void decide_page(const litmusfuzz::pages::Touch& touch) {
   event.point = point.c_str();
   event.resources = resources.data();
   event.resource_count = static_cast<uint32_t>(resources.size());
-  event.reads_only = here->reads_only && !touch.writes;
+  event.reads_only = here->op->reads_only && !touch.writes;
   stop_at(event, here);
 }
 
@@ -383,7 +407,7 @@ constexpr char kOther[] = "other";
 
 /// The resource whose mutex this is; `kOther` for all the others, such as the manager's.
 std::string name_of(const Inside& here, const void* mutex) {
-  for (const auto& [each, name] : here.mutexes) {
+  for (const auto& [each, name] : here.op->mutexes) {
     if (each == mutex) return name;
   }
   return kOther;
@@ -396,20 +420,19 @@ void decide_lock(void* mutex, bool shared) {
   const Deciding nothing(nullptr);
   const std::string name = name_of(*here, mutex);
   const auto id = reinterpret_cast<uint64_t>(mutex);
-  if (here->has_silent_locks && name == kOther && hooks != nullptr &&
+  if (here->op->has_silent_locks && name == kOther && hooks != nullptr &&
       hooks->acquire(hooks->controller, here->step_id, id, shared)) {
     return;
   }
   const std::string point = (shared ? "shared lock of " : "lock of ") + name;
   const char* const lock = point.c_str() + (shared ? std::strlen("shared ") : 0);
   std::vector<const char*> resources{lock};
-  // Until its next event the kernel may look at, or change, what its op does.
-  for (const std::string& each : *here->resources) resources.push_back(each.c_str());
+  add_resources(*here, &resources);
   LitmusFuzzEvent event = event_in(*here);
   event.point = point.c_str();
   event.resources = resources.data();
   event.resource_count = static_cast<uint32_t>(resources.size());
-  event.reads_only = here->reads_only && shared;
+  event.reads_only = here->op->reads_only && shared;
   event.effect = LITMUSFUZZ_ACQUIRES;
   event.mutex = id;
   event.shared = shared;
@@ -426,14 +449,85 @@ void after_unlock(void* mutex, bool shared) {
   const Deciding nothing(nullptr);
   const std::string point = (shared ? "after shared unlock of " : "after unlock of ") + name;
   std::vector<const char*> resources;
-  for (const std::string& each : *here->resources) resources.push_back(each.c_str());
+  add_resources(*here, &resources);
   LitmusFuzzEvent event = event_in(*here);
   event.point = point.c_str();
   event.resources = resources.data();
   event.resource_count = static_cast<uint32_t>(resources.size());
-  event.reads_only = here->reads_only;
+  event.reads_only = here->op->reads_only;
   stop_at(event, here);
 }
+
+/// Whether a kernel that is about to wait for a condition has parts, for which it waits.
+bool has_parts() {
+  const Inside* const here = inside;
+  return here != nullptr && hooks != nullptr && hooks->has_parts(hooks->controller, here->step_id);
+}
+
+/// Waits until they have ended. Whatever they were to bring about, they have.
+void join_parts() {
+  Inside* const here = inside;
+  if (here == nullptr) return;
+  const Deciding nothing(nullptr);
+  std::vector<const char*> resources;
+  add_resources(*here, &resources);
+  LitmusFuzzEvent event = event_in(*here);
+  event.point = "after parts";
+  event.resources = resources.data();
+  event.resource_count = static_cast<uint32_t>(resources.size());
+  event.reads_only = here->op->reads_only;
+  const Decided* const around = std::exchange(computed, nullptr);
+  if (hooks != nullptr) hooks->join(hooks->controller, &event);
+  computed = around;
+}
+
+/// The pool of threads inside ops. A part of an op's work is a task of the controller's if locks
+/// decide inside the op. All others are done at once, where they are given away.
+class Parts : public tensorflow::thread::ThreadPoolInterface {
+ public:
+  static Parts* get() {
+    static Parts* const made = new Parts;
+    return made;
+  }
+
+  void Schedule(Function part) override {
+    Inside* const here = inside;
+    if (here == nullptr || hooks == nullptr || here->op->has_silent_locks) return part();
+    const std::string node = here->node + "/part " + std::to_string(++here->parts);
+    std::vector<const char*> resources;
+    add_resources(*here, &resources);
+    LitmusFuzzEvent event = event_in(*here);
+    event.node = node.c_str();
+    event.point = "begin";
+    event.resources = resources.data();
+    event.resource_count = static_cast<uint32_t>(resources.size());
+    event.reads_only = here->op->reads_only;
+    const auto shared = std::make_shared<Function>(std::move(part));
+    auto* const perform = new Function([op = here->op, node, shared] { Do(op, node, *shared); });
+    if (hooks->share(hooks->controller, &event, call_and_delete, perform)) return;
+    delete perform;
+    (*shared)();
+  }
+  int NumThreads() const override { return threads_for_parts; }
+  int CurrentThreadId() const override {
+    return inside == nullptr || hooks == nullptr ? -1 : hooks->thread(hooks->controller);
+  }
+
+ private:
+  static void Do(const std::shared_ptr<const Op>& op, const std::string& node,
+                 const Function& part) {
+    Inside here(op);
+    here.node = node;
+    if (op->tensors) here.window.emplace(*op->tensors);
+    const Decided* const around = std::exchange(computed, op->kernel);
+    {
+      const Deciding deciding(&here);
+      part();
+    }
+    open_pages();
+    computed = around;
+  }
+};
 
 /// A kernel that is computed when the controller chooses it.
 class Decided : public AsyncOpKernel {
@@ -520,15 +614,26 @@ class Decided : public AsyncOpKernel {
       done();
       return;
     }
-    const bool has_silent_locks = is_cluster_ || is_whole_;
-    Inside here{step_id, name.c_str(), context, &names, reads_only_, has_silent_locks, {}, {}};
-    Inside* const decides = controlled && locks_decide ? &here : nullptr;
-    if (is_whole_) {
-      open_pages();
-    } else if (decides != nullptr) {
-      Find(context, decides);
-    }
     AsyncOpKernel* const inner = inner_->AsAsync();
+    std::optional<Inside> here;
+    if (controlled && locks_decide) {
+      const bool has_silent_locks = is_cluster_ || is_whole_;
+      const Decided* const kernel = inner == nullptr ? this : nullptr;
+      const auto op = std::make_shared<Op>(Op{step_id,
+                                              name,
+                                              context->frame_iter(),
+                                              names,
+                                              reads_only_,
+                                              has_silent_locks,
+                                              kernel,
+                                              {},
+                                              {}});
+      if (!is_whole_) Find(context, op.get());
+      here.emplace(op);
+      if (op->tensors) here->window.emplace(*op->tensors);
+    }
+    if (is_whole_) open_pages();
+    Inside* const decides = here ? &*here : nullptr;
     if (inner == nullptr) {
       const Decided* const around = std::exchange(computed, this);
       {
@@ -560,13 +665,16 @@ class Decided : public AsyncOpKernel {
       done();  // posts what follows
       if (stage->exchange(2) == 1 && comes_back) asked->outside(asked->controller, step_id, -1);
     });
+    const bool in_part = decides != nullptr && has_parts();  // comes back in one: that is chosen
     deciding.reset();
     open_pages();
-    if (comes_back && stage->exchange(1) == 0) asked->outside(asked->controller, step_id, 1);
+    if (comes_back && !in_part && stage->exchange(1) == 0) {
+      asked->outside(asked->controller, step_id, 1);
+    }
   }
 
   /// Finds the mutexes and the pages of the variables that the op has.
-  static void Find(OpKernelContext* context, Inside* here) {
+  static void Find(OpKernelContext* context, Op* here) {
     size_t tensors = 0;
     for (int i = 0; i < context->num_inputs(); ++i) {
       if (context->input_dtype(i) != tensorflow::DT_RESOURCE) {
@@ -585,7 +693,7 @@ class Decided : public AsyncOpKernel {
       here->mutexes.emplace_back(variable->mu(), handle.name());
       if (pages_decide) variables().add(handle.name(), std::move(variable));
     }
-    if (pages_decide) here->window.emplace(tensors);
+    if (pages_decide) here->tensors = tensors;
   }
 
   /// What the kernel returns while the cluster is compiled in the background.
@@ -939,8 +1047,7 @@ class ControlledExecutor : public tensorflow::Executor {
       return;
     }
     if (pages_decide) variables().begin(execution);
-    Args ours = args;
-    ours.runner = posting(asked, step_id, args);
+    const Args ours = controlled(asked, step_id, args);
     if (compilation_decides) Compile(asked, execution, step_id);
     inner_->RunAsync(ours, [asked, step_id, done = std::move(done)](const Status& status) {
       if (!status.ok()) asked->failed(asked->controller, step_id);
@@ -975,8 +1082,7 @@ class ControlledExecutor : public tensorflow::Executor {
       inner_->RunAsync(args, std::move(done));
       return;
     }
-    Args ours = args;
-    ours.runner = posting(asked, calling->step_id, args);
+    const Args ours = controlled(asked, calling->step_id, args);
     const void* const frame = args.call_frame;
     functions().begin(frame, *calling);
     inner_->RunAsync(ours, [from = *calling, frame, done = std::move(done)](const Status& status) {
@@ -984,6 +1090,13 @@ class ControlledExecutor : public tensorflow::Executor {
       const Calling again(&from);  // a loop calls the next function
       done(status);
     });
+  }
+
+  static Args controlled(const LitmusFuzzHooks* asked, int64_t step_id, const Args& args) {
+    Args ours = args;
+    ours.runner = posting(asked, step_id, args);
+    if (threads_for_parts > 0) ours.user_intra_op_threadpool = Parts::get();
+    return ours;
   }
 
   /// A runner whose closures come to the controller.
@@ -1041,7 +1154,9 @@ __attribute__((visibility("default"))) int litmusfuzz_attach(const LitmusFuzzHoo
 /// Whether locks inside kernels decide; "" or why they cannot.
 __attribute__((visibility("default"))) const char* litmusfuzz_decide_locks(int decide) {
   static std::string why;
-  if (decide) why = litmusfuzz::locks::interpose({decide_lock, after_unlock});
+  if (decide) {
+    why = litmusfuzz::locks::interpose({decide_lock, after_unlock, has_parts, join_parts});
+  }
   locks_decide = decide && why.empty();
   return why.c_str();
 }
@@ -1062,6 +1177,15 @@ __attribute__((visibility("default"))) void litmusfuzz_decide_pages(int decide) 
     variables().begin(0);
     litmusfuzz::pages::stop();
   }
+}
+
+/// Whether parts of ops decide, which are done in so many threads; "" or why they cannot. Locks
+/// decide then, before.
+__attribute__((visibility("default"))) const char* litmusfuzz_decide_parts(int threads) {
+  static std::string why;
+  why = threads > 0 ? litmusfuzz::locks::lacking_waits() : "";
+  threads_for_parts = why.empty() ? threads : 0;
+  return why.c_str();
 }
 
 /// Whether it decides when a cluster is compiled, in the background.
