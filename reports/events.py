@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping  # noqa: TC003 - msgspec reads the annotations
 from dataclasses import astuple, dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -27,6 +27,15 @@ from litmusfuzz.corpus.textfile import Setting  # noqa: TC001 - msgspec reads th
 
 VERSION: Final = 5
 """Of the event stream, in the first event of a campaign and of each shard."""
+Long = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+"""Of tests or executions: more than any campaign has, and the sum of a few is `Long`."""
+Positive = Annotated[int, msgspec.Meta(ge=1, le=10**15)]
+Workers = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+Duration = Annotated[float, msgspec.Meta(ge=0, le=10 * 365 * 86400)]
+ShardDuration = Annotated[float, msgspec.Meta(gt=0, le=10 * 365 * 86400)]
+Weight = Annotated[float, msgspec.Meta(gt=0, lt=1000)]
+
 DOES_NOT_START: Final = "does not start"
 """Beginning of the reason why a configuration is unavailable, if its worker died at its start."""
 
@@ -144,34 +153,69 @@ class Space(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seldom: tuple[str, ...] = ()
 
 
-class CampaignStarted(Event, frozen=True, kw_only=True):
-    """The first event: the settings.
+class Options(Event, frozen=True, kw_only=True):
+    """What a campaign is asked for: the options of `litmusfuzz run` and `litmusfuzz nightly`.
 
-    `asked_s` is the time to fuzz for, `tests` a limit on the number of tests; None for none.
-    `unattended` is True for a nightly run. `judge_by` names the model that judges all outcomes,
-    "" if each configuration is judged by what it guarantees. `families` has the weights of the
-    chosen families; empty for all. `seeds` has tests as texts of litmus files, by name: the family
-    `mutations` makes others of them. `deadly_ops` are ops with which few tests are generated
-    (`fuzz.campaign.campaign_executor.support_of`). `known` is the path of the user's
-    known-findings file; with `shipped_known`, those that come with LitmusFuzz are known as well.
-    `spaces` has the configuration spaces of those executors that run in several configurations.
-    `min_graphs` is how many graphs each configuration has to run. With `as_generated`, no test has
-    its names, order or lanes varied.
-    `number` gives the order of campaigns in folders beside each other: a clock may be set back.
-    The remaining settings concern nightly runs.
+    The command line fills them (`fuzz.cli.options`), the first event of a campaign has them, and
+    each shard gets them (`fuzz.campaign.settings`). The limits in their types hold for the command
+    line as well as for the store.
+
+    Attributes
+    ----------
+    seed : int
+    asked_s : float
+        Time to fuzz for.
+    tests : int, optional
+        The campaign ends after `asked_s` or after so many tests, whichever is first.
+    workers : int
+        Processes for each executor; in a nightly run, shards at a time.
+    families : mapping of str to float
+        Families to generate, each with its weight; if empty, all that have a weight by default and
+        that an executor supports.
+    seeds : mapping of str to str
+        Tests as texts of litmus files, by name: the family `mutations` makes others of them.
+    count : int, optional
+        Executions of each test by each executor; None for few at first, and more where they are
+        earned (`fuzz.campaign.depth`).
+    noise : str
+        In the notation of ``--noise``.
+    as_generated : bool
+        True if tests are run as they are generated: no names, order or lanes are varied
+        (`fuzz.campaign.variation`).
+    judge_by : str
+        Names the model that judges all outcomes; "" for the one that each configuration guarantees.
+    deadly_ops : tuple of str
+        Ops that are known to end their process: few tests are generated with them
+        (`fuzz.campaign.campaign_executor.support_of`).
+    known : str, optional
+        Path of the user's known-findings file.
+    shipped_known : bool
+        True if those that come with LitmusFuzz are known as well.
+    python : str, optional
+        Another environment's interpreter for the executors' workers
+        (`fuzz.executors.interpreter`). The canary's worker does not use it: the canary tests
+        LitmusFuzz itself.
+    spawn : bool
+        True if each worker is a new interpreter instead of a fork of a server.
+    min_graphs : int
+        Graphs that each configuration has to run.
+    unattended : bool
+        True for a nightly run, which the options below are of.
+    shard_s : float, optional
+        Length of a shard.
+    selftest_s : float
+        Limit on the self-test with mutants; 0 for none.
+    disk_bytes : int
+        Limit on the size of the folder; 0 for none.
     """
 
-    version: int = VERSION
-    command: str
-    seed: int
-    asked_s: float
-    tests: int | None = None
-    workers: int = 1
-    configurations: tuple[Configured, ...]
-    spaces: Mapping[str, Space] = {}
-    families: Mapping[str, float] = {}
+    seed: Long
+    asked_s: Duration
+    tests: Number | None = None
+    workers: Workers = 1
+    families: Mapping[str, Weight] = {}
     seeds: Mapping[str, str] = {}
-    count: int | None = None
+    count: Positive | None = None
     noise: str = "default"
     as_generated: bool = False
     judge_by: str = ""
@@ -180,20 +224,33 @@ class CampaignStarted(Event, frozen=True, kw_only=True):
     shipped_known: bool = False
     python: str | None = None
     spawn: bool = False
-    min_graphs: int = 1
-    number: int = 0
+    min_graphs: Number = 1
     unattended: bool = False
-    shard_s: float | None = None
-    selftest_s: float = 0.0
-    disk_bytes: int = 0
+    shard_s: ShardDuration | None = None
+    selftest_s: Duration = 0.0
+    disk_bytes: Long = 0
+
+
+class CampaignStarted(Options, frozen=True, kw_only=True):
+    """The first event: the options, and the configurations that they name.
+
+    `spaces` has the configuration spaces of those executors that run in several configurations.
+    `number` gives the order of campaigns in folders beside each other: a clock may be set back.
+    """
+
+    version: int = VERSION
+    command: str
+    configurations: tuple[Configured, ...]
+    spaces: Mapping[str, Space] = {}
+    number: int = 0
 
 
 class CampaignResumed(Event, frozen=True, kw_only=True):
     """The campaign continues in another process, until `asked_s` seconds in all are spent."""
 
-    asked_s: float
-    tests: int | None = None
-    workers: int = 1
+    asked_s: Duration
+    tests: Long | None = None
+    workers: Workers = 1
 
 
 class Progress(Event, frozen=True, kw_only=True):

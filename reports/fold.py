@@ -241,7 +241,7 @@ class Fold:
 
     Attributes
     ----------
-    settings : CampaignStarted
+    options : CampaignStarted
         With the changes of a resumption.
     deaths : list of (int, WorkerDied)
     reduced_crashes : dict of str to CrashReduced
@@ -254,7 +254,7 @@ class Fold:
     def __init__(self, load_entry: LoadEntry = loads) -> None:
         self._load_entry = load_entry
         self._once = Once()
-        self.settings = events.CampaignStarted(
+        self.options = events.CampaignStarted(
             at=0.0, command="", seed=0, asked_s=0.0, configurations=()
         )
         self.deaths: list[tuple[int, events.WorkerDied]] = []
@@ -342,7 +342,7 @@ class Fold:
     # --- the campaign and its shards ---------------------------------------------------
 
     def _campaign_started(self, _: int, event: events.CampaignStarted) -> None:
-        self.settings = event
+        self.options = event
         for executor, space in event.spaces.items():
             self._settings_of[executor] = ReachedSettings(executor, space)
         for each in event.configurations:
@@ -364,8 +364,8 @@ class Fold:
             settings.add_configuration(configured.name, configured.point)
 
     def _campaign_resumed(self, _: int, event: events.CampaignResumed) -> None:
-        self.settings = with_changes(
-            self.settings, asked_s=event.asked_s, tests=event.tests, workers=event.workers
+        self.options = with_changes(
+            self.options, asked_s=event.asked_s, tests=event.tests, workers=event.workers
         )
         self._ended, self._interrupted = None, False
         self._problems.clear()
@@ -660,17 +660,17 @@ class Fold:
 
     def report(self, folder: str) -> Report:
         """The report as of now; without what takes the known findings and other campaigns."""
-        settings, findings = self.settings, tuple(self._reported(folder))
+        options, findings = self.options, tuple(self._reported(folder))
         return Report(
             folder=folder,
-            command=settings.command,
-            seed=settings.seed,
-            started=int(settings.at),
-            campaign=f"{settings.seed}-{settings.at:.6f}",
-            number=settings.number,
+            command=options.command,
+            seed=options.seed,
+            started=int(options.at),
+            campaign=f"{options.seed}-{options.at:.6f}",
+            number=options.number,
             ended=None if self._ended is None else int(self._ended),
             spent_s=self._spent_s,
-            asked_s=settings.asked_s,
+            asked_s=options.asked_s,
             findings=findings,
             known=(),
             by_config=tuple(self._by_configuration(findings)),
@@ -687,11 +687,11 @@ class Fold:
             problem="; ".join(self._all_problems()),
             interrupted=self._interrupted,
             tests_done=self._generated - len({index for index, *_ in self.not_run}),
-            unattended=settings.unattended,
-            tests=settings.tests,
-            min_graphs=settings.min_graphs,
-            noise=settings.noise,
-            python=settings.python,
+            unattended=options.unattended,
+            tests=options.tests,
+            min_graphs=options.min_graphs,
+            noise=options.noise,
+            python=options.python,
             generated=self._generated,
             families=self._family_totals(findings),
             ops=dict(self._ops),
@@ -727,7 +727,7 @@ class Fold:
     def _all_problems(self) -> Iterable[str]:
         yield from self._problems
         over = self._ended is not None and not self._interrupted
-        if over and self.settings.selftest_s and not self._kills:
+        if over and self.options.selftest_s and not self._kills:
             yield "the self-test did not finish"
 
     def _sightings(self, key: str) -> Sightings:
@@ -742,7 +742,7 @@ class Fold:
                 found,
                 replay=replay_command(
                     *(found.kind, found.file, folder),
-                    *(self.settings.python, _named(found.entry)),
+                    *(self.options.python, _named(found.entry)),
                 ),
                 count=len(seen[key].tests),
                 in_this_run=len(seen[key].tests),

@@ -171,17 +171,16 @@ def one_round(scope: Scope, seed: int) -> Round:
     described = Configured("tf", chosen.name, model, model, of)
     events: list[Event] = []
     with tempfile.TemporaryDirectory() as name, Store(Path(name), write=True) as store:
-        store.append(
-            0,
-            CampaignStarted(
-                command="bench",
-                seed=seed,
-                asked_s=CAMPAIGN_S,
-                workers=WORKERS,
-                configurations=(described,),
-                noise=noise_text(NOISE),
-            ),
+        options = CampaignStarted(
+            command="bench",
+            seed=seed,
+            asked_s=CAMPAIGN_S,
+            workers=WORKERS,
+            families=dict.fromkeys(scope.families, 1.0),
+            configurations=(described,),
+            noise=noise_text(NOISE),
         )
+        store.append(0, options)
         store.append(1, ShardPlanned(configurations={"tf": (scope.config,)}, workers=WORKERS))
 
         own_s = noted_at = 0.0
@@ -201,14 +200,10 @@ def one_round(scope: Scope, seed: int) -> Round:
             events.extend(added)
 
         settings = Settings(
-            seed,
+            options,
             Path(name),
             (("tf", chosen),),
             CAMPAIGN_S,
-            families=scope.families,
-            workers=WORKERS,
-            model=None,
-            noise=NOISE,
             rounds_share=0.0,
             minimizing_share=0.0,
         )

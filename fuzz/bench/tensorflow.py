@@ -30,7 +30,7 @@ from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import Explorer
 from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.bench import BenchReport, Figure
-from litmusfuzz.reports.events import Executed, Generated, ReductionEnded, ShardStarted
+from litmusfuzz.reports.events import Executed, Generated, Options, ReductionEnded, ShardStarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +141,8 @@ def campaign() -> list[Figure]:
     events: list[Event] = []
     with tempfile.TemporaryDirectory() as folder:
         chosen = (("tf", configuration("tf")),)
-        settings = Settings(SEED, Path(folder), chosen, CAMPAIGN_S, families=("dag",))
+        options = Options(seed=SEED, asked_s=CAMPAIGN_S, families={"dag": 1.0})
+        settings = Settings(options, Path(folder), chosen, CAMPAIGN_S)
         start = time.process_time()
         asyncio.run(Engine(settings, events.extend).run())
         own_s = time.process_time() - start

@@ -66,7 +66,7 @@ class CrashFiles:
         """Store the test on which a worker crashed or hung, and beside it its log."""
         assert job.test is not None
         self.deaths += 1
-        seed, target = self.settings.seed, slot.target
+        seed, target = self.settings.options.seed, slot.target
         ended = FindingKind.OUT_OF_MEMORY if _MEMORY.search(died.message) else FindingKind.CRASHED
         kind = FindingKind.TIMED_OUT if died.timed_out else ended
         name = f"{in_a_name(kind)}-{seed}-{self.deaths}"

@@ -96,9 +96,8 @@ class Dispatcher:
         self.validator = validator
         self.log = log
         names = {name for executor in self.fuzzed for name in executor.families}
-        self.weights = FamilyWeights(
-            {name: settings.weight(name) for name in names}, learning=settings.tests is None
-        )
+        weights = {name: settings.weight(name) for name in names}
+        self.weights = FamilyWeights(weights, learning=not settings.counted)
         self.dispatched = 0
         self.numbers: Counter[str] = Counter()
         """Tests generated so far, by family."""
@@ -115,7 +114,8 @@ class Dispatcher:
     @property
     def all_generated(self) -> bool:
         """True once the requested number of tests has been generated."""
-        return self.settings.tests is not None and self.numbers.total() >= self.settings.tests
+        tests = self.settings.options.tests
+        return tests is not None and self.numbers.total() >= tests
 
     @property
     def all_dispatched(self) -> bool:
@@ -170,14 +170,14 @@ class Dispatcher:
         In a campaign limited by time, those of which its next configuration takes some tests: what
         has been refused by then depends on the speed of executors.
         """
-        if self.settings.tests is not None or not executor.sampler.several:
+        if self.settings.counted or not executor.sampler.several:
             return executor.families
         sampler = executor.sampler
         return sampler.refusals.next_choice(sampler.settle().config, executor.families)
 
     def _blocks(self, executor: CampaignExecutor) -> bool:
         """True if no test may be generated because this executor's backlog is full."""
-        patient = self.settings.tests is not None
+        patient = self.settings.counted
         return executor.full and (patient or clock.now() - executor.last_taken_at < PATIENCE_S)
 
     def _give_again(self, family: str, executor: CampaignExecutor) -> bool:
@@ -222,7 +222,7 @@ class Dispatcher:
             return  # it is known which configuration is next
         try:
             support, seeds = chooser.support_of(index), self.settings.seeds
-            test = generate(family, self.settings.seed, index, support, seeds)
+            test = generate(family, self.settings.options.seed, index, support, seeds)
         except NotGenerated:
             return  # for this index only; the next one has other random choices
         running: dict[CampaignExecutor, SampledConfiguration] = {}
@@ -280,7 +280,7 @@ class Dispatcher:
         for executor in self.executors if watched else ():
             if not (executor.families or executor.full):  # the canary
                 executor.waiting.append(generated)
-        if self.settings.tests is None:
+        if not self.settings.counted:
             for executor, sampled in running.items():
                 if executor.sampler.several:
                     self._shared[executor, family].append(_Shared(generated, sampled))
@@ -309,7 +309,7 @@ def _oracles(
     for model in {each.model.name: each.model for each in configurations}.values():
         oracle = explorer_or_none(test, model, settings.budget)
         if oracle is None:
-            message = f"seed {settings.seed}, test {index}: a value of 2**24"
+            message = f"seed {settings.options.seed}, test {index}: a value of 2**24"
             silent = FRONT_ENDS & model.axioms or "gradients" in test.features
             assert silent, message
             continue

@@ -76,8 +76,8 @@ class Engine:
     def _add_workers(self, executor: CampaignExecutor) -> None:
         settings, name = self.settings, executor.name
         for _ in range(1 if name == CANARY else settings.workers):
-            python = None if name == CANARY else settings.python
-            worker = Worker(name, settings.memory_bytes, python, spawn=settings.spawn)
+            python = None if name == CANARY else settings.options.python
+            worker = Worker(name, settings.memory_bytes, python, spawn=settings.options.spawn)
             target = executor.sampler.current.target
             self.slots.append(Slot(worker, executor, target, self.parts.crashes.note_death))
 

@@ -105,7 +105,7 @@ class Explainer:
     @property
     def _count(self) -> int:
         """Executions of a check."""
-        return self.settings.count or CHECK_COUNT
+        return self.settings.options.count or CHECK_COUNT
 
     def _budget(self, *, thorough: bool) -> TrialBudget:
         """Limits of one trial."""

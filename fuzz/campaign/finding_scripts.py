@@ -40,7 +40,7 @@ class Scripts:
         self.course = course
         self.findings = findings
         self.waiting: list[MinimizedFinding] = []
-        self.runner = ScriptRunner(course.settings.python)
+        self.runner = ScriptRunner(course.settings.options.python)
 
     def add(self, finding: MinimizedFinding) -> None:
         """Let a new finding wait for its script."""

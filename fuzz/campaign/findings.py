@@ -135,7 +135,7 @@ class Findings:
             noise=asdict(best.noise),
             settings=dict(config.settings),
             versions=self.dispatcher.executors[candidate.executor].versions_of(config.name),
-            seed=self.settings.seed,
+            seed=self.settings.options.seed,
             index=candidate.index,
             family=candidate.family,
             minimized=minimized,
@@ -151,7 +151,7 @@ class Findings:
 
     def _numbered(self, what: str, candidate: Candidate) -> str:
         """A file name for one test in one configuration of an executor."""
-        name = f"{what}-{self.settings.seed}-{candidate.index}"
+        name = f"{what}-{self.settings.options.seed}-{candidate.index}"
         fuzzed = [each.number for each in self.dispatcher.fuzzed]
         if len(fuzzed) > 1:
             name = f"{name}-{1 + fuzzed.index(candidate.executor)}"

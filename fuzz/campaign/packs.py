@@ -141,9 +141,10 @@ class PackRunner:
 
     def _planned(self, slot: Slot, generated: GeneratedTest) -> _Planned:
         """How a generated test is run: all its executions, or shallow ones."""
-        run_seed = random.Random(f"{self.settings.seed}/noise/{generated.index}").getrandbits(31)
+        options = self.settings.options
+        run_seed = random.Random(f"{options.seed}/noise/{generated.index}").getrandbits(31)
         variation = Variation()
-        if not self.settings.as_generated:
+        if not options.as_generated:
             variation = Variation.choose(generated.test, run_seed, slot.executor.support)
         sampled = generated.sampled[slot.executor]
         variant = varied(generated.test, variation, run_seed, sampled.model)

@@ -109,7 +109,7 @@ class Recorder:
             )
             self.candidates.waiting.append(candidate)
         ended = [unfinished]
-        if self.settings.count is None and run.earns_round and not judgement.forbidden:
+        if self.settings.options.count is None and run.earns_round and not judgement.forbidden:
             ended = self.unfinished[slot.executor.number].add(unfinished)
         for each in ended:
             self.finish(each)

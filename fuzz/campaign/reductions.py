@@ -104,7 +104,7 @@ class Reductions:
         """Minimize a candidate to `best`."""
         attempt = f"/{candidate.attempts}" if candidate.attempts else ""
         place = f"{candidate.index}{attempt}"
-        rng = random.Random(f"{self.settings.seed}/minimize/{place}")
+        rng = random.Random(f"{self.settings.options.seed}/minimize/{place}")
         if why := await slot.why_unavailable():
             self.course.drop_target(slot, why)  # the candidate stays in ``unreduced/``
             return

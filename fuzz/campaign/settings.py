@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.tuning import MAX_REDUCTION_S, MINIMIZING_SHARE, ROUNDS_SHARE
 from litmusfuzz.fuzz.executors.memory import SHARE
-from litmusfuzz.fuzz.executors.protocol import Config, Noise
+from litmusfuzz.fuzz.executors.protocol import Config, Noise, noise_named
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import DEFAULT_MEMORY_BYTES
 from litmusfuzz.fuzz.generators import FAMILIES, families_for
+from litmusfuzz.fuzz.generators.seeds import Seeds
 from litmusfuzz.oracles.explorer import Budget
+from litmusfuzz.oracles.model import GUARANTEES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from litmusfuzz.fuzz.generators.seeds import Seeds
     from litmusfuzz.oracles.model import Model
+    from litmusfuzz.reports.events import Options
 
 SHALLOW_COUNT: Final = 16
 """First executions of a test (`fuzz.campaign.depth`).
@@ -48,48 +50,25 @@ def extra_minimizing_s(time_s: float) -> float:
     return min(0.2 * time_s, 30.0 + 0.05 * time_s)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
-    """Settings of a campaign.
+    """Settings of a campaign in one process: its options, and what is this shard's own.
 
     Attributes
     ----------
-    seed : int
+    options : Options
     out : Path
         Folder for the files of findings; events name them relative to it.
     executors : tuple of (str, *Config)
         Each executor with its configurations; a test runs in one of them
         (`fuzz.campaign.sampler`). The canary is added.
     time_s : float
-    tests : int, optional
-        The campaign ends after `time_s` or after so many tests, whichever is first.
-    families : tuple of str
-        Families to generate; if empty, all with a positive default weight that an executor
-        supports.
-    weights : mapping of str to float
-        How often a family is generated; 1 if it is not in here, or its default weight if
-        `families` is empty.
-    count : int, optional
-        Executions of each test by each executor; None for few at first, and more where they are
-        earned (`fuzz.campaign.depth`).
-    workers : int
-        Processes for each executor.
     budget : Budget
         Of the oracle.
     memory_bytes : int
         Limit for a worker.
     machine_share : float
         Part of the machine's memory that all workers together may use.
-    model : Model, optional
-        Judges the outcomes; if None, the model that each configuration guarantees.
-    noise : Noise
-    as_generated : bool
-        True if tests are run as they are generated: no names, order or lanes are varied
-        (`fuzz.campaign.variation`).
-    python : str, optional
-        Another environment's interpreter for the executors' workers
-        (`fuzz.executors.interpreter`). The canary's worker does not use it: the canary tests
-        LitmusFuzz itself.
     first_index : int
         Number of each family's first test.
     suffix : str
@@ -105,31 +84,15 @@ class Settings:
         ``unreduced/`` for whoever resumes the campaign.
     reduction_s : float, optional
         Limit for one finding; if None, see `max_reduction_s`.
-    deadly_ops : frozenset of str
-        Ops that are known to end their process: few tests are generated with them
-        (`fuzz.campaign.campaign_executor.support_of`).
-    spawn : bool
-        True if each worker is a new interpreter instead of a fork of a server.
-    seeds : Seeds, optional
-        Tests that the family `mutations` makes others of.
     """
 
-    seed: int
+    options: Options
     out: Path
-    executors: tuple[tuple[str, *tuple[Config, ...]], ...]
+    executors: tuple[tuple[str, *tuple[Config, ...]], ...] = ()
     time_s: float = 60.0
-    tests: int | None = None
-    families: tuple[str, ...] = ()
-    weights: Mapping[str, float] = field(default_factory=dict)
-    count: int | None = None
-    workers: int = 1
     budget: Budget = CAMPAIGN_BUDGET
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     machine_share: float = SHARE
-    model: Model | None = None
-    noise: Noise = field(default=Noise())
-    as_generated: bool = False
-    python: str | None = None
     first_index: int = 0
     suffix: str = ""
     rounds_share: float = ROUNDS_SHARE
@@ -137,14 +100,57 @@ class Settings:
     extra_minimizing_s: float = 0.0
     keeps_partial: bool = False
     reduction_s: float | None = None
-    deadly_ops: frozenset[str] = frozenset()
-    spawn: bool = False
-    seeds: Seeds | None = None
+
+    def check(self) -> None:
+        """Check what the options name.
+
+        Raises
+        ------
+        ValueError
+            Naming what is unknown here, or a seed that is no litmus test.
+        """
+        for family in self.options.families:
+            if family not in FAMILIES:
+                raise ValueError(f"no family {family!r}")
+        for op in self.options.deadly_ops:
+            if op not in OPS:
+                raise ValueError(f"no op {op!r}")
+        if self.options.judge_by not in ("", *GUARANTEES):
+            raise ValueError(f"no memory model {self.options.judge_by!r}")
+        _ = self.noise, self.seeds
+
+    @cached_property
+    def model(self) -> Model | None:
+        """Judges the outcomes; if None, the model that each configuration guarantees."""
+        name = self.options.judge_by
+        return GUARANTEES[name] if name else None
+
+    @cached_property
+    def noise(self) -> Noise:
+        """Of executions."""
+        text = self.options.noise
+        return Noise() if text == "default" else noise_named(text, Noise())
+
+    @cached_property
+    def seeds(self) -> Seeds | None:
+        """Tests that the family `mutations` makes others of."""
+        return Seeds.of(self.options.seeds)
+
+    @property
+    def workers(self) -> int:
+        """Processes for each executor; in an unattended campaign each has a shard of its own."""
+        return 1 if self.options.unattended else self.options.workers
+
+    @property
+    def counted(self) -> bool:
+        """True if a number of tests limits the campaign, and not time alone."""
+        return self.options.tests is not None
 
     @property
     def first_executions(self) -> tuple[int, Noise]:
         """Number and noise of the first executions of a test."""
-        return shallow(self.noise) if self.count is None else (self.count, self.noise)
+        count = self.options.count
+        return shallow(self.noise) if count is None else (count, self.noise)
 
     @property
     def max_reduction_s(self) -> float:
@@ -159,10 +165,10 @@ class Settings:
 
     def weight(self, family: str) -> float:
         """How often a family is generated before anything is found."""
-        return self.weights.get(family, 1.0 if self.families else FAMILIES[family].weight)
+        return self.options.families.get(family, FAMILIES[family].weight)
 
     def families_for_executor(self, executor: str) -> tuple[str, ...]:
         """Families that are generated for an executor."""
         taken = families_for(executor_class(executor).support)
-        wanted = self.families or (name for name in taken if FAMILIES[name].weight)
+        wanted = self.options.families or (name for name in taken if FAMILIES[name].weight)
         return tuple(name for name in wanted if name in taken)

@@ -178,7 +178,7 @@ def _selftest(shard: Shard, log: ShardLog, stopped: Callable[[], bool]) -> None:
     found = selftest(
         time_s=shard.settings.time_s,
         workers=SELFTEST_WORKERS,
-        seed=shard.settings.seed % (1 << 31),
+        seed=shard.settings.options.seed % (1 << 31),
         show=stop_if_requested,
     )
     if not found.interrupted:

@@ -121,7 +121,7 @@ class Shares:
 
     def reducing_is_used_up(self, slot: Slot) -> bool:
         """True if nothing may be reduced for lack of time, however little it takes."""
-        if self.settings.tests is not None or self.course.time_left_s <= 0:
+        if self.settings.counted or self.course.time_left_s <= 0:
             return False
         return self.left_s(REDUCE, self.settings.minimizing_share, slot) <= 0
 
@@ -136,7 +136,7 @@ class Shares:
         busy = sum(each.minimizing for each in others)
         if time_left_s <= 0 or (self.dispatcher.all_generated and not fuzzing):
             return True  # nothing else is left to do
-        if self.settings.tests is not None and time_left_s > self.settings.time_s / 2:
+        if self.settings.counted and time_left_s > self.settings.time_s / 2:
             return False  # a campaign of so many tests generates all first, to be repeatable
         if busy and 2 * (busy + 1) > self.settings.workers:
             return False  # a finding can take minutes: half of the workers run new tests meanwhile
@@ -164,6 +164,6 @@ class Shares:
 
     def left_for_rounds_s(self, slot: Slot) -> float:
         """Seconds that a worker may use for further executions."""
-        if self.settings.tests is not None:
+        if self.settings.counted:
             return self.course.time_left_s
         return self.left_s(ROUNDS, self.settings.rounds_share, slot)

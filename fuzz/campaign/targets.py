@@ -51,8 +51,8 @@ class Targets:
         presets = [config for config in configs if config.name != PRODUCT]
         sampler = ConfigurationSampler(
             [SampledConfiguration(self.target(name, config)) for config in presets],
-            settings.tests or settings.time_s,
-            counted=settings.tests is not None,
+            settings.options.tests or settings.time_s,
+            counted=settings.counted,
             generate=next(
                 (self._generator(name, each) for each in configs if each.name == PRODUCT), None
             ),
@@ -64,7 +64,7 @@ class Targets:
             implementation.support,
             implementation if issubclass(implementation, Clusters) else None,
             getattr(implementation, "damaging_ops", frozenset()),
-            deadly_ops=settings.deadly_ops,
+            deadly_ops=frozenset(settings.options.deadly_ops),
             packing=implementation if issubclass(implementation, Packing) else None,
             sample=partial(self._simpler, name),
             number=number,
@@ -72,7 +72,7 @@ class Targets:
 
     def _generator(self, name: str, product: Config) -> Callable[[], SampledConfiguration]:
         """Generates further configurations of an executor, each with an event."""
-        generator = ConfigurationGenerator(name, self.settings.seed, product)
+        generator = ConfigurationGenerator(name, self.settings.options.seed, product)
 
         def generate() -> SampledConfiguration:
             config = generator.next()

@@ -231,7 +231,7 @@ class UnsoundClusters:
 
     async def _show(self, slot: Slot, index: int, job: Job, best: _Best, shown: _Shown) -> None:
         """Execute a test until its unsound clusters show."""
-        rng = random.Random(f"{self.settings.seed}/unsound/{index}")
+        rng = random.Random(f"{self.settings.options.seed}/unsound/{index}")
         oracle = explorer_or_none(best.test, RFC, self.settings.budget)
         clustered = explorer_or_none(best.verdict.test, RFC, self.settings.budget)
         if oracle is None or clustered is None:

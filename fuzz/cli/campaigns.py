@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import click
 
 from litmusfuzz.fuzz.cli.common import (
-    MAX_NUMBER,
     complain,
     fail,
     load_or_fail,
@@ -107,22 +106,6 @@ known_option = click.option(
 )
 resume_option = click.option(
     "--resume", type=click.Path(), default=None, help="Folder of a campaign to continue."
-)
-as_generated_option = click.option(
-    "--as-generated",
-    is_flag=True,
-    help="Do not vary the names, order and lanes of the generated tests.",
-)
-spawn_option = click.option(
-    "--spawn", is_flag=True, help="Start each worker as a new interpreter instead of forking it."
-)
-
-min_graphs_option = click.option(
-    "--min-graphs",
-    type=click.IntRange(0, MAX_NUMBER),
-    default=1,
-    help="Graphs that each configuration has to run, if it can run here; with fewer in one, and "
-    "nothing new, the exit code is 3.",
 )
 
 
@@ -217,17 +200,6 @@ def new_store(out: str) -> Store:
     return store
 
 
-seeds_option = click.option(
-    "--seeds",
-    "seed_paths",
-    multiple=True,
-    type=click.Path(),
-    metavar="PATH",
-    help="Litmus file, or folder of litmus files: the family mutations edits them as well as the "
-    "tests of the corpus. Skeletons of `check --skeletons` are such files.",
-)
-
-
 def seeds_from(
     paths: Sequence[str], executors: Collection[str], families: Mapping[str, float]
 ) -> dict[str, str]:
@@ -304,8 +276,6 @@ def begin(store: Store, event: Event) -> None:
 
 def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Report]:
     """Settings and state of a campaign to resume."""
-    from litmusfuzz.fuzz.nightly.shard_settings import check_numbers
-
     with open_store(Path(resume), write=False) as store:
         started = store.started
         if started is None:
@@ -313,10 +283,6 @@ def started_in(resume: str, *, unattended: bool) -> tuple[CampaignStarted, Repor
         if started.unattended is not unattended:
             command = "nightly" if started.unattended else "run"
             fail(f"--resume: {resume}: `litmusfuzz {command} --resume` continues it")
-        try:
-            check_numbers(store.fold.settings)
-        except ValueError as error:
-            fail(f"--resume: {resume}: {error}")
         most = max(MAX_WORKERS, 2 * (os.cpu_count() or 1))
         if started.workers > most and not (given("workers") or given("dask")):
             many = f"wants to start {started.workers} processes"

@@ -56,9 +56,9 @@ from litmusfuzz.fuzz.cli.common import (
     slow_progress,
     tests_argument,
 )
+from litmusfuzz.fuzz.cli.executors import executors_of
 from litmusfuzz.fuzz.cli.oracle import membership, parse_outcome, plain_values
 from litmusfuzz.fuzz.cli.replay import begin_log, write_log
-from litmusfuzz.fuzz.cli.run import executors_of
 from litmusfuzz.reports.tables import counted, the_model
 
 MAX_NEAR: Final = 3

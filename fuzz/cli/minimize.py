@@ -30,8 +30,8 @@ from litmusfuzz.fuzz.cli.common import (
     threads_option,
     trust_option,
 )
+from litmusfuzz.fuzz.cli.executors import executors_of
 from litmusfuzz.fuzz.cli.replay import check_trusted, found_on
-from litmusfuzz.fuzz.cli.run import executors_of
 from litmusfuzz.reports.tables import one_line
 from litmusfuzz.reports.times import seconds
 

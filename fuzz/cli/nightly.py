@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import sys
 import time
@@ -13,48 +12,36 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from litmusfuzz.fuzz.cli.campaigns import (
-    as_generated_option,
     begin,
     check_resume,
     check_trusted,
     command_line,
-    configured,
-    deadly_ops,
     finish,
     given,
-    known_findings,
     known_of,
     known_option,
-    min_graphs_option,
     new_store,
     open_store,
     reopened,
     resume_option,
-    seeds_from,
-    seeds_option,
-    spawn_option,
     started_in,
 )
 from litmusfuzz.fuzz.cli.common import (
-    EXECUTORS,
-    FAMILIES,
     MAX_NUMBER,
     MAX_SEED,
-    Duration,
     complain,
     fail,
     json_option,
     print_json,
     python_option,
-    python_or_fail,
     trust_option,
 )
-from litmusfuzz.fuzz.cli.run import families_of, systems_of
+from litmusfuzz.fuzz.cli.options import NIGHTLY, asked, options_of
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.cli.campaigns import KnownOption
+    from litmusfuzz.reports.events import CampaignResumed, CampaignStarted
 
-ALL = "tf:*,jax:*,native:*,jax_refs:*"
 SELFTEST_S = 600.0
 SILENT_S = 180.0
 """A campaign that still runs updates its file `stats` more often."""
@@ -62,67 +49,15 @@ LONG_S = 3600.0
 """Shortest nightly run that runs the mutants by default."""
 
 
-class Size(click.ParamType[int]):
-    """Bytes, from ``500MB`` or ``2GB``."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """From text; click reports the message."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(kB|MB|GB|TB)", str(value))
-        if not match:
-            self.fail(f"{value!r} is no size; write 500MB or 2GB", param, ctx)
-        powers = {"kB": 3, "MB": 6, "GB": 9, "TB": 12}
-        return int(float(match[1]) * 10 ** powers[match[2]])
-
-
 @click.command(epilog="Example: litmusfuzz nightly --time 8h --known known.yaml --out nightly")
-@click.option("--time", "time_s", type=Duration(), default="2h", help="Time to fuzz for.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 4096),
-    default=2,
-    help="Processes; with --dask, threads of the cluster.",
-)
+@options_of(NIGHTLY)
+@python_option
+@trust_option
 @click.option(
     "--out", type=click.Path(), default="nightly", help="New folder for the reports and findings."
 )
 @resume_option
 @known_option
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=None, help="Random if not given.")
-@click.option(
-    "--executors",
-    default=ALL,
-    type=EXECUTORS,
-    help="As for run; those that cannot run here are left out.",
-)
-@click.option("--families", type=FAMILIES, default=None, help="As for run.")
-@seeds_option
-@click.option(
-    "--count",
-    type=click.IntRange(1, MAX_NUMBER),
-    default=None,
-    help="Executions per graph, instead of few at first.",
-)
-@click.option(
-    "--shard-time",
-    "shard_s",
-    type=Duration(),
-    default=None,
-    help="Length of a shard; 60s or less if not given.",
-)
-@python_option
-@trust_option
-@as_generated_option
-@spawn_option
-@click.option(
-    "--selftest",
-    "selftest_s",
-    type=Duration(),
-    default=None,
-    help="Limit on the self-test with mutants; 10m if --time is 1h or more, else no self-test.",
-)
-@click.option("--disk", type=Size(), default="2GB", help="Limit on the size of the folder.")
 @click.option(
     "--keep",
     type=click.IntRange(0, MAX_NUMBER),
@@ -134,30 +69,17 @@ class Size(click.ParamType[int]):
     default=None,
     help="Address of a Dask scheduler whose workers are used: tcp://host:8786.",
 )
-@min_graphs_option
 @json_option
 def nightly(
-    time_s: float,
-    workers: int,
+    *,
+    trust: bool,
     out: str,
     resume: str | None,
     known_given: KnownOption,
-    seed: int | None,
-    executors: str,
-    families: str | None,
-    seed_paths: tuple[str, ...],
-    count: int | None,
-    shard_s: float | None,
-    python: str | None,
-    trust: bool,
-    as_generated: bool,
-    spawn: bool,
-    selftest_s: float | None,
-    disk: int,
     keep: int,
     dask: str | None,
-    min_graphs: int,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Fuzz all executors unattended, and write reports.
 
@@ -167,55 +89,33 @@ def nightly(
     if the canary or a mutant went unreported; 3 if there is none, but it was interrupted, or a
     configuration did not run --min-graphs graphs.
     """
-    from random import SystemRandom
-
-    from litmusfuzz.fuzz.campaign.configured import spaces
     from litmusfuzz.fuzz.nightly import pools
     from litmusfuzz.fuzz.nightly.many import Nightly
     from litmusfuzz.fuzz.store.folder import StoreError
-    from litmusfuzz.reports.events import CampaignResumed, CampaignStarted
+    from litmusfuzz.reports.events import CampaignResumed
     from litmusfuzz.reports.terminal import LiveView
 
-    command = command_line()
+    command, time_s, workers = command_line(), options["asked_s"], options["workers"]
     first: CampaignStarted | CampaignResumed
     if resume is not None:
-        check_resume(resume, ("time_s", "workers", "keep", "dask", "python", "trust"))
+        check_resume(resume, ("asked_s", "workers", "keep", "dask", "python", "trust"))
         started, so_far = started_in(resume, unattended=True)
         if not trust:
-            check_trusted(resume, started, python, None)
+            check_trusted(resume, started, options["python"], None)
         known = known_of(resume, started, known_given)
         workers = workers if given("workers") else started.workers
-        asked_s = round(so_far.spent_s + time_s, 3) if given("time_s") else so_far.asked_s
+        asked_s = round(so_far.spent_s + time_s, 3) if given("asked_s") else so_far.asked_s
         first = CampaignResumed(asked_s=asked_s, workers=workers)
     else:
-        if selftest_s and selftest_s > time_s:
+        selftest_s = options["selftest_s"] or 0.0
+        if selftest_s > time_s:
             fail("--selftest: longer than --time")
-        chosen = systems_of(executors, None, None)
-        known = known_findings(known_given, {name for name, *_ in chosen})
-        configurations = configured(chosen, None)
-        names = [name for name, *_ in chosen]
-        weights = families_of(families, names)
-        first = CampaignStarted(
+        first, known = asked(
+            options,
+            known_given,
             command=command,
-            seed=SystemRandom().randrange(1 << 31) if seed is None else seed,
-            asked_s=time_s,
-            workers=workers,
-            configurations=configurations,
-            spaces=spaces(configurations),
-            families=weights,
-            seeds=seeds_from(seed_paths, names, weights),
-            count=count,
-            python=python_or_fail(python),
-            as_generated=as_generated,
-            spawn=spawn,
-            deadly_ops=deadly_ops(known, python),
-            known=None if known_given.file is None else str(Path(known_given.file).absolute()),
-            shipped_known=known_given.shipped,
-            min_graphs=min_graphs,
             unattended=True,
-            shard_s=shard_s,
             selftest_s=selftest_s or (SELFTEST_S if time_s >= LONG_S else 0.0),
-            disk_bytes=disk,
         )
     try:
         # Without workers there is no run, and nothing to resume.

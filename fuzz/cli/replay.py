@@ -55,7 +55,7 @@ from litmusfuzz.fuzz.cli.common import (
     threads_option,
     trust_option,
 )
-from litmusfuzz.fuzz.cli.run import executors_of
+from litmusfuzz.fuzz.cli.executors import executors_of
 from litmusfuzz.reports.tables import counted, each_once
 
 INTERRUPTED: Final = "interrupted"

@@ -27,7 +27,7 @@ from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET
-from litmusfuzz.reports.events import FindingAdded, ScriptRun, ShardEnded
+from litmusfuzz.reports.events import FindingAdded, Options, ScriptRun, ShardEnded
 from litmusfuzz.reports.tables import each_once
 
 if TYPE_CHECKING:
@@ -97,16 +97,15 @@ def minimize(
             return MinimizedFile(problem=problem, interrupted=True)
         return MinimizedFile(problem=problem, died=bool(died))
     events: list[Event] = []
+    seed = entry.finding.seed if entry.finding else 0
     with tempfile.TemporaryDirectory(dir=out) as folder:
         campaign = Engine(
             Settings(
-                seed=entry.finding.seed if entry.finding else 0,
+                Options(seed=seed, asked_s=time_s, tests=0, judge_by=model.name),
                 out=Path(folder),
                 executors=((executor, config),),
                 time_s=(1 - _SEARCH_SHARE) * time_s,
                 keeps_partial=True,
-                tests=0,
-                model=model,
                 budget=DEFAULT_BUDGET,
                 reduction_s=time_s,
             ),

@@ -94,7 +94,7 @@ class Coordinator(ABC):
     ) -> None:
         check_settings(store)
         self.store = store
-        self.settings: CampaignStarted = store.fold.settings
+        self.options: CampaignStarted = store.fold.options
         self.known = known
         self.report_builder = ReportBuilder(store, known)
         self.show = show
@@ -103,7 +103,7 @@ class Coordinator(ABC):
         self.announcer = Announcer(
             store.folder,
             {each.key: each.name for each in known.entries if each.cause},
-            self.settings.python,
+            self.options.python,
         )
         self.others = psutil.Process().children()
         """Children that are none of the campaign's: those of a program that this one replaced."""
@@ -228,7 +228,7 @@ class Coordinator(ABC):
 
     def _cut_short(self, report: Report) -> str:
         """What a campaign says that a second signal ends."""
-        command = "nightly" if self.settings.unattended else "run"
+        command = "nightly" if self.options.unattended else "run"
         folder = shlex.quote(str(self.store.folder))
         return printable(
             f"litmusfuzz: interrupted twice: {report.verdict};"
@@ -314,7 +314,7 @@ class Coordinator(ABC):
         # One slow report, on a machine that was busy, does not put off the next one.
         if now < self.shown_at + max(SHOW_S, 20 * min(self.building_s, default=0.0)):
             return
-        if now > self.progress_at + min(PROGRESS_S, max(1.0, self.settings.asked_s / 30)):
+        if now > self.progress_at + min(PROGRESS_S, max(1.0, self.options.asked_s / 30)):
             self._record_progress()
         start = time.monotonic()
         report = self._build()
@@ -329,7 +329,7 @@ class Coordinator(ABC):
     def _record_progress(self) -> None:
         """Record the time spent, and keep the folder within its size limit."""
         self.progress_at = time.monotonic()
-        size, most = self.store.disk_bytes(), self.settings.disk_bytes
+        size, most = self.store.disk_bytes(), self.options.disk_bytes
         if most and size > most:
             report = self.store.fold.report(str(self.store.folder))
             kept = self.report_builder.kept | {each.file for each in report.open_tests}

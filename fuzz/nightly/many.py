@@ -82,7 +82,7 @@ class Nightly(Coordinator):
     @property
     def left_s(self) -> float:
         """Seconds left for shards."""
-        asked_s = self.settings.asked_s
+        asked_s = self.options.asked_s
         return asked_s - min(RESERVE_S, asked_s / 10) - self.spent_s
 
     def _run_shards(self) -> None:

@@ -117,10 +117,9 @@ class ShardPlanner:
     def __init__(self, store: Store, known: KnownFindings = NOTHING) -> None:
         self.store = store
         self.known = known
-        self.started: CampaignStarted = store.fold.settings
-        """The event with the settings of the campaign; each shard has `Settings` of its own."""
-        self.groups = groups(self.started.configurations)
-        self.shard_s: float = self.started.shard_s or self._default_shard_s()
+        self.options: CampaignStarted = store.fold.options
+        self.groups = groups(self.options.configurations)
+        self.shard_s: float = self.options.shard_s or self._default_shard_s()
         self.group_by_config = {
             (group.executor, config): group for group in self.groups for config in group.configs
         }
@@ -128,7 +127,7 @@ class ShardPlanner:
     def _default_shard_s(self) -> float:
         """Seconds of a shard if the user does not say: a nightly run has some for each group."""
         shards = max(1, SHARDS_OF_EACH * len(self.groups))
-        each_s = self.started.asked_s * self.started.workers / shards
+        each_s = self.options.asked_s * self.options.workers / shards
         return min(MAX_SHARD_S, max(MIN_SHARD_S, each_s))
 
     def next_shard(self, left_s: float, *, write_log: bool) -> PlannedShard | None:
@@ -144,7 +143,7 @@ class ShardPlanner:
         report = self.store.fold.report(str(self.store.folder))
         number = self.store.next_shard
         log_folder = str(self.store.log_folder(number).resolve()) if write_log else None
-        if 0 < self.started.selftest_s <= left_s and _selftest_due(report):
+        if 0 < self.options.selftest_s <= left_s and _selftest_due(report):
             return PlannedShard(self._selftest_shard(number, left_s, log_folder))
         runnable = {
             group: configs for group in self.groups if (configs := _runnable(report, group))
@@ -174,7 +173,7 @@ class ShardPlanner:
         """The shard of that number, which runs these configurations of a group."""
         pending = self.pending(report, group)
         readable = unreduced(self.store, pending)
-        is_late = left_s < (1 - LATE) * self.started.asked_s
+        is_late = left_s < (1 - LATE) * self.options.asked_s
         settings = replace(
             self._settings_of(report, number=number, executor=group.executor, names=configs),
             time_s=min(self.shard_s, left_s),
@@ -225,7 +224,7 @@ class ShardPlanner:
         settings = replace(
             base_settings(self.store, number),
             executors=((SELFTEST,),),
-            time_s=self.started.selftest_s,
+            time_s=self.options.selftest_s,
         )
         return Shard(number, settings, left_s, log_folder=log_folder)
 
@@ -234,15 +233,14 @@ class ShardPlanner:
     ) -> Settings:
         """Settings of a shard that runs these configurations, apart from its times."""
         already_generated = generated(report).get(executor, 0)
-        presets = presets_of(self.started.configurations)[executor]
+        presets = presets_of(self.options.configurations)[executor]
         configs = (
             listed(executor, name, skipped=already_generated, presets=presets) for name in names
         )
         return replace(
             base_settings(self.store, number),
             executors=((executor, *configs),),
-            machine_share=SHARE / self.started.workers,
-            workers=1,
+            machine_share=SHARE / self.options.workers,
         )
 
     def _group_of(self, executor: str, config: str) -> Group | None:
@@ -287,7 +285,7 @@ class ShardPlanner:
             group
             for group, configs in runnable.items()
             for config in configs
-            if graphs.get(f"{group.executor}/{config}", 0) < self.started.min_graphs
+            if graphs.get(f"{group.executor}/{config}", 0) < self.options.min_graphs
         }
 
     def _shards(self, report: Report) -> Iterator[tuple[ShardLine, Group]]:

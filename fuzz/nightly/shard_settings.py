@@ -9,20 +9,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.document import FileError, read_text
-from litmusfuzz.corpus.ops import OPS
-from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import dumps
 from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shard import ShardFinding
 from litmusfuzz.fuzz.campaign.tuning import MIN_SLICE
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed
 from litmusfuzz.fuzz.executors.entries import loads
-from litmusfuzz.fuzz.executors.protocol import Noise, noise_named
-from litmusfuzz.fuzz.generators import FAMILIES
-from litmusfuzz.fuzz.generators.seeds import Seeds
 from litmusfuzz.fuzz.store.folder import StoreError
 from litmusfuzz.fuzz.store.open_tests import wrong_entry
-from litmusfuzz.oracles.model import GUARANTEES
 from litmusfuzz.reports.events import FindingKind
 from litmusfuzz.reports.report import Known
 
@@ -31,7 +25,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.fuzz.finding.known_findings import KnownFindings
     from litmusfuzz.fuzz.store.store import Store
-    from litmusfuzz.reports.events import CampaignStarted, Configured
+    from litmusfuzz.reports.events import Configured
     from litmusfuzz.reports.open_tests import Pending, UnconfirmedTest
     from litmusfuzz.reports.report import Report
 
@@ -54,76 +48,21 @@ def check_settings(store: Store) -> None:
         Naming what is unknown here.
     """
     try:
-        check_numbers(store.fold.settings)
-        for each in store.fold.settings.configurations:
+        for each in store.fold.options.configurations:
             listed(each.executor, each.name)
-        base_settings(store, 1)
-    except KeyError as error:
-        raise StoreError(f"{store.path}: settings: no memory model {error}") from None
+        base_settings(store, 1).check()
     except ValueError as error:
         raise StoreError(f"{store.path}: settings: {error}") from None
 
 
-_MOST: Final = (1 << 63) - 1
-_MOST_S: Final = 10 * 365 * 86400.0
-_LIMITS: Final = {
-    "seed": (0, _MOST),
-    "workers": (1, 4096),
-    "tests": (0, _MOST),
-    "count": (1, _MOST),
-    "asked_s": (0, _MOST_S),
-    "shard_s": (0.001, _MOST_S),
-    "selftest_s": (0, _MOST_S),
-    "disk_bytes": (0, _MOST),
-    "min_graphs": (0, _MOST),
-}
-"""Least and greatest value of each number among a campaign's settings."""
-
-
-def check_numbers(started: CampaignStarted) -> None:
-    """Check the numbers among a campaign's settings, as the command line checks its options.
-
-    Raises
-    ------
-    ValueError
-        Naming the setting.
-    """
-    for name, (least, most) in _LIMITS.items():
-        value = getattr(started, name)
-        if value is not None and not least <= value <= most:
-            raise ValueError(f"{name} must be {least} to {most}, got {value}")
-    for family, weight in started.families.items():
-        if family not in FAMILIES:
-            raise ValueError(f"no family {family!r}")
-        if not 0 < weight < 1000:
-            raise ValueError(f"the weight of {family} must be between 0 and 1000, got {weight}")
-    Seeds.of(started.seeds)
-    for op in started.deadly_ops:
-        if op not in OPS:
-            raise ValueError(f"no op {op!r}")
-
-
 def base_settings(store: Store, number: int) -> Settings:
     """Settings of a shard, apart from what it runs and for how long."""
-    started = store.fold.settings
-    settings = Settings(
-        seed=started.seed,
-        out=store.folder,
-        executors=(),
-        workers=started.workers,
-        families=tuple(started.families),
-        weights=started.families,
-        model=GUARANTEES[started.judge_by] if started.judge_by else None,
-        noise=Noise() if started.noise == "default" else noise_named(started.noise, Noise()),
-        python=started.python,
-        as_generated=started.as_generated,
-        spawn=started.spawn,
-        deadly_ops=frozenset(started.deadly_ops),
-        seeds=Seeds.of(started.seeds),
+    return Settings(
+        store.fold.options,
+        store.folder,
         first_index=(number - 1) * TESTS_PER_FAMILY,
         suffix=f"-shard{number}" if number > 1 else "",
     )
-    return settings if started.count is None else replace(settings, count=started.count)
 
 
 def unreduced(store: Store, pending: Iterable[Pending]) -> dict[str, tuple[str, bool]]:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.settings import extra_minimizing_s
 from litmusfuzz.fuzz.campaign.shard import Shard, run_watched
@@ -51,10 +53,11 @@ class SingleShard(Coordinator):
         As of `Coordinator`.
     time_s : float
         For new tests; `extra_minimizing_s` more are for findings.
-    tests : int, optional
-        Limit on new tests. A run that was limited by a number of tests from its start also runs
-        those that were generated and not run, and the same new ones as if it had not been
-        interrupted.
+
+    Notes
+    -----
+    A run that was limited by a number of tests from its start also runs those that were generated
+    and not run, and the same new ones as if it had not been interrupted.
     """
 
     def __init__(
@@ -64,32 +67,31 @@ class SingleShard(Coordinator):
         show: Callable[[Report], None],
         *,
         time_s: float,
-        tests: int | None,
         say: Callable[[Said], None] = lambda _: None,
     ) -> None:
         super().__init__(store, known, show, say)
         self.time_s = time_s
-        self.tests = tests
 
     def _run_shards(self) -> None:
         report = self.store.fold.report(str(self.store.folder))
         number = self.store.next_shard
         pending = unreduced(self.store, report.pending)
         again = unconfirmed(self.store, report.unconfirmed)
+        earlier = self._earlier()
+        base = base_settings(self.store, number)
         settings = replace(
-            base_settings(self.store, number),
+            base,
             executors=executors_of(
-                self.settings.configurations,
-                # A campaign limited by a number of tests generates them all again.
-                {} if self._earlier() is not None else generated(report),
+                self.options.configurations, {} if earlier is not None else generated(report)
             ),
             time_s=self.time_s,
             extra_minimizing_s=extra_minimizing_s(self.time_s),
-            tests=self.tests,
         )
-        earlier = self._earlier()
-        if earlier is not None and self.tests is not None:
-            settings = replace(settings, tests=len(earlier) + self.tests, first_index=0)
+        if earlier is not None:  # it generates them all again
+            settings = replace(settings, first_index=0)
+        elif self.options.tests is not None:
+            left = self.options.tests - report.generated
+            settings = replace(settings, options=structs.replace(self.options, tests=left))
         shard = Shard(
             number,
             settings,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from campaign.counted import counted_clock
+from msgspec.structs import asdict
 from msgspec.structs import replace as with_changes
 
 from litmusfuzz.corpus.textfile import dumps
@@ -98,10 +99,7 @@ class Run:
         ]
         return CampaignStarted(
             command="litmusfuzz run",
-            seed=settings.seed,
-            asked_s=settings.time_s,
-            tests=settings.tests,
-            workers=settings.workers,
+            **asdict(settings.options),
             configurations=tuple(configurations),
             spaces=spaces(configurations),
         )

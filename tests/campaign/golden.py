@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaign.campaigns import Run, without_times
+from helpers_settings import settings_of
 
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
 from litmusfuzz.fuzz.generators import FAMILIES
 from litmusfuzz.reports.events import CanaryRun, ShardStarted, encode
@@ -36,14 +36,13 @@ EXECUTORS = (
 
 def event_log(executor: str, config: str, tests: int, seed: int, out: Path) -> list[str]:
     """Events of a campaign, one a line, without times."""
-    settings = Settings(
+    settings = settings_of(
         seed=seed,
         out=out,
         executors=((executor, configuration(executor, config)),),
         time_s=3_600,
         tests=tests,
         families=tuple(FAMILIES),
-        model=None,
         workers=1,
     )
     events = Run(settings).run(one_at_a_time=True).events

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from campaign.counted import counted_clock
+from helpers_settings import settings_of
 
 from litmusfuzz.fuzz.campaign import shard as module
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shard import Shard, run_shard
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.nightly.shard_settings import TESTS_PER_FAMILY
@@ -57,7 +57,7 @@ def shard(folder: Path, number: int = 1, *, log: bool = True, **changes: Any) ->
         Of the shard, or of its settings.
     """
     of_shard = {name for name in changes if name in Shard.__dataclass_fields__}
-    settings = Settings(
+    settings = settings_of(
         **{
             "seed": 1,
             "out": folder,

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from campaign.campaigns import Run
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status
@@ -22,7 +23,6 @@ from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.lanes.reduce import Reduce
 from litmusfuzz.fuzz.campaign.probing import PROBE_STEP
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, MAX_REDUCTION_S
 from litmusfuzz.fuzz.executors.table import executor_class
@@ -60,8 +60,8 @@ pytestmark = pytest.mark.usefixtures("doubles")
 
 def campaign(out: Path, **changes) -> Run:
     configs = executor_class(NAME).configurations()
-    asked = {"seed": 2, "tests": 98, "count": 64, "model": None, "families": ("dag",)} | changes
-    return Run(Settings(out=out, executors=((NAME, *configs),), time_s=600, **asked)).run()
+    asked = {"seed": 2, "tests": 98, "count": 64, "families": ("dag",)} | changes
+    return Run(settings_of(out=out, executors=((NAME, *configs),), time_s=600, **asked)).run()
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,9 @@ def test_what_only_the_stricter_model_forbids_is_reported_under_it(
 ) -> None:
     """Updates in two parts, which `rfc` allows, on an executor that guarantees `executor`."""
     (config,) = (c for c in executor_class(NAME).configurations() if c.name == "split")
-    settings = Settings(1, tmp_path, ((NAME, config),), 600, 20, ("dag",), count=64, model=None)
+    settings = settings_of(
+        1, tmp_path, ((NAME, config),), time_s=600, tests=20, families=("dag",), count=64
+    )
     report = Run(settings).run().report
     assert report.findings
     assert {reported.allowed_by for reported in report.findings} == {("rfc",)}
@@ -223,8 +225,8 @@ def alone(out: Path, configs: tuple[str, ...], *pending: Entry, **changes) -> Ru
     """A campaign on some configurations that generates no test."""
     known = {config.name: config for config in executor_class(NAME).configurations()}
     chosen = tuple(known[name] for name in configs)
-    asked = {"tests": 0, "count": 64, "model": None, "families": ("dag",), "time_s": 600} | changes
-    settings = Settings(2, out, ((NAME, *chosen),), **asked)
+    asked = {"tests": 0, "count": 64, "families": ("dag",), "time_s": 600} | changes
+    settings = settings_of(2, out, ((NAME, *chosen),), **asked)
     return Run(settings, pending)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from campaign.campaigns import Run
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.outcome import Outcome, Status, Verdict
 from litmusfuzz.corpus.struct import replace
@@ -25,7 +26,7 @@ from litmusfuzz.fuzz.campaign.depth import (
     UnfinishedRun,
     WaitingRuns,
 )
-from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT, Settings
+from litmusfuzz.fuzz.campaign.settings import SHALLOW_COUNT
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_from, noise_named
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
 from litmusfuzz.reports.events import Continued, Executed, FindingAdded
@@ -200,7 +201,7 @@ def campaign(out: Path, executor: str, config: str, **changes: Any) -> Run:
         "families": ("dag", "conditionals"),
     }
     executors = ((executor, configuration(executor, config)),)
-    return Run(Settings(out=out, executors=executors, **usual | changes)).run()
+    return Run(settings_of(out=out, executors=executors, **usual | changes)).run()
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.campaigns import Run
 from campaign.doubles import Packs
+from helpers_settings import settings_of
 
 from litmusfuzz.fuzz.campaign.event_log import EventLog
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.reports.events import CanaryRun, Event, Executed, Generated, Progress
@@ -33,8 +33,10 @@ class Written(list[list[Event]]):
 def prepared(out: Path) -> Run:
     """A campaign that runs its tests in packs, as they were generated."""
     configurations = ((Packs.name, configuration(Packs.name)),)
-    common = {"count": 16, "workers": 1, "model": None, "as_generated": True}
-    return Run(Settings(1, out, configurations, 600, TESTS, ("dag",), **common))
+    common = {"count": 16, "workers": 1, "as_generated": True}
+    return Run(
+        settings_of(1, out, configurations, time_s=600, tests=TESTS, families=("dag",), **common)
+    )
 
 
 def generated(index: int) -> Generated:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE, share_of
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -40,7 +40,7 @@ def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
 ) -> None:
     """On the controlled engine, where all follows from the seed."""
     config = configuration(name, "controlled")
-    settings = Settings(
+    settings = settings_of(
         seed=2,
         out=tmp_path,
         executors=((name, config),),
@@ -48,7 +48,6 @@ def test_a_defect_in_a_feature_is_found_and_what_is_stored_replays(
         tests=84,
         families=BY_FEATURE,
         count=256,
-        model=None,
     )
     ended = Run(settings).run()
     report = ended.report
@@ -142,7 +141,7 @@ def test_the_command_line_replays_by_the_schedule_and_says_so(
 def test_refusals_are_counted_by_feature(doubles, tmp_path: Path) -> None:
     """Of the family `runs` a quarter has a queue, or sections."""
     name = "double/runs-only"
-    settings = Settings(
+    settings = settings_of(
         seed=1,
         out=tmp_path,
         executors=((name, configuration(name)),),

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.campaigns import Run
 from helpers import PATIENCE_S
+from helpers_settings import settings_of
 from msgspec import structs
 
 from litmusfuzz.corpus.textfile import Script, load
 from litmusfuzz.fuzz.campaign.counters import SLOW
 from litmusfuzz.fuzz.campaign.lanes import scripts
 from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from litmusfuzz.fuzz.campaign.job import Job
+    from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.executors.fork_server import ForkedProcess
 
 MUTANT = "mutant/last-in-first-out"
@@ -65,9 +66,8 @@ def settings(out: Path, **changes) -> Settings:
         "count": 64,
         "families": ("queues",),
         "time_s": 600,
-        "model": None,
     }
-    return Settings(1, out, **asked | changes)
+    return settings_of(1, out, **asked | changes)
 
 
 class Until(Run):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
@@ -20,7 +21,6 @@ from litmusfuzz.fuzz.campaign.campaign_executor import (
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
 from litmusfuzz.fuzz.campaign.lanes import known as known_lane
 from litmusfuzz.fuzz.campaign.scheduler import Work
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shares import KNOWN, Ledger
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, KNOWN_SHARE
@@ -45,6 +45,8 @@ from litmusfuzz.reports.report import Known
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from litmusfuzz.fuzz.campaign.settings import Settings
 
 COUNT = 64
 TEARS = {
@@ -98,7 +100,7 @@ def settings(
     configs: tuple[str, ...] = ("plain",),
 ) -> Settings:
     made = {each.name: each for each in executor_class(executor).configurations()}
-    return Settings(
+    return settings_of(
         seed=seed,
         time_s=600,
         out=folder / "out",
@@ -106,7 +108,6 @@ def settings(
         tests=tests,
         families=("sparse",),
         count=COUNT,
-        model=None,
     )
 
 

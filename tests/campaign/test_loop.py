@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, load
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
 from litmusfuzz.fuzz.campaign.lanes import canary
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.protocol import Noise, noise_named, noise_text
 from litmusfuzz.fuzz.executors.table import configuration
@@ -41,7 +41,7 @@ STALE = "mutant/stale-reads"
 
 def campaign(tmp_path: Path, executor: str = STALE, **changes) -> Run:
     return Run(
-        Settings(
+        settings_of(
             seed=1,
             time_s=600,
             **{
@@ -235,7 +235,7 @@ def test_a_worker_that_dies_costs_one_test(tmp_path: Path, monkeypatch) -> None:
 @pytest.mark.parametrize("name", GUARANTEES)
 def test_each_file_that_a_campaign_leaves_can_be_read(tmp_path: Path, name: str) -> None:
     """Whatever model judges: also those that only an executor guarantees."""
-    run = campaign(tmp_path, model=GUARANTEES[name], tests=20).run()
+    run = campaign(tmp_path, judge_by=name, tests=20).run()
     assert not run.report.problem
     assert run.report.findings
     models = set()

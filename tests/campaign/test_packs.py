@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.campaigns import Run
 from campaign.doubles import CrashesInPacks, Packs, PacksOfOne, PacksThatCrash
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.job import Job
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.generators import generate
@@ -30,8 +30,15 @@ TESTS = 24
 
 def prepared(executor: str, out: Path) -> Run:
     config = configuration(executor)
-    settings = Settings(
-        1, out, ((executor, config),), 600, TESTS, ("dag",), count=16, workers=1, model=None
+    settings = settings_of(
+        1,
+        out,
+        ((executor, config),),
+        time_s=600,
+        tests=TESTS,
+        families=("dag",),
+        count=16,
+        workers=1,
     )
     return Run(settings)
 

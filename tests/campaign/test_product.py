@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.campaigns import Run
 from campaign.doubles import Spaced
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.sampler import (
@@ -16,7 +17,6 @@ from litmusfuzz.fuzz.campaign.sampler import (
     ConfigurationSampler,
     SampledConfiguration,
 )
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.campaign.tuning import GENERATED_SHARE, MAX_SLICE, MIN_SLICE
 from litmusfuzz.fuzz.executors.configuration_generator import (
@@ -185,8 +185,8 @@ def test_counted_the_order_depends_on_no_duration() -> None:
 
 
 def campaign(out: Path, *configs: Config, **changes) -> Run:
-    asked = {"seed": 3, "tests": 70, "count": 8, "model": None, "families": ("dag",)} | changes
-    settings = Settings(
+    asked = {"seed": 3, "tests": 70, "count": 8, "families": ("dag",)} | changes
+    settings = settings_of(
         out=out, executors=((NAME, *configs),), time_s=600, as_generated=True, **asked
     )
     return Run(settings).run()

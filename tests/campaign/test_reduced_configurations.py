@@ -16,12 +16,12 @@ from campaign.doubles import (
     Tearing,
     WeakerGuarantee,
 )
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.textfile import Entry, Finding, dumps, load
 from litmusfuzz.fuzz.campaign.probing import Prober
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.commands.replay import ReplayOptions, replay_entry
 from litmusfuzz.fuzz.executors.configuration_generator import PRODUCT, listed, points
 from litmusfuzz.fuzz.executors.protocol import Noise
@@ -159,9 +159,9 @@ def test_the_needed_settings_of_a_file() -> None:
 
 
 def campaign(out: Path, executor: type[Spaced], *configs, **changes) -> Run:
-    asked = {"seed": 3, "tests": 20, "count": 32, "model": None, "families": ("dag",)} | changes
+    asked = {"seed": 3, "tests": 20, "count": 32, "families": ("dag",)} | changes
     chosen = configs or (listed(executor.name, PRODUCT),)
-    settings = Settings(
+    settings = settings_of(
         out=out, executors=((executor.name, *chosen),), time_s=600, as_generated=True, **asked
     )
     return Run(settings).run()
@@ -274,7 +274,7 @@ def left_by_another_shard(
         confirmed=False,
     )
     chosen = ((executor.name, plain),)
-    settings = Settings(seed=3, out=out, executors=chosen, tests=0, model=None)
+    settings = settings_of(seed=3, out=out, executors=chosen, tests=0)
     return Run(settings, pending=[Entry(test, {}, found)]).run()
 
 

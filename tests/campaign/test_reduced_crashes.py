@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.finding.known_findings import KnownFinding, KnownFindings, Pattern
 from litmusfuzz.fuzz.finding.worker_deaths import exception_of, message_pattern
@@ -26,8 +26,8 @@ RAISED = "ValueError at system/core.py:bind"
 
 def campaign(out: Path, executor: str = "double/raises") -> Run:
     config = configuration(executor, ALL)
-    asked = {"families": ("sparse",), "tests": 3, "count": 8, "time_s": 600, "model": None}
-    return Run(Settings(54, out, ((executor, config),), **asked))
+    asked = {"families": ("sparse",), "tests": 3, "count": 8, "time_s": 600}
+    return Run(settings_of(54, out, ((executor, config),), **asked))
 
 
 def test_an_exception_is_reduced_once_with_its_settings(tmp_path: Path) -> None:

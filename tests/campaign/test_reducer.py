@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from helpers import differentiated
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.model import (
@@ -27,7 +28,6 @@ from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
 from litmusfuzz.fuzz.campaign.best import MAX_STEP, Best
 from litmusfuzz.fuzz.campaign.probing import Prober
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors.protocol import Config, Noise
 from litmusfuzz.fuzz.finding.judge import judge
@@ -347,7 +347,7 @@ def test_a_candidate_that_has_lost_a_certain_finding_is_run_once(rate: float, ru
         return {fresh: job.count}
 
     slot = cast("Slot", SimpleNamespace(run=run, target=PLAIN))
-    prober = Prober(Settings(seed=1, out=Path(), executors=()))
+    prober = Prober(settings_of(seed=1, out=Path(), executors=()))
     shown = asyncio.run(prober.probe(slot, test, best, random.Random(1)))
     assert shown is None
     assert len(jobs) == runs

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import Continued, Executed
 
@@ -22,14 +22,13 @@ EXECUTORS = (("native", "controlled"), ("mutant/stale-reads", "plain"))
 
 
 def campaign(out: Path, *, workers: int, spawn: bool) -> Run:
-    settings = Settings(
+    settings = settings_of(
         seed=7,
         out=out,
         executors=tuple((name, configuration(name, config)) for name, config in EXECUTORS),
         time_s=600,
         tests=TESTS,
         families=BY_FEATURE,
-        model=None,
         workers=workers,
         spawn=spawn,
     )

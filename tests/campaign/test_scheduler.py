@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from campaign.campaigns import Run
 from campaign.counted import LOOK_S, counted_clock
+from helpers_settings import settings_of
 
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.engine import Engine
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Scheduler, Work
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.shares import KNOWN, REDUCE, Ledger
 from litmusfuzz.fuzz.executors.table import configuration
 
@@ -136,7 +136,7 @@ def ask_twice(scheduler: Scheduler) -> set[str]:
 def test_a_question_changes_nothing(tmp_path: Path, limit: dict[str, Any]) -> None:
     """Each lane has the same answer when it is asked again, with shares of the time and without."""
     stale = "mutant/stale-reads", configuration("mutant/stale-reads", "plain")
-    run = Run(Settings(seed=7, out=tmp_path, executors=(stale,), model=None, workers=1, **limit))
+    run = Run(settings_of(seed=7, out=tmp_path, executors=(stale,), workers=1, **limit))
     had_work = ask_twice(run.campaign.scheduler)
     run.run(one_at_a_time=True)
     assert had_work >= {"first", "rounds", "reduce", "canary"}
@@ -197,6 +197,6 @@ def test_what_is_cancelled_is_spent() -> None:
 
 def test_each_lane_of_a_campaign_has_a_name_of_its_own(tmp_path: Path) -> None:
     native = "native", configuration("native", "controlled")
-    settings = Settings(seed=1, out=tmp_path, executors=(native,))
+    settings = settings_of(seed=1, out=tmp_path, executors=(native,))
     lanes = Engine(settings, lambda _: None).scheduler.lanes
     assert len({lane.name for lane in lanes}) == len(lanes)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.campaigns import Run
 from helpers import BY_FEATURE
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign import unsound_clusters
 from litmusfuzz.fuzz.campaign.campaign_executor import MAX_WAITING
 from litmusfuzz.fuzz.campaign.dispatcher import CANARY_EVERY
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.oracles.translation import Soundness, validate
 from litmusfuzz.reports.events import (
@@ -38,8 +38,8 @@ pytestmark = pytest.mark.usefixtures("doubles")
 
 def campaign(out: Path, *executors: tuple[str, str], **changes) -> Run:
     chosen = tuple((name, configuration(name, config)) for name, config in executors)
-    asked = {"seed": 1, "tests": 40, "count": 64, "model": None, "families": BY_FEATURE} | changes
-    return Run(Settings(out=out, executors=chosen, time_s=600, **asked)).run()
+    asked = {"seed": 1, "tests": 40, "count": 64, "families": BY_FEATURE} | changes
+    return Run(settings_of(out=out, executors=chosen, time_s=600, **asked)).run()
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import runpy
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from campaign.campaigns import Run
 from docs.pages import ROOT, blocks
+from helpers_settings import settings_of
 
 from litmusfuzz.fuzz.campaign.lanes import LANES
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.reports.events import Continued
 
@@ -27,9 +26,7 @@ NATIVE = "native", configuration("native", "controlled")
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_rounds_have_their_share_and_no_more(tmp_path: Path, share: float) -> None:
     """More of them are earned than there is time for."""
-    settings = Settings(
-        5, tmp_path, (NATIVE,), time_s=TIME_S, families=("dag",), rounds_share=share
-    )
+    settings = settings_of(5, tmp_path, (NATIVE,), TIME_S, families=("dag",), rounds_share=share)
     run = Run(settings).run(one_at_a_time=True)
     spent_s = run.campaign.parts.shares.ledger.of("rounds", 0)
     assert share * TIME_S - LONGEST_S <= spent_s <= share * TIME_S + LONGEST_S
@@ -46,8 +43,8 @@ def test_the_policy_of_the_page_gives_a_family_its_share(tmp_path: Path) -> None
     page = runpy.run_path(str(tmp_path / "loops.py"))
     family, least_s = page["FAMILY"], page["LEAST_SHARE"] * TIME_S
     weights = {"dag": 1e6, family: 1.0}
-    settings = Settings(5, tmp_path, (NATIVE,), time_s=TIME_S, families=("dag", family))
-    run = Run(replace(settings, weights=weights), lanes=(page["Loops"], *LANES))
+    settings = settings_of(5, tmp_path, (NATIVE,), TIME_S, families=weights)
+    run = Run(settings, lanes=(page["Loops"], *LANES))
     run.run(one_at_a_time=True)
     spent_s = run.campaign.parts.shares.ledger.of("loops", 0)
     assert least_s - LONGEST_S <= spent_s <= least_s + LONGEST_S

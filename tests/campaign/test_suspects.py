@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from campaign.campaigns import Run
 from campaign.doubles import Crashing, Damaged, Damaging
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.job import Job, Result
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.executors.messages import Reply
 from litmusfuzz.fuzz.executors.table import configuration
@@ -38,7 +38,7 @@ SEED = 3
 
 def campaign(name: str, out: Path, pending=(), suspects=(), **changes) -> Run:
     asked = {"tests": 24, "count": 64, "families": ("dag",), "time_s": 600} | changes
-    settings = Settings(SEED, out, ((name, configuration(name)),), **asked)
+    settings = settings_of(SEED, out, ((name, configuration(name)),), **asked)
     return Run(settings, pending, suspects=suspects)
 
 

@@ -268,7 +268,7 @@ def test_events_say_what_was_run_byte_for_byte(ended: Run) -> None:
     executed = ended.of(Executed)
     assert {"", "names", "order", "names,order"} <= {each.variation for each in executed}
     for each in executed:
-        test = generate(each.family, ended.settings.seed, each.index)
+        test = generate(each.family, ended.settings.options.seed, each.index)
         variation = Variation.parse(each.variation)
         made = varied(test, variation, each.run_seed, GUARANTEES[each.model])
         assert digest(made.test) == each.sha256
@@ -283,7 +283,7 @@ def test_a_campaign_may_leave_tests_as_they_are(tmp_path: Path) -> None:
     run = campaign(tmp_path, tests=8, as_generated=True).run()
     for each in run.of(Executed):
         assert not each.variation
-        assert each.sha256 == digest(generate(each.family, run.settings.seed, each.index))
+        assert each.sha256 == digest(generate(each.family, run.settings.options.seed, each.index))
 
 
 def test_a_sound_executor_shows_nothing_forbidden(tmp_path: Path) -> None:

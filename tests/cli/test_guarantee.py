@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from litmusfuzz import Config
 from litmusfuzz.corpus.library import paths
 from litmusfuzz.corpus.textfile import load
-from litmusfuzz.fuzz.cli import run
+from litmusfuzz.fuzz.cli import executors
 from litmusfuzz.fuzz.cli.campaigns import configured
 from litmusfuzz.fuzz.cli.main import main
 from litmusfuzz.fuzz.executors.table import executor_class
@@ -102,7 +102,7 @@ def test_configurations_that_are_left_out_are_said(theirs, monkeypatch) -> None:
     line = "litmusfuzz: honest runs in right, the first of its 2 configurations: "
     said = []
     for named in ("honest", "honest:right"):
-        run._say_others.cache_clear()
+        executors._say_others.cache_clear()
         result = CliRunner().invoke(main, ("replay", "SB", "--count", "1", "--executors", named))
         said.append(line in result.stderr)
     assert said == [True, False]

@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaign.campaigns import Run
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load
 from litmusfuzz.fuzz.campaign.scripts import script_of
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, on_worker, tally_of
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -229,14 +229,13 @@ def _campaign(entry: Entry, folder: Path) -> Run:
     found = entry.finding
     assert found is not None
     unreduced = replace(found, minimized=False, confirmed=False, cause=None, script=None)
-    settings = Settings(
+    settings = settings_of(
         seed=1,
         out=folder,
         executors=((found.executor, configuration(found.executor, found.configuration)),),
         time_s=PIPELINE_S,
         reduction_s=PIPELINE_S / 4,
         tests=0,
-        model=None,
     )
     return Run(settings, pending=[replace(entry, finding=unreduced)]).run()
 

@@ -18,11 +18,11 @@ from campaign.campaigns import Run
 from campaign.doubles import installed
 from executors.hostile import LOGGED_BYTES, SEVENTH, Countless, Garbled, Hostile, HostileServer
 from helpers import PATIENCE_S
+from helpers_settings import settings_of
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import load, plain_of
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors import fork_server, messages, reply_check
 from litmusfuzz.fuzz.executors.fork_server import ForkedProcess, close_all
 from litmusfuzz.fuzz.executors.memory import of_worker
@@ -124,7 +124,9 @@ def test_the_deadline_is_that_of_the_whole_reply(worker: Worker) -> None:
 def test_a_campaign_goes_on_after_bad_replies(tmp_path: Path) -> None:
     """Each costs the one test, which is kept with the line that says why."""
     config = configuration(Garbled.name)
-    settings = Settings(1, tmp_path, ((Garbled.name, config),), 300, 20, ("dag",), count=4)
+    settings = settings_of(
+        1, tmp_path, ((Garbled.name, config),), time_s=300, tests=20, families=("dag",), count=4
+    )
     run = Run(settings).run()
     died = [each for each in run.events if isinstance(each, WorkerDied)]
     assert len(died) == 20 // SEVENTH
@@ -319,7 +321,9 @@ def test_no_reply_is_believed_after_nonsense(monkeypatch: pytest.MonkeyPatch) ->
 def test_counters_have_few_names_in_all(tmp_path: Path) -> None:
     """Each reply has few, but a campaign has millions of replies."""
     config = configuration(Countless.name)
-    settings = Settings(1, tmp_path, ((Countless.name, config),), 300, 40, ("dag",), count=4)
+    settings = settings_of(
+        1, tmp_path, ((Countless.name, config),), time_s=300, tests=40, families=("dag",), count=4
+    )
     run = Run(settings).run()
     (share,) = run.report.by_config
     assert share.graphs == 40

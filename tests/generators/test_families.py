@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from helpers import share_of
 from helpers_orders import count_orders
+from helpers_settings import settings_of
 from hypothesis import HealthCheck, find, given, settings
 
 from litmusfuzz.corpus.model import FEATURES, bodies
@@ -19,7 +20,6 @@ from litmusfuzz.corpus.ops import EFFECT_OPS, MAX_MAGNITUDE, OPS, ConstAttrs, Ki
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps, loads
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.jax_refs.executor import JaxRefsExecutor
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.generators import FAMILIES, dag, families_for, generate
@@ -348,6 +348,6 @@ def test_programs_nest_everything_and_are_for_executors_of_programs() -> None:
 
 def test_campaigns_generate_dense_only_if_it_is_named() -> None:
     alone = ("mutant/stale-reads", configuration("mutant/stale-reads"))
-    assert "dense" not in Settings(1, Path(), (alone,)).families_for_executor(alone[0])
-    asked = Settings(1, Path(), (alone,), families=("dense", "loops"))
+    assert "dense" not in settings_of(1, Path(), (alone,)).families_for_executor(alone[0])
+    asked = settings_of(1, Path(), (alone,), families=("dense", "loops"))
     assert asked.families_for_executor(alone[0]) == ("dense",)

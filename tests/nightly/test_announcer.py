@@ -69,7 +69,7 @@ def test_it_is_said_before_anything_is_confirmed_or_minimized(tmp_path: Path) ->
 
     with Store(folder, write=True) as store:
         store.append(0, started)
-        shard = SingleShard(store, KnownFindings(), lambda _: None, time_s=600.0, tests=30, say=say)
+        shard = SingleShard(store, KnownFindings(), lambda _: None, time_s=600.0, say=say)
         report = shard.run()
     assert first[0]
     seen = [each for each in heard if isinstance(each, SeenTest)]

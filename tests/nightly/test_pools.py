@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import psutil
 import pytest
+from helpers_settings import settings_of
 
 from litmusfuzz.fuzz.campaign.engine import Engine
-from litmusfuzz.fuzz.campaign.settings import Settings
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.nightly import pools
 from litmusfuzz.fuzz.store.folder import StoreError
@@ -82,7 +82,7 @@ def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
                 writer.send((number, os.getpid()))
                 writer.recv()
 
-        settings = Settings(
+        settings = settings_of(
             seed=number,
             out=Path(folder),
             executors=((STALE, configuration(STALE)),),

@@ -89,7 +89,7 @@ class Known(Lane):
         slot.switch_to(candidate.target)
         slot.minimizing = True
         self.candidates.in_work[slot] = candidate
-        rng = random.Random(f"{self.course.settings.seed}/check/{candidate.index}")
+        rng = random.Random(f"{self.course.settings.options.seed}/check/{candidate.index}")
         try:
             if why := await slot.why_unavailable():
                 self.course.drop_target(slot, why)  # it stays in ``unreduced/``
@@ -120,7 +120,7 @@ class Known(Lane):
 
     async def _look_for(self, slot: Slot, cause: MinimizedFinding) -> None:
         """Look whether a known cause still shows."""
-        rng = random.Random(f"{self.course.settings.seed}/known/{cause.key}")
+        rng = random.Random(f"{self.course.settings.options.seed}/known/{cause.key}")
         slot.minimizing = True
         try:
             await self.explainer.still_shows(slot, cause, rng)

@@ -40,7 +40,7 @@ class Retry(Lane):
         if unknown or self.candidates.reducible_by(slot):
             return None  # while nothing is reduced, nobody knows what looks new
         chosen = min(waiting, key=lambda each: each.attempts)
-        if shares.settings.tests is not None:
+        if shares.settings.counted:
             ready = shares.dispatcher.all_generated and chosen.attempts < LEAST_ATTEMPTS
         else:
             ready = shares.may_retry(slot)

@@ -58,7 +58,7 @@ class Rounds(Lane):
             if why := await slot.why_unavailable():
                 self.course.drop_target(slot, why)
                 return
-            place = f"{settings.seed}/round/{generated.index}/{number}"
+            place = f"{settings.options.seed}/round/{generated.index}/{number}"
             run_seed = random.Random(place).getrandbits(31)
             count, noise = run.next_round(settings.noise)
             job = Job(variant.test, variant.count(count), noise, run_seed)
