@@ -29,7 +29,7 @@ VERSION: Final = 5
 """Of the event stream, in the first event of a campaign and of each shard."""
 Long = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
-"""Of tests or executions: more than any campaign has, and the sum of a few is `Long`."""
+"""Of tests, say: more than any campaign has. The sum of a few is a `Long`."""
 Positive = Annotated[int, msgspec.Meta(ge=1, le=10**15)]
 Workers = Annotated[int, msgspec.Meta(ge=1, le=4096)]
 Duration = Annotated[float, msgspec.Meta(ge=0, le=10 * 365 * 86400)]
@@ -200,7 +200,7 @@ class Options(Event, frozen=True, kw_only=True):
     min_graphs : int
         Graphs that each configuration has to run.
     unattended : bool
-        True for a nightly run, which the options below are of.
+        True for a nightly run; the options below are of such runs.
     shard_s : float, optional
         Length of a shard.
     selftest_s : float
