@@ -278,7 +278,7 @@ def test_the_page_of_a_campaign_whose_store_cannot_be_read_ends_as_well(tmp_path
     )
     with begun(tmp_path) as store:
         store.append(1, ShardStarted(host="here", pid=7, versions={}), wrong)
-        campaign = Idle(store, KnownFindings(), lambda _: None, time_s=1.0, tests=0)
+        campaign = Idle(store, KnownFindings(), lambda _: None, time_s=1.0)
         report = campaign.run()
     assert report.exit_code() == 2
     assert "crashed/7.yaml" in report.problem
@@ -424,7 +424,7 @@ def test_a_script_that_a_killed_process_has_not_written_is_there_after_a_resumpt
         store.append(1, ShardPlanned(configurations={"tf": ("plain",)}), shown, found)
         for _ in range(2):  # the second writes nothing more
             store.append(0, CampaignResumed(asked_s=9.0, tests=0))
-            report = Idle(store, KnownFindings(), lambda _: None, time_s=1.0, tests=0).run()
+            report = Idle(store, KnownFindings(), lambda _: None, time_s=1.0).run()
             (each,) = report.findings
             assert (each.script, each.script_shows_it) == ("findings/a.py", False)
             compile((tmp_path / each.script).read_text(), each.script, "exec")
