@@ -79,13 +79,19 @@ def open_lock(path: Path) -> IO[bytes]:
     return open_at_once(path, "ab", links=False)
 
 
+class LineTooLong(Exception):
+    """A line of a shard log that no program of ours writes; one line."""
+
+
 def lines_after(folder: Path, position: int, at_once: int, most: int) -> list[bytes]:
     """Complete lines of a shard log from a position on: about `at_once` bytes; none without a log.
 
     Raises
     ------
-    ValueError
+    LineTooLong
         If a line has more than `most` bytes.
+    OSError
+        If it is not a file, or cannot be read.
     """
     path = folder / EVENTS
     try:
@@ -95,7 +101,7 @@ def lines_after(folder: Path, position: int, at_once: int, most: int) -> list[by
             while b"\n" not in data and (more := file.read(at_once)):
                 data += more
                 if len(data) > most:
-                    raise ValueError(f"{path}: has a line of more than {most} bytes")
+                    raise LineTooLong(f"{path}: has a line of more than {most} bytes")
     except FileNotFoundError:
         return []
     return data[: data.rfind(b"\n") + 1].splitlines(keepends=True)

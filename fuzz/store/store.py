@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from litmusfuzz.fuzz.store.database import MAX_EVENT_BYTES, EventDatabase, files_of, from_outside
 from litmusfuzz.fuzz.store.folded_events import FoldedEvents
 from litmusfuzz.fuzz.store.folder import CampaignFolder, StoreError
-from litmusfuzz.fuzz.store.shard_log import lines_after, remove_log
+from litmusfuzz.fuzz.store.shard_log import LineTooLong, lines_after, remove_log
 from litmusfuzz.reports.events import VERSION, Event, ShardEnded
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Store(CampaignFolder):
         folder = self.log_folder(number)
         try:
             lines = lines_after(folder, position, MAX_INGEST_BYTES, MAX_EVENT_BYTES)
-        except ValueError as error:
+        except LineTooLong as error:
             raise StoreError(str(error)) from None
         placed = []
         for line in lines:

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
 
 def test_a_campaign_and_naive_loops_run_the_same_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "CAMPAIGN_S", 4.0)
     monkeypatch.setattr(campaign, "WORKERS", 1)
     scope = campaign.Scope("a title", "plain", ("dag",), 0.001, naive=True)
-    made = campaign.one_round(scope, 1)
+    for seconds in (4.0, 32.0, 256.0):  # on a machine with other work, as long as it takes
+        monkeypatch.setattr(campaign, "CAMPAIGN_S", seconds)
+        made = campaign.one_round(scope, 1)
+        if made.runs > 0:
+            break
     assert made.runs > 0
     assert made.naive is not None
     assert min(made.naive.rate, made.naive.cpu_s, made.cpu_s, made.own_s, made.workers_s) > 0
