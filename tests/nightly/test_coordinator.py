@@ -325,7 +325,8 @@ def _change_one(folder: Path, changes: dict[str, str]) -> dict[str, Any]:
     """Change the first event of a run test; the event."""
     with Store(folder, write=True) as store:
         ((text, number),) = store.db.rows(
-            "SELECT data, number FROM events WHERE data GLOB ? LIMIT 1", '{"event":"Executed"*'
+            "SELECT data, number FROM events"
+            " WHERE json_extract(data, '$.event') = 'Executed' LIMIT 1"
         )
         event = json.loads(text) | changes
         data = json.dumps(event, separators=(",", ":"))
