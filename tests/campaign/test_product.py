@@ -10,6 +10,7 @@ import pytest
 from campaign.campaigns import Run
 from campaign.doubles import Spaced
 from helpers_settings import settings_of
+from msgspec import structs
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.sampler import (
@@ -259,7 +260,8 @@ def test_pairs_that_were_not_reached_are_named(tmp_path: Path) -> None:
 
 
 def test_the_seed_repeats_the_generated_configurations(tmp_path: Path, ended: Run) -> None:
-    again = Run(replace(ended.settings, out=tmp_path, workers=2)).run()
+    options = structs.replace(ended.settings.options, workers=2)
+    again = Run(replace(ended.settings, options=options, out=tmp_path)).run()
     assert again.repeatable == ended.repeatable
 
 

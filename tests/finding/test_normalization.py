@@ -8,6 +8,7 @@ import pytest
 from campaign.campaigns import Run
 from campaign.test_loop import campaign
 from helpers import LITMUS
+from msgspec import structs
 
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.struct import replace
@@ -250,7 +251,9 @@ def test_a_later_shard_tries_what_an_earlier_one_did_not_confirm(
     assert left
     assert not earlier.report.findings
     entries = [load(earlier.path(each.file)) for each in left]
-    later = Run(replace(earlier.settings, tests=0, out=tmp_path / "later"), unconfirmed=entries)
+    options = structs.replace(earlier.settings.options, tests=0)
+    settings = replace(earlier.settings, options=options, out=tmp_path / "later")
+    later = Run(settings, unconfirmed=entries)
     assert {each.index for each in later.run().of(Confirmed)} == {each.index for each in left}
     assert later.report.findings
 
