@@ -38,9 +38,9 @@ using executor::Ticket;
 
 /// Where an execution stands when `proceed` returns.
 enum class Standing : uint8_t {
-  kOver,     // all runs that have begun have ended
+  kOver,  // all runs that have begun have ended
   kBlocked,  // a run has not ended, and nothing can go on
-  kEnded,    // a run has ended, and others may begin now
+  kEnded,  // a run has ended, and others may begin now
 };
 
 /// One chosen event of an execution.
@@ -189,7 +189,7 @@ class Controller final : public Runtime {
   // What is the same in all executions.
   std::unordered_map<std::string, uint64_t> numbers_;
   std::deque<std::string> names_;  // by number of the event
-  std::vector<Known> events_;      // likewise
+  std::vector<Known> events_;  // likewise
   std::set<std::vector<uint32_t>> sets_;  // sets of resources; steps refer to them
   std::unordered_map<std::string, uint32_t> resources_;
   std::vector<std::string> resource_names_;
@@ -198,24 +198,24 @@ class Controller final : public Runtime {
   // The current execution.
   uint64_t execution_ = 0;  // its number, from 1
   std::mutex lock_;
-  std::string name_;               // of the event that is being read
+  std::string name_;  // of the event that is being read
   std::vector<uint32_t> touched_;  // by it
   std::condition_variable changed_;
   bool active_ = false;
   std::exception_ptr error_;
   bool failed_ = false;
   bool abandoned_ = false;
-  bool news_ = false;           // a run has ended since `proceed` returned
+  bool news_ = false;  // a run has ended since `proceed` returned
   std::vector<uint32_t> ended_;  // numbers of the runs that have
   bool scheduled_ = false;  // the scheduler has not heard of the end yet
   int outside_ = 0;
   uint32_t arrived_ = 0;  // executors that have begun
   uint32_t expected_ = 0;  // number of the next run
-  uint32_t awaited_ = 0;   // executors after which the last one proceeds; 0 if none does
+  uint32_t awaited_ = 0;  // executors after which the last one proceeds; 0 if none does
   std::vector<uint32_t> returned_;
   std::vector<Execution> runs_;
   std::deque<Called> closures_;
-  std::vector<Waiting> fresh_;    // events not yet announced
+  std::vector<Waiting> fresh_;  // events not yet announced
   std::vector<Waiting> waiting_;  // by ticket
   std::vector<Ticket> free_;
   std::vector<Ticket> contenders_;  // announced events that may be disabled
