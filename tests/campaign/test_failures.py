@@ -15,8 +15,8 @@ from helpers_settings import settings_of
 from msgspec import structs
 
 from litmusfuzz.corpus.textfile import Script, load
+from litmusfuzz.fuzz.campaign import finding_scripts
 from litmusfuzz.fuzz.campaign.counters import SLOW
-from litmusfuzz.fuzz.campaign.lanes import scripts
 from litmusfuzz.fuzz.campaign.script_runner import ScriptRunner
 from litmusfuzz.fuzz.campaign.slots import Slot
 from litmusfuzz.fuzz.executors.table import CANARY, configuration
@@ -325,7 +325,7 @@ def test_a_script_runs_beside_the_workers(tmp_path: Path, monkeypatch: pytest.Mo
         run.campaign.stop()
         return True
 
-    monkeypatch.setattr(scripts, "script_of", lambda entry, reason: "")
+    monkeypatch.setattr(finding_scripts, "script_of", lambda entry, reason: "")
     monkeypatch.setattr(ScriptRunner, "shows_it", waiting)
     run = Run(settings(tmp_path, tests=None))
     run.run()
@@ -343,7 +343,7 @@ def test_a_script_that_is_cut_short_is_kept_unconfirmed(
         return await honest(runner, path)
 
     monkeypatch.setattr(
-        scripts, "script_of", lambda entry, reason: "import time; time.sleep(600)\n"
+        finding_scripts, "script_of", lambda entry, reason: "import time; time.sleep(600)\n"
     )
     monkeypatch.setattr(ScriptRunner, "shows_it", stopping)
     run = Run(settings(tmp_path))
