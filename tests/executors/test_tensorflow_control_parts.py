@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +77,28 @@ def test_one_thread_updates_the_pages_in_their_order() -> None:
     """A read that begins with the last page sees no row that is newer than an earlier one."""
     assert seen("pages", 1, preemptions=1) == IN_ORDER
     assert seen("locks", 1, preemptions=None) == {"0000", "1111"}
+
+
+IN_A_PROCESS_WITH_THREADS = """\
+import tensorflow as tf
+tf.config.threading.set_intra_op_parallelism_threads(4)
+tf.zeros([1])  # makes the pool of the process, which all its sessions have
+from tests.executors.test_tensorflow_control_parts import seen
+print(*sorted(seen("pages", 1, preemptions=1)))
+"""
+
+
+def test_the_threads_of_the_process_do_no_part() -> None:
+    """They would touch pages where nobody decides, and a search would be complete without that."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_PROCESS_WITH_THREADS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == sorted(IN_ORDER), done.stderr
 
 
 def test_a_later_part_is_seen_before_an_earlier_one() -> None:

@@ -38,6 +38,7 @@ from litmusfuzz.reports.events import Executed, ShardEnded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
 
     from conftest import Command
 
@@ -95,6 +96,14 @@ def shard(address: tuple[str, int], number: int) -> tuple[int, int]:
         return number, len(forbidden)
 
 
+def say_what_failed(address: tuple[str, int], future: Future[tuple[int, int]]) -> None:
+    """Announce the error of a shard: whoever waits for its announcement would wait for ever."""
+    error = None if future.cancelled() else future.exception()
+    if error is not None and not pools.is_worker_lost(error):
+        with Client(address, authkey=KEY) as writer:
+            writer.send(repr(error))
+
+
 def run_all_shards(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int], set[int]]:
     """Run all shards, and kill the worker of one of the first two while both are running.
 
@@ -108,11 +117,18 @@ def run_all_shards(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int
     results = []
     with ExitStack() as stack:
         listener = stack.enter_context(Listener(("127.0.0.1", 0), authkey=KEY))
-        begin = partial(pool.submit, shard, listener.address)
+
+        def begin(number: int) -> Future[tuple[int, int]]:
+            future = pool.submit(shard, listener.address, number)
+            future.add_done_callback(partial(say_what_failed, listener.address))
+            return future
+
         running = {begin(number): number for number in range(SHARDS)}
         first, second = (stack.enter_context(listener.accept()) for _ in range(2))
         for each in (first, second):
-            number, process = each.recv()
+            said = each.recv()
+            assert not isinstance(said, str), said
+            number, process = said
             begun[number] += 1
             processes.add(process)
         os.kill(process, signal.SIGKILL)
@@ -122,7 +138,7 @@ def run_all_shards(pool: pools.Pool) -> tuple[list[tuple[int, int]], Counter[int
             while True:
                 other = stack.enter_context(listener.accept())
                 said = other.recv()
-                if said is None:
+                if said is None or isinstance(said, str):
                     return
                 begun[said[0]] += 1
                 processes.add(said[1])
@@ -256,8 +272,7 @@ def lose_turns(pool: pools.Pool) -> NoReturn:
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     """Address of a scheduler; its process, and those of its two workers."""
-    path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> tuple[str, subprocess.Popen[str]]:

@@ -222,13 +222,13 @@ class Steering:
         self._execute = execute
         self._locks, self._pages = level != "ops", _PAGES.get(level, 0)
         self._compilation = compilation
-        self._threads = intra_op_threads if intra_op_threads > 1 else 0
+        self._threads = intra_op_threads
         if level == "touches" and not self.library.litmusfuzz_sees_touches():
             raise Unavailable(f"control of each touch on {platform.machine()} (x86-64 only)")
         if self._locks:
             self._decide_locks(decide=True)
             self._decide_parts(self._threads)
-            self._decide_parts(0)
+            self._decide_parts(1)
             self._decide_locks(decide=False)
         self.controller.watch([*resources, *([COMPILER] if compilation and resources else ())])
 
@@ -247,7 +247,7 @@ class Steering:
 
     def __exit__(self, *_: object) -> None:
         self.library.litmusfuzz_attach(None)
-        self._decide_parts(0)
+        self._decide_parts(1)
         self._decide_locks(decide=False)
         if self._pages:
             self.library.litmusfuzz_decide_pages(0)

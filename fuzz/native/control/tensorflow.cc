@@ -43,6 +43,7 @@
 #include "tensorflow/core/common_runtime/executor.h"
 #include "tensorflow/core/common_runtime/executor_factory.h"
 #include "tensorflow/core/common_runtime/local_executor_params.h"
+#include "tensorflow/core/common_runtime/renamed_device.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op.h"
@@ -271,7 +272,7 @@ thread_local Inside* inside = nullptr;
 bool locks_decide = false;
 bool pages_decide = false;
 bool touches_decide = false;  // then pages do, too
-int threads_for_parts = 0;  // 0 if an op does all its work itself
+int threads_for_parts = 1;  // 1 if an op does all its work itself
 
 /// The variables of an execution, of which pages decide, by name.
 class Variables {
@@ -481,8 +482,10 @@ void join_parts() {
   computed = around;
 }
 
-/// The pool of threads inside ops. A part of an op's work is a task of the controller's if locks
-/// decide inside the op. All others are done at once, where they are given away.
+/// The pool of threads inside ops, whatever the process has: TensorFlow's is the first session's,
+/// and its threads would do what nobody decides. A part of an op's work is a task of the
+/// controller's if there are several threads, and locks decide inside the op. All others are done
+/// at once, where they are given away.
 class Parts : public tensorflow::thread::ThreadPoolInterface {
  public:
   static Parts* get() {
@@ -492,7 +495,10 @@ class Parts : public tensorflow::thread::ThreadPoolInterface {
 
   void Schedule(Function part) override {
     Inside* const here = inside;
-    if (here == nullptr || hooks == nullptr || here->op->has_silent_locks) return part();
+    if (threads_for_parts == 1 || here == nullptr || hooks == nullptr ||
+        here->op->has_silent_locks) {
+      return part();
+    }
     const std::string node = here->node + "/part " + std::to_string(++here->parts);
     std::vector<const char*> resources;
     add_resources(*here, &resources);
@@ -1001,15 +1007,21 @@ tensorflow::LocalExecutorParams wrapping(tensorflow::LocalExecutorParams params,
 }
 
 class ControlledExecutor : public tensorflow::Executor {
+  /// Each is of the one before; the last one is the executor's.
+  using Devices = std::vector<std::unique_ptr<tensorflow::Device>>;
+
  public:
   /// That of a function if it is `inside` of another one.
   static Status Make(const tensorflow::LocalExecutorParams& params, const tensorflow::Graph& graph,
                      bool inside, std::unique_ptr<tensorflow::Executor>* made) {
-    std::unique_ptr<PagedDevice> device;
-    if (pages_decide) device = std::make_unique<PagedDevice>(params.device);
+    Devices devices;
+    // As an executor does for each run that has its own threads.
+    devices.push_back(tensorflow::RenamedDevice::NewRenamedDevice(
+        params.device->name(), params.device, false, false, Parts::get()));
+    if (pages_decide) devices.push_back(std::make_unique<PagedDevice>(devices.back().get()));
     tensorflow::core::RefCountPtr<ControlledLibrary> library;
     tensorflow::LocalExecutorParams ours = params;
-    if (device) ours.device = device.get();
+    ours.device = devices.back().get();
     if (params.function_library != nullptr) {
       library.reset(new ControlledLibrary(params.function_library));
       ours.function_library = library.get();
@@ -1019,7 +1031,7 @@ class ControlledExecutor : public tensorflow::Executor {
     Status status = tensorflow::NewLocalExecutor(
         wrapping(std::move(ours), graph, params.function_library, clusters), graph, &inner);
     if (status.ok()) {
-      made->reset(new ControlledExecutor(std::move(device), std::move(library), inner, inside,
+      made->reset(new ControlledExecutor(std::move(devices), std::move(library), inner, inside,
                                          clusters.members()));
     }
     if (!inside) ++executors_made;
@@ -1027,10 +1039,9 @@ class ControlledExecutor : public tensorflow::Executor {
   }
 
  private:
-  ControlledExecutor(std::unique_ptr<PagedDevice> device,
-                     tensorflow::core::RefCountPtr<ControlledLibrary> library,
+  ControlledExecutor(Devices devices, tensorflow::core::RefCountPtr<ControlledLibrary> library,
                      tensorflow::Executor* inner, bool inside, std::vector<std::string> clusters)
-      : device_(std::move(device)),
+      : devices_(std::move(devices)),
         library_(std::move(library)),
         inside_(inside),
         clusters_(std::move(clusters)),
@@ -1095,7 +1106,6 @@ class ControlledExecutor : public tensorflow::Executor {
   static Args controlled(const LitmusFuzzHooks* asked, int64_t step_id, const Args& args) {
     Args ours = args;
     ours.runner = posting(asked, step_id, args);
-    if (threads_for_parts > 0) ours.user_intra_op_threadpool = Parts::get();
     return ours;
   }
 
@@ -1113,7 +1123,7 @@ class ControlledExecutor : public tensorflow::Executor {
     };
   }
 
-  const std::unique_ptr<PagedDevice> device_;  // null where pages do not decide
+  const Devices devices_;
   const tensorflow::core::RefCountPtr<ControlledLibrary> library_;
   const bool inside_;
   const std::vector<std::string> clusters_;  // the first member of each
@@ -1179,12 +1189,12 @@ __attribute__((visibility("default"))) void litmusfuzz_decide_pages(int decide) 
   }
 }
 
-/// Whether parts of ops decide, which are done in so many threads; "" or why they cannot. Locks
-/// decide then, before.
+/// In how many threads the ops of sessions that are made from now on do their work: if in more than
+/// 1, their parts decide; "" or why they cannot. Locks decide then, before.
 __attribute__((visibility("default"))) const char* litmusfuzz_decide_parts(int threads) {
   static std::string why;
-  why = threads > 0 ? litmusfuzz::locks::lacking_waits() : "";
-  threads_for_parts = why.empty() ? threads : 0;
+  why = threads > 1 ? litmusfuzz::locks::lacking_waits() : "";
+  threads_for_parts = why.empty() ? threads : 1;
   return why.c_str();
 }
 
