@@ -113,7 +113,9 @@ def known() -> Iterator[Known]:
     yield Known(TWO_UPDATES, "controlled_touches", Shown(3, 1, 3003, 1134), older)
     added = load(FINDINGS / "slice-assign-beside-add.yaml").test
     yield Known(added, "controlled_touches", Shown(3, 1, 272, 70))
-    yield Known(GATHER_IN_PARTS, "control=locks;intra_op_threads=4", Shown(7, 5, 360, 138))
+    older = {"2.16": Shown(2, 0, 153, 0)}
+    parts = "control=locks;intra_op_threads=4"
+    yield Known(GATHER_IN_PARTS, parts, Shown(7, 5, 360, 138), older)
     regions = load(LITMUS / "cl-2-2w.yaml").test
     yield Known(regions, "compiled=region;control=ops", Shown(2, 0, 2, 0))
 
