@@ -104,6 +104,9 @@ class _NodeWriter(Writer):
             made = self.call(node, handles)
             if node.resources and node.definition.has_value:
                 made = f"keep({made})"
+            elif node.name in self.firsts:
+                first = self.firsts[node.name]
+                made = f'results(v, "{first}", lambda: {made}){self.output(node)}'
             made = f"{target} = {made}"
         if node.resources:
             given = f"v, {list(node.after)}, {list(node.inputs)}"

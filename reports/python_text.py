@@ -109,6 +109,14 @@ def lane(value):
     return tf.reshape(value, [-1])[0] if value.shape.rank else value
 '''
 
+SEVERAL: Final = '''
+def results(v, name, make):
+    """The results of an op, of which several nodes are one: the op is executed once."""
+    if f"*{name}" not in v:
+        v[f"*{name}"] = make()
+    return v[f"*{name}"]
+'''
+
 CONDITIONAL: Final = '''
 def conditional(v, name, after, captures, predicate, then, orelse, results):
     """Python's, or a tf.cond."""

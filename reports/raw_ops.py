@@ -20,6 +20,7 @@ from litmusfuzz.corpus.model import (
     bodies,
     captures_of,
     enclosing,
+    first_results,
     steps,
 )
 from litmusfuzz.corpus.ops import (
@@ -77,6 +78,7 @@ _RESERVED: Final = {
     *("Variables", "WAITS", "ACCUMULATORS", "call", "function_of", "keep", "lane", "listed"),
     *("named", "namedtuple", "nullcontext", "outcomes", "partial", "program", "run", "threading"),
     *("trace", "turn", "typed", "v", "variables", "write", "text", "handle_data_util"),
+    "results",
     "with_aliases",
 }
 """Names that mean something else in a script."""
@@ -254,6 +256,9 @@ class Writer:
         self.nests = {n.name for n in test.nodes if bodies(n)}
         """Loops, conditionals and calls."""
         self.calls = {n.name for n in test.nodes if isinstance(n.attrs, CallAttrs)}
+        self.firsts = first_results(test.graphs)
+        self.written: set[str] = set()
+        """First results of ops that are written: the op's other results take theirs from it."""
 
     def level(self, nodes: Sequence[Node], results: Iterable[str]) -> tuple[list[str], list[str]]:
         """The lines of a graph or body, and what in it nothing else waits for."""
@@ -358,20 +363,40 @@ class Writer:
             call = f'copy.resource("{node.attrs.variable}")'
         else:
             call = self.call(node, handles, f'name="{node.name}"')
+        first = self.firsts.get(node.name)
+        if first in self.written:
+            return [f"{name} = {self.names.of(f'{first}.all')}{self.output(node)}"]
+        several = ""
+        if first is not None:
+            self.written.add(first)
+            several, name = name, self.names.of(f"{first}.all")
         scopes = [f'tf.device("/{node.device}")'] if node.device else []
         if waits:
             scopes.append(f"tf.control_dependencies([{', '.join(dict.fromkeys(waits))}])")
+        made = wrapped(f"{name} = {call}")
         if scopes:
-            inside = indented(wrapped(f"{name} = {call}"))
-            return [*lines, f"with {', '.join(scopes)}:", *inside]
-        return [*lines, *wrapped(f"{name} = {call}")]
+            made = [f"with {', '.join(scopes)}:", *indented(made)]
+        if several:
+            made.append(f"{several} = {name}{self.output(node)}")
+        return [*lines, *made]
+
+    def output(self, node: Node) -> str:
+        """The index of a node's value among the outputs of its op; "" for an op with one."""
+        row, attrs = node.definition.meaning, node.attrs
+        if row is None or not (row.results or row.count):
+            return ""
+        assert isinstance(attrs, PureAttrs)
+        return f"[{row.outputs(attrs, len(node.inputs))[0]}]"
 
     def value(self, name: str) -> str:
         """A value of the test in the script."""
         return self.names.of(name)
 
     def call(self, node: Node, handles: Sequence[str], *last: str) -> str:
-        """The call of an op that makes its value, with these handles and last arguments."""
+        """The call of an op that makes its value, with these handles and last arguments.
+
+        Of an op with several results it makes all.
+        """
         keys = node.definition.roles
         if keys == ("var",) and node.definition.kernel_class != "ResourceApply":
             nd_scatter = node.definition.nd and node.definition.scatter
@@ -401,12 +426,7 @@ class Writer:
         arguments += last
         op = "Identity" if node.definition.kind is Kind.TRANSFER else node.op
         call = f"raw.{op}({', '.join(arguments)})"
-        if node.definition.takes:
-            call += "[0]"
-        elif row is not None and (row.results or row.count):
-            assert isinstance(node.attrs, PureAttrs)
-            call += f"[{row.outputs(node.attrs, len(node.inputs))[0]}]"
-        return call
+        return f"{call}[0]" if node.definition.takes else call
 
     def attributes(self, node: Node) -> list[str]:
         """The arguments that are no operands."""

@@ -13,6 +13,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.model import first_results
 from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.outcome import TORN, Outcome, Status, nearest
 from litmusfuzz.corpus.shapes import copies_of
@@ -439,6 +440,8 @@ class _Script:
     def python_helpers(self) -> Iterator[str]:
         """Functions that execute, trace or build what Python code says."""
         yield python.VALUES
+        if first_results(self.test.graphs):
+            yield python.SEVERAL
         for kind, text in (
             (Kind.BRANCH, python.CONDITIONAL),
             (Kind.LOOP, python.LOOP),

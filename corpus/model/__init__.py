@@ -3,7 +3,8 @@
 Other packages import from here. `resources`, `client`, `graph` and `test` are frozen data;
 `names` has the rule for names, and makes new ones; `validation` has the rules that a test
 obeys, checked when it is made; `order` has program order; `reordering` has other orders of the
-unordered parts; `traversal` has the one fold and the one map over nodes, bodies included.
+unordered parts; `outputs` has the nodes that are results of one op; `traversal` has the one fold
+and the one map over nodes, bodies included.
 """
 
 from litmusfuzz.corpus.model.client import Run, listed
@@ -33,6 +34,7 @@ from litmusfuzz.corpus.model.order import (
     steps_before,
     topological_order,
 )
+from litmusfuzz.corpus.model.outputs import first_results
 from litmusfuzz.corpus.model.reordering import Reordering
 from litmusfuzz.corpus.model.resources import Accumulator, Mutex, Queue, Resource, Variable
 from litmusfuzz.corpus.model.test import FEATURES, LitmusTest
@@ -98,6 +100,7 @@ __all__ = [
     "clusters_of",
     "done_before",
     "enclosing",
+    "first_results",
     "handles_of",
     "head",
     "levels",

@@ -378,6 +378,11 @@ def _sparse_segments(
     return _grouped("Sum", data[rows], ids, count, empty=0)
 
 
+def _largest_sparse_sum(call: Call, bounds: Sequence[int]) -> int:
+    """As many rows are added as there are indices, and as many segments as indices."""
+    return max(1, bounds[0]) * min(map(size, call.inputs[1:3]))
+
+
 def _sparse_segments_grad(_: Call, grad: Array, indices: Array, ids: Array, rows: Array) -> Any:
     """The gradient of each segment, for each of the rows that were added."""
     expect(grad.ndim > 0, "takes no scalar", "grad")
@@ -572,7 +577,7 @@ ROWS: Final = (
         "SparseSegmentSum",
         "data:T indices:I segment_ids:I2 -> T",
         _sparse_segments,
-        lambda call, b: max(1, b[0]) * size(call.inputs[1]),
+        _largest_sparse_sum,
         (Field("sparse_gradient", "bool", default=False),),
         shape_from=("segment_ids",),
         index=("indices", "segment_ids"),
@@ -593,7 +598,7 @@ ROWS: Final = (
         "SparseSegmentSumWithNumSegments",
         "data:T indices:I segment_ids:I2 num_segments:I3 -> T",
         _sparse_segments,
-        lambda call, b: max(1, b[0]) * size(call.inputs[1]),
+        _largest_sparse_sum,
         (Field("sparse_gradient", "bool", default=False),),
         shape_from=("num_segments",),
         rank=ranks("data"),

@@ -1,7 +1,7 @@
 """Ops with several results: a node of a test has the one that its attribute `result` names.
 
-A test that uses two results of an op has the op twice. As the op is a function of its inputs, that
-is the same.
+A test that uses two results of an op has the op twice (`litmusfuzz.corpus.model.first_results`). As
+the op is a function of its inputs, that is the same.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def _row(
     fields: tuple[Field, ...],
     **more: Any,
 ) -> PureOp:
-    # The executor `tf` writes such an op as two nodes, of which XLA would see one.
+    # The executor `tf` writes an Identity beside the op, of which XLA might take one alone.
     return PureOp(name, signature, compute, largest, fields, compiles=False, **more)
 
 

@@ -36,6 +36,7 @@ from litmusfuzz.fuzz.generators import (
     gradients,
     handles,
     keras,
+    lookups,
     loops,
     mixed,
     mutations,
@@ -218,6 +219,13 @@ _TABLE: Final = (
         "steps of Keras's optimizers, racing with each other and with evaluation",
         features=frozenset({"calls", "several runs"}),
         ops=keras.NEEDED,
+    ),
+    Family(
+        "lookups",
+        lookups.generate,
+        "rows of a table by distinct ids, as an embedding is looked up, while both change",
+        ops=lookups.NEEDED,
+        rank=1,
     ),
 )
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType({each.name: each for each in _TABLE})

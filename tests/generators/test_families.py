@@ -152,7 +152,7 @@ def test_all_dtypes_and_ranks_are_generated(family: str) -> None:
     ints = {"int64"} if family in ("accumulators", "keras") else {"int32", "int64"}
     assert {dtype for dtype, _ in kinds} == ints | {"float32", "float64"}
     # Sparse ops need rows.
-    rows = family in ("sparse", "computed")
+    rows = family in ("sparse", "computed", "lookups")
     assert {len(shape) for _, shape in kinds} == {0, 1, 2} - ({0} if rows else set())
 
 

@@ -119,6 +119,7 @@ PYTHON += ("python_v1", "python_v2", "eager_threads", "eager_functions", "eager_
 IN_PYTHON = ("h-branch-in-a-loop", "h-zero-trips", "call-nested", "handle-into-a-call")
 IN_PYTHON += ("iriw-four-runs", "placeholders-two-runs", "fetches-loop-whole", "several-results")
 IN_PYTHON += ("state-guards-a-read", "list-in-a-loop", "indexed-gather", "runs-diamond")
+IN_PYTHON += ("lookup-of-distinct-rows",)
 """A test for each feature that these take."""
 
 
@@ -244,6 +245,7 @@ def test_of_sound_tests_in_a_front_end_of_python_a_script_shows_allowed_outcomes
     compiled = settings.compiled == "whole"
     if compiled:  # XLA does not compile it, or it is no cluster: see `function_compiled`
         left_out = {"h-zero-trips", "indexed-gather", "list-in-a-loop"}
+        left_out.add("lookup-of-distinct-rows")
         tests = [test for test in tests if test.name not in left_out]
     tests = [test for test in tests if not refused & test.features]
     assert len(tests) > 3
@@ -396,6 +398,20 @@ def test_a_script_says_which_parts_of_a_configuration_it_lacks() -> None:
         assert f"Found with {name}={value}, which this script does without" in text
         assert "jit" not in text
     assert "does without" not in script(found(sb, settings={"compiled": "clusters"}))
+
+
+@pytest.mark.parametrize("config", ["plain", "function", "eager_threads"])
+def test_two_results_of_one_op_are_one_op_in_a_script(config: str) -> None:
+    test = next(load(path).test for path in LITMUS if path.stem == "lookup-of-distinct-rows")
+    made = configuration("tf", config)
+    settled = {"model": made.guarantees, "configuration": config, "settings": dict(made.settings)}
+    text = script_of(found(test, **settled), "")
+    if config == "plain":
+        assert text.count("raw.Unique(") == 1
+        assert "places = rows_all[1]" in text
+    else:
+        assert 'v["rows"] = results(v, "rows", lambda: raw.Unique(' in text
+        assert 'v["places"] = results(v, "rows", lambda: raw.Unique(' in text
 
 
 def test_names_that_python_has_taken_and_settings_are_written() -> None:

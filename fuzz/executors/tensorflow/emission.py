@@ -5,6 +5,10 @@ own. TensorFlow inlines it, or executes it by its kernel (`Copy.lowered`). The f
 output is a NoOp that waits for the whole body, so that control edges out of the call follow all of
 its instances.
 
+An op with several results is one node, whatever nodes of the test are its results. Each of these is
+an Identity of one output; other nodes of its level take the output itself, as a user's graph does:
+Grappler's patterns look for it.
+
 The rules that keep the helper nodes from adding order are in `lowering`.
 """
 
@@ -31,6 +35,7 @@ from litmusfuzz.fuzz.executors.tensorflow.node_defs import (
     DATA_TYPES,
     Emitter,
     const,
+    output_of,
     proto,
     typed,
 )
@@ -57,6 +62,8 @@ class Frame:
     handles: Mapping[str, node_def_pb2.NodeDef]
     devices: Mapping[str, str]
     """Device of each resource; "" where the test names none."""
+    firsts: Mapping[str, str]
+    """Of each node of an op with several results, the node with which the op is lowered."""
 
 
 @dataclass(slots=True)
@@ -190,14 +197,18 @@ class Copy:
         """Emit one op of the test, with its helpers."""
         line = self.frame.lines[node.name]
         name = self._name(node)
-        inputs = [self._value(level, source) for source in node.inputs]
+        first = self.frame.firsts.get(node.name, node.name)
+        if first != node.name:
+            self.emit.alias(name, line, f"{self.prefix}{first}", node.device)
+            return
+        inputs = [self._output(level, node, source) for source in node.inputs]
         waits = self._waits(level, node)
         device = node.device
         if node.resources:
             device = device or self.frame.devices[node.resources[0]]
             gate = [level.pivot]
             if self.rng.random() < 0.5:  # a late handle, see `lowering`
-                gate += [*(f"^{source}" for source in inputs), *waits]
+                gate += [*(f"^{self._value(level, source)}" for source in node.inputs), *waits]
             if self.padding and self.rng.random() < 0.5:
                 gate = [f"^{self._pad(level, name, gate)}"]
                 waits += gate if level.shared or node.handle else []
@@ -528,6 +539,17 @@ class Copy:
     def _value(self, level: Level, name: str) -> str:
         """Name of the node that provides a value."""
         return level.names.get(name) or f"{self.prefix}{name}"
+
+    def _output(self, level: Level, node: Node, source: str) -> str:
+        """What provides an input of a node: of an op with several results, the output itself.
+
+        Out of a critical section a value goes by its name, since what stands in the section may be
+        replaced (`sections`).
+        """
+        first = self.frame.firsts.get(source)
+        if first is None or level.locks.get(source) != level.locks.get(node.name):
+            return self._value(level, source)
+        return output_of(f"{self.prefix}{first}", self.frame.lines[source])
 
     def _waits(self, level: Level, node: Node) -> list[str]:
         """Control inputs of a node: its control edges and the locks of its sections."""

@@ -69,6 +69,7 @@ from litmusfuzz.corpus.model import (
     all_nodes,
     bodies,
     captures_of,
+    first_results,
     head,
     levels,
 )
@@ -249,6 +250,7 @@ def lower(test: LitmusTest) -> Template:
         {n.name: node_defs.line(test, n) for n in nodes if n.definition.kind not in whole},
         {resource.name: node_defs.handle(resource) for resource in test.resources},
         {resource.name: resource.device for resource in test.resources},
+        first_results(test.graphs),
     )
     may_block = test.blocks or any(v.init is None for v in test.variables)
     return Template(test, frame, may_block, devices, uneven(test))

@@ -96,7 +96,8 @@ class Line:
     """A node of the test as a NodeDef without inputs, and its constant helpers.
 
     Of an op with several outputs, `output` is the number of the one that is the node's value,
-    `outputs` how many there are, and `alias` an Identity of the value's dtype.
+    `outputs` how many there are, and `alias` an Identity of the value's dtype. The op's NodeDef is
+    the same for all nodes that are its results (`first_results`).
     """
 
     node: Node
@@ -146,9 +147,13 @@ class Emitter:
         """Append a lowered node; its name stands for the output that is its value."""
         if line.alias is None:
             return self.node(name, line.proto, inputs, device)
-        whole = self.node(f"{name}/all", line.proto, inputs, device)
-        source = f"{whole}:{line.output}" if line.output else whole
-        return self.node(name, line.alias, (source,), device)
+        self.node(whole(name), line.proto, inputs, device)
+        return self.alias(name, line, name, device)
+
+    def alias(self, name: str, line: Line, first: str, device: str = "") -> str:
+        """Append the name of an output of an op that is lowered with the node `first`."""
+        assert line.alias is not None
+        return self.node(name, line.alias, (output_of(first, line),), device)
 
     def helper(
         self,
@@ -184,6 +189,16 @@ class Emitter:
         self.helper(name, template, gate, device)
         self.last.attr["shared_name"].s = resource.encode()
         return name
+
+
+def whole(name: str) -> str:
+    """Name of the op with several outputs of which a node is the first result."""
+    return f"{name}/all"
+
+
+def output_of(first: str, line: Line) -> str:
+    """The output that is the value of a node; the op is lowered with the node `first`."""
+    return f"{whole(first)}:{line.output}" if line.output else whole(first)
 
 
 def line(test: LitmusTest, node: Node) -> Line:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 from tensorflow.python.eager import context, execute
 
-from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs
+from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, first_results
 from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs
 from litmusfuzz.fuzz.executors.tensorflow import node_defs
 
@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.node_defs import Line
 
 Values = dict[str, Any]
-"""Tensors by the names of the values in a graph or body, and ops by ``^`` and the name."""
+"""Tensors by the names of the values in a graph or body, and ops by ``^`` and the name.
+
+The outputs of an op with several results stand under ``*`` and the name of the first node that is
+one of them (`first_results`).
+"""
 
 
 class Program:
@@ -66,6 +70,7 @@ class Program:
         self.waits = waits
         self._lines: dict[str, tuple[Line, tuple[Any, ...]]] = {}
         self._functions: dict[tuple[str, int], Any] = {}
+        self._firsts = first_results(test.graphs)
 
     def execute(self, nodes: Sequence[Node], values: Values, handles: Mapping[str, Any]) -> None:
         """Execute nodes one by one, or add them to what is built, with the test's own edges."""
@@ -104,6 +109,12 @@ class Program:
         if isinstance(node.attrs, ConstAttrs):
             values[node.name] = tf.constant(tf.make_ndarray(line.proto.attr["value"].tensor))
             return
+        # Where a part of a program begins anew (`eager_parts`), so does the op.
+        if line.outputs and (made := values.get(f"*{self._firsts[node.name]}")):
+            if not context.executing_eagerly():
+                values[f"^{node.name}"] = [made[0].op]
+            values[node.name] = made[line.output]
+            return
         inputs = [values[name] for name in node.inputs]
         given = [values[node.handle]] if node.handle else [handles[r] for r in node.resources]
         given += [tf.constant(tf.make_ndarray(c.attr["value"].tensor)) for c in line.constants]
@@ -111,7 +122,7 @@ class Program:
         outputs = line.outputs or int(node.definition.has_value)
         if context.executing_eagerly():
             made = execute.execute(line.proto.op, outputs, given, attrs, context.context())
-            values[node.name] = made[line.output] if outputs else None
+            self._put(node, line, made, values)
             return
         graph: Any = tf.compat.v1.get_default_graph()
         with tf.control_dependencies(self._work(node, inputs)):
@@ -119,10 +130,16 @@ class Program:
                 line.proto.op, given, name=node.name, attrs=dict(line.proto.attr)
             )
         values[f"^{node.name}"] = [op]
-        values[node.name] = op.outputs[line.output] if outputs else None
+        self._put(node, line, op.outputs, values)
         if outputs and node.resources:
             # A function executes no read that nothing takes a value from, and orders nothing by it.
             tf.identity(op.outputs[0])
+
+    def _put(self, node: Node, line: Line, outputs: Sequence[Any], values: Values) -> None:
+        """Put the value of a node, one of the outputs of its op, where the others find it."""
+        if line.outputs:
+            values[f"*{self._firsts[node.name]}"] = list(outputs)
+        values[node.name] = outputs[line.output] if outputs else None
 
     def _work(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
         """Pure work of random (log-uniform) length, which an op on a resource waits for."""
