@@ -24,6 +24,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from litmusfuzz.corpus.textfile import Setting  # noqa: TC001 - msgspec reads the annotations
+from litmusfuzz.reports.tables import counted
 
 VERSION: Final = 5
 """Of the event stream, in the first event of a campaign and of each shard."""
@@ -379,17 +380,51 @@ class Executions(EventOfRun, frozen=True, kw_only=True):
     counters: Mapping[str, float] = {}
 
 
+class Searched(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The search of the schedules of a test in a configuration under control.
+
+    Parameters
+    ----------
+    schedules : int
+        Different schedules that the search has executed.
+    executions : int
+        Executions that it has begun: also those that were abandoned because they would have
+        repeated a schedule, and those of narrower bounds on preemptions.
+    whole : bool
+        True if there are no other schedules.
+    sampled : int
+        Executions by schedulers after a search that was not.
+    first : mapping of str to int
+        How many outcomes the search has shown first, or each scheduler.
+    """
+
+    schedules: Number
+    executions: Number
+    whole: bool
+    sampled: Number = 0
+    first: Mapping[str, Number] = {}
+
+    @property
+    def extent(self) -> str:
+        """How many schedules were executed, and whether these are all."""
+        if self.whole:
+            return f"all {counted(self.schedules, 'schedule')}"
+        return f"{counted(self.schedules, 'schedule')} of more, and {self.sampled:,} samples"
+
+
 class Executed(Executions, frozen=True, kw_only=True):
     """An executor has run a test, refused it, or died on it.
 
     `variation` says how the generated test was changed before it was run, "" if it was not
     (`litmusfuzz.fuzz.campaign.variation`), and `sha256` is the digest of the test, in JSON, as it
     was run. `parent` is the corpus test that it is a mutation of, or the seed, as ``seeds/NAME``.
+    `searched` is of a configuration under control; `noise` has no effect there.
     """
 
     parent: str = ""
     variation: str = ""
     sha256: str
+    searched: Searched | None = None
 
 
 class Continued(Executions, frozen=True, kw_only=True):

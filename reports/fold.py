@@ -67,6 +67,7 @@ OVER_BUDGET: Final = "over the oracle's budget"
 _SAME: Final = (
     *("model", "guarantees", "graphs", "rounds", "outcomes", "crashed", "timed_out", "refused"),
     *("refused_for", "not_run", "minimizing_outcomes", "clusterings", "racing"),
+    *("searched", "cut_off", "schedules", "sampled", "first"),
 )
 """Fields of totals that a `Share` has as they are."""
 Name = tuple[str, str]
@@ -99,6 +100,11 @@ class _Totals:
     racing: int = 0
     counters: Counter[str] = field(default_factory=Counter)
     """In millionths."""
+    searched: int = 0
+    cut_off: int = 0
+    schedules: int = 0
+    sampled: int = 0
+    first: Counter[str] = field(default_factory=Counter)
 
     def refuse(self, features: Iterable[str]) -> None:
         """Count a test that it cannot run for lack of these features."""
@@ -118,6 +124,12 @@ class _Totals:
         self.timed_out += event.end == "timed out"
         if event.reached is not None and event.allowed is not None and event.allowed > 1:
             self.reached[_percent(event.reached, event.allowed)] += 1
+        if (search := event.searched) is not None:
+            self.searched += search.whole
+            self.cut_off += not search.whole
+            self.schedules += search.schedules
+            self.sampled += search.sampled
+            self.first.update(search.first)
 
     def go_on(self, event: events.Continued, *, newly_unknown: bool) -> None:
         """Count further executions of a test that it has run."""

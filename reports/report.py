@@ -291,7 +291,10 @@ class Share:
     graphs were refused, of which a graph may have several. `clusterings` counts the verdicts of
     translation validation on clusters that it chose, `racing` the graphs among these with a racing
     cluster of several resource ops. `counters` are its executor's
-    (`fuzz.executors.protocol.Counts`). A family on an executor has no `model`, `guarantees`,
+    (`fuzz.executors.protocol.Counts`). Under control, `searched` graphs were executed in all their
+    schedules and `cut_off` in some: in so many `schedules` together, and in executions that were
+    `sampled`. `first` counts outcomes by the search or scheduler that has shown them first. A
+    family on an executor has no `model`, `guarantees`,
     clusterings, counters, and no graphs that were not run.
     """
 
@@ -318,6 +321,11 @@ class Share:
     clusterings: Mapping[str, int] = field(default_factory=dict)
     racing: int = 0
     counters: Mapping[str, float] = field(default_factory=dict)
+    searched: int = 0
+    cut_off: int = 0
+    schedules: int = 0
+    sampled: int = 0
+    first: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def configuration(self) -> str:

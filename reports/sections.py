@@ -216,6 +216,13 @@ def _notes(share: Share) -> Iterator[str]:
         yield f"unknown: {_listed(share.unknown)}"
     if share.refused_for:
         yield f"refused for lack of: {_listed(share.refused_for, _MOST_LISTED)}"
+    if share.searched or share.cut_off:
+        yield (
+            f"{share.searched:,} in all their schedules, {share.cut_off:,} in some:"
+            f" {share.schedules:,} schedules, {share.sampled:,} samples"
+        )
+    if share.first:
+        yield f"outcomes first shown by {_listed(share.first)}"
     if share.clusterings:
         yield (
             f"clustered {_listed(share.clusterings)}, in {share.racing} a cluster of several"

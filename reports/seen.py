@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from litmusfuzz.corpus.notation import notation
 from litmusfuzz.corpus.textfile import Digest
 from litmusfuzz.reports import drawing
+from litmusfuzz.reports.events import Executed
 from litmusfuzz.reports.tables import one_line, the_model
 from litmusfuzz.reports.text import violation
 
@@ -75,6 +76,13 @@ class SeenTest:
     def _executions(self) -> int:
         return sum(self.event.verdicts.values())
 
+    @property
+    def _searched(self) -> str:
+        """How many schedules were executed, and whether these are all; "" without control."""
+        event = self.event
+        found = event.searched if isinstance(event, Executed) else None
+        return "" if found is None else found.extent
+
     def text(self) -> str:
         """The block that is printed."""
         event = self.event
@@ -90,6 +98,8 @@ class SeenTest:
             lines += violation(counts, self._executions, on, self.near, event.model)
         else:
             lines.append(f"  seen      in {self._forbidden} of {self._executions} executions")
+        if self._searched:
+            lines.append(f"  searched  {self._searched}")
         if self.looks_like:
             lines.append(
                 f"  known?    looks like {self.looks_like}, which no experiment has decided"
@@ -110,6 +120,7 @@ class SeenTest:
             "model": event.model,
             "forbidden": self._forbidden,
             "executions": self._executions,
+            "searched": self._searched,
             "outcomes": [
                 {"outcome": outcome.plain, "count": count}
                 for outcome, count in (found.forbidden if found else ())

@@ -40,6 +40,7 @@ from litmusfuzz.reports.events import (
     ReductionEnded,
     ReductionStarted,
     ScriptRun,
+    Searched,
     SeenAgain,
     ShardEnded,
     ShardPlanned,
@@ -188,6 +189,13 @@ def died(at: float, *suspects: int, **changes: Any) -> WorkerDied:
         "suspects": tuple((index, "plain") for index in suspects),
     }
     return WorkerDied(at=STARTED + at, **usual | changes)
+
+
+def _searched(index: int) -> Searched:
+    """A search of the schedules of a test, whole or cut off."""
+    whole = bool(index % 2)
+    first = {"search": 2} if whole else {"search, 0 preemptions": 1, "pos": index + 1}
+    return Searched(10 + index, 20 + index, whole, 0 if whole else 64, first)
 
 
 @dataclass
@@ -442,6 +450,7 @@ class RandomCampaign:
             verdicts=verdicts,
             reached=reached,
             allowed=allowed,
+            searched=None if generated.index % 3 else _searched(generated.index),
             **self._ended(end, unreduced, key),
         )
         self._log(shard.number, event)

@@ -240,6 +240,24 @@ class _OfShare:
     def rounds(self) -> int:
         return len(self.further)
 
+    def searches(self) -> list[e.Searched]:
+        return [x.searched for x in self.ran if x.searched is not None]
+
+    def searched(self) -> int:
+        return len([x for x in self.searches() if x.whole])
+
+    def cut_off(self) -> int:
+        return len(self.searches()) - self.searched()
+
+    def schedules(self) -> int:
+        return sum(x.schedules for x in self.searches())
+
+    def sampled(self) -> int:
+        return sum(x.sampled for x in self.searches())
+
+    def first(self) -> dict[str, int]:
+        return dict(sum((Counter(x.first) for x in self.searches()), Counter()))
+
     def outcomes(self) -> int:
         return sum(sum(x.verdicts.values()) for x in (*self.ran, *self.further))
 

@@ -85,6 +85,8 @@ class Best:
     def improve(self, test: LitmusTest, judgement: Judgement) -> None:
         """Replace the test by a smaller one."""
         self.test, self.judgement = test, judgement
+        if judgement.schedule is not None:
+            self.schedule = judgement.schedule
         # One less, because runs stop as soon as they have seen enough: the share is too large.
         hits = max(judgement.forbidden_count - 1, 0.5)
         self.rate = max(self.rate, hits / judgement.executions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
@@ -45,7 +45,8 @@ class Job:
     With `fresh`, the job runs in a new process: an executor may have damaged its own memory on an
     earlier test, and then its outcomes are no finding on this test. With `wanted`, an execution
     with one of these outcomes is recorded instead; with `recorded`, a recorded execution is
-    repeated; with `search`, a search of all schedules goes on. With `executor`, another executor of
+    repeated; with `search`, a search of all schedules goes on; with `scheduler`, that chooses the
+    schedules. With `executor`, another executor of
     the same environment runs it instead of the worker's own. With `survives`, an exception of a
     traced system does not end the process.
     """
@@ -58,8 +59,14 @@ class Job:
     wanted: tuple[Outcome, ...] = ()
     recorded: Schedule | None = None
     search: SearchStep | None = None
+    scheduler: str = ""
     executor: str = ""
     survives: bool = False
+
+    @property
+    def explores(self) -> bool:
+        """True if the result is an `Explored`."""
+        return self.search is not None or bool(self.scheduler)
 
     @property
     def few(self) -> Job:
@@ -67,7 +74,7 @@ class Job:
 
         The job itself if it is so, or if it records or replays an execution.
         """
-        if self.wanted or self.recorded or self.search:
+        if self.wanted or self.recorded or self.explores:
             return self
         count, noise = shallow(self.noise)
         return replace(self, count=min(count, max(self.count, 1)), noise=noise)
@@ -99,14 +106,17 @@ class Job:
             schedule=list(self.recorded.events) if self.recorded else [],
             preemptions=self.search.preemptions if self.search else None,
             done=self.search.done if self.search else 0,
+            scheduler=self.scheduler,
             timeout_s=ATTEMPT_S,
             survives=self.survives,
         )
 
     @property
-    def _task(self) -> Literal["run", "record", "replay", "follow", "explore"]:
+    def _task(self) -> messages.Task:
         if self.wanted:
             return "record"
+        if self.scheduler:
+            return "sample"
         if self.search:
             return "explore"
         if self.recorded:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
+from litmusfuzz.fuzz.campaign.preemption_bounds import coarser
 from litmusfuzz.fuzz.campaign.probing import Prober
 from litmusfuzz.fuzz.campaign.recording import ScheduleRecorder
 from litmusfuzz.fuzz.campaign.tuning import CONFIGURATION_SHARE
@@ -76,19 +77,25 @@ class Minimizer:
         all (`lenient`): a setting that only makes it more frequent is none that it needs.
         """
         end = clock.now() + CONFIGURATION_SHARE * self.settings.max_reduction_s
-        if not (lenient or has_space(slot.executor.name, slot.config)):
+        if not (lenient or best.target.explorable or has_space(slot.executor.name, slot.config)):
             await self.recorder.record(slot, best, rng)
-        if best.schedule is not None:
+        if best.schedule is not None and not best.target.explorable:
             # A recorded execution, of this configuration alone, is worth more than a simpler one.
             return True
 
         async def shows(config: Config) -> bool:
             target = slot.executor.sample(config)
+            if best.target.explorable and not target.explorable:
+                return False  # control is no setting that it needs: it says how it is shown
             shown = await self._probe_in(slot, target, best, rng, end, lenient=lenient)
             if shown is not None:
                 best.move(target, shown)
             return shown is not None
 
+        if best.target.explorable:
+            for config in coarser(slot.executor.name, best.target.config):
+                if await shows(config):
+                    break
         simpler = simpler_configurations(slot.executor.name, best.target.config, self.put_back)
         driven = await drive(simpler, shows, lambda: clock.now() < end)
         slot.switch_to(best.target)
@@ -115,7 +122,7 @@ class Minimizer:
     async def reduce(self, slot: Slot, best: Best, rng: random.Random) -> bool:
         """Make `best` as small as possible; False if the time did not suffice."""
         end = clock.now() + self.settings.max_reduction_s
-        if best.rate < 0.05:
+        if best.rate < 0.05 and not best.target.explorable:
             for wider in widened(best.test):
                 shown = await self.prober.probe(slot, wider, best, rng, end)
                 if shown is not None and shown.rate > 2 * best.rate:
@@ -184,6 +191,8 @@ class Minimizer:
         it is `reduced`: many copies of a large test leave no core free for ops that have to meet.
         """
         noise, nodes = self.settings.noise, len(best.test.nodes)
+        if best.target.explorable:
+            return
         if best.noise != noise and best.raced >= (nodes + 1 if reduced else 2 * nodes):
             best.raced = nodes
             there = replace(best, noise=noise)

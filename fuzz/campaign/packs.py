@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import structs
 
+from litmusfuzz.corpus.struct import replace
+from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.depth import GraphRun, UnfinishedRun
+from litmusfuzz.fuzz.campaign.graph_searcher import GraphSearcher
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.recorder import Recorder, why_no_outcomes
+from litmusfuzz.fuzz.campaign.schedule_search import STILL, SearchResult
 from litmusfuzz.fuzz.campaign.variation import Variation, VariedTest, varied
 from litmusfuzz.fuzz.executors.protocol import noise_text
 from litmusfuzz.fuzz.executors.worker import Died
@@ -49,12 +53,17 @@ class _Planned(NamedTuple):
     sha256: str
     """Of the test as it is run; its plain data is made once, as it is soon sent as well."""
 
+    @property
+    def searched(self) -> bool:
+        """True if its schedules are searched."""
+        return self.sampled.target.explorable
+
 
 class _Run(NamedTuple):
     """A test that was run: its result, and what came with that."""
 
     planned: _Planned
-    result: Result
+    result: Result | SearchResult
     seconds: float
     counters: dict[str, float]
     clusterings: tuple[ChosenClusters, ...] = ()
@@ -76,6 +85,10 @@ class PackRunner:
     course : Course
     log : EventLog
     recorder : Recorder
+
+    Attributes
+    ----------
+    searcher : GraphSearcher
     """
 
     def __init__(self, course: Course, log: EventLog, recorder: Recorder) -> None:
@@ -84,6 +97,7 @@ class PackRunner:
         self.log = log
         self.recorder = recorder
         self.dispatcher = recorder.dispatcher
+        self.searcher = GraphSearcher(self.settings.options.count)
 
     async def run(
         self,
@@ -106,7 +120,7 @@ class PackRunner:
                 await asyncio.sleep(0)  # until the worker has been asked
                 if not packs and not follow_ups and (after := following()) is not None:
                     packs = await self._packs_of(slot, after)
-                if packs:
+                if packs and not (pack[0].searched or packs[0][0].searched):
                     slot.send_ahead([each.job for each in packs[0]], packs[0][0].sampled.target)
                 runs = await running
             finally:
@@ -147,8 +161,12 @@ class PackRunner:
         if not options.as_generated:
             variation = Variation.choose(generated.test, run_seed, slot.executor.support)
         sampled = generated.sampled[slot.executor]
-        variant = varied(generated.test, variation, run_seed, sampled.model)
         count, noise = self.settings.first_executions
+        if sampled.target.explorable:
+            # All schedules of a large tensor take minutes, and its pages are those of a small one.
+            variation = replace(variation, lanes=0)
+            count, noise = self.searcher.budget, STILL
+        variant = varied(generated.test, variation, run_seed, sampled.model)
         job = Job(variant.test, variant.count(count), noise, run_seed)
         return _Planned(generated, sampled, job, variation, variant, digest(variant.test))
 
@@ -165,6 +183,11 @@ class PackRunner:
                 self.dispatcher.comparisons.not_run(each.generated, sampled.target)
                 self.dispatcher.done(each.generated, executor, None)
             return []
+        if pack[0].searched:
+            begun = clock.now()
+            found = await self.searcher.search(slot, pack[0].job)
+            seconds = clock.now() - begun
+            return [_Run(pack[0], found, seconds, slot.take_counters(), slot.clusterings)]
         if len(pack) == 1:
             result = await slot.run(pack[0].job)
             counters = slot.take_counters()
@@ -222,11 +245,16 @@ class PackRunner:
             seconds=round(seconds, 6),
             counters=run.counters,
         )
-        if not isinstance(run.result, dict):
-            self.log(structs.replace(executed, end=why_no_outcomes(run.result)))
+        result, found = run.result, None
+        if isinstance(result, SearchResult):
+            found, result = result, dict(result.histogram)
+            begun = found.executions + found.sampled
+            executed = structs.replace(executed, count=begun, searched=found.event)
+        if not isinstance(result, dict):
+            self.log(structs.replace(executed, end=why_no_outcomes(result)))
             self.dispatcher.done(generated, executor, None)
             return None
         oracle = generated.oracles[executed.model]
         graph_run = GraphRun(oracle, executed.allowed, generated.new_pairs > 0)
         unfinished = UnfinishedRun(generated, sampled, variant, graph_run)
-        return self.recorder.judge(slot, unfinished, executed, job, run.result)
+        return self.recorder.judge(slot, unfinished, executed, job, result, found)

@@ -34,6 +34,18 @@ def coarser(executor: str, config: Config) -> tuple[Config, ...]:
     return made.coarser(config) if isinstance(made, Explores) else ()
 
 
+def schedulers(executor: str) -> tuple[str, ...]:
+    """Names of the schedulers of configurations under control."""
+    made = executor_class(executor)
+    return made.schedulers if isinstance(made, Explores) else ()
+
+
+def under_control(executor: str, config: Config, as_in: Config) -> Config | None:
+    """A configuration under the control of another one; None if it excludes that."""
+    made = executor_class(executor)
+    return made.under_control(config, as_in) if isinstance(made, Explores) else None
+
+
 def bounds(executor: str, config: Config, preemptions: int | None = None) -> Sequence[int | None]:
     """The bounds of the searches, one after another; up to `preemptions` if that is given."""
     if not switches_inside(executor, config):

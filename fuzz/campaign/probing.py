@@ -7,12 +7,25 @@ times, and what is reported is shown by a fresh process as well.
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.struct import replace
+from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.best import MIN_STEP, Best
 from litmusfuzz.fuzz.campaign.job import Job
+from litmusfuzz.fuzz.campaign.preemption_bounds import bounds
+from litmusfuzz.fuzz.campaign.schedule_search import (
+    MAX_SEARCHED,
+    SEARCH_BUDGET,
+    STILL,
+    SearchResult,
+    carried_over,
+    search,
+    with_schedule,
+)
 from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, TRIAL_SHARE
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.judge import Judgement, explorer_or_none, judge
@@ -28,6 +41,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.job import Result
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Slot
+    from litmusfuzz.fuzz.finding.judge import Oracle
 
 PROBE_RUNS: Final = 3
 PROBE_NEEDED: Final = 2
@@ -64,6 +78,8 @@ class Prober:
     ) -> Best | None:
         """The finding as it was run, if a fresh process shows it again: same test, same names."""
         best = Best.of(candidate)
+        if best.target.explorable:
+            return best if await self._confirm_schedule(slot, best) else None
         # The same run at first: an executor may be deterministic for a seed.
         job = Job(
             best.test,
@@ -94,7 +110,10 @@ class Prober:
         """Judgement of `best` in a fresh process; None if it shows nothing forbidden.
 
         Its recorded schedule is replayed first, and kept only if it gives the same outcome there.
+        One that is followed by the names of its decisions is replayed once: it decides.
         """
+        if best.target.explorable:
+            return best.judgement if await self._confirm_schedule(slot, best) else None
         total: Counter[Outcome] = Counter()
         fresh = True
         if best.schedule is not None:
@@ -102,11 +121,7 @@ class Prober:
             result = await run_again(slot, job)
             if result != {best.schedule.outcome: 1}:
                 best.schedule = None
-            elif best.schedule.events:
-                total[best.schedule.outcome] += 1
             fresh = False
-        # A schedule that is followed by names confirms it, though luck may show it never.
-        followed = best.with_same_cause(judge(best.judgement.oracle, total))
         wanted = best.count if best.is_large else max(CONFIRM_COUNT, best.count)
         step, deaths = best.step(wanted), 0
         first_run_ended: float | None = None
@@ -117,7 +132,7 @@ class Prober:
                 step, deaths = max(MIN_STEP, step // 4), deaths + 1
                 continue
             if not isinstance(result, dict):
-                return followed if followed.forbidden else None
+                return None
             total.update(result)
             if best.with_same_cause(judge(best.judgement.oracle, result)).forbidden:
                 best.run_seed = seed
@@ -128,11 +143,25 @@ class Prober:
             elif now - first_run_ended > TRIAL_SHARE * self.settings.max_reduction_s or (
                 now - first_run_ended > ATTEMPT_S and total.total() >= wanted
             ):
-                shown = best.with_same_cause(judge(best.judgement.oracle, total))
-                return shown if followed.forbidden else None
+                return None
             best.ran(step, now - start)
             step = best.step(step if deaths else 4 * step)
             fresh = False
+
+    async def _confirm_schedule(self, slot: Slot, best: Best) -> bool:
+        """True if a fresh process follows the schedule of a finding to its outcome.
+
+        A test that was run outside of a campaign is searched for one.
+        """
+        if best.schedule is None:
+            oracle = best.judgement.oracle
+            shown = await self._searched(slot, best.test, best, oracle, MAX_SEARCHED)
+            if shown is None:
+                return False
+            best.improve(best.test, shown)
+        assert best.schedule is not None
+        job = Job(best.test, 1, STILL, fresh=True, recorded=best.schedule)
+        return await run_again(slot, job) == {best.schedule.outcome: 1}
 
     async def probe(
         self,
@@ -147,12 +176,14 @@ class Prober:
         The slot's configuration runs it, and what that guarantees judges it.
 
         A finding that has not shown by `end`, or in the time of a trial, counts as not
-        shown.
+        shown. Under control nothing is left to time or chance: see `_searched`.
         """
         end = end or clock.now() + TRIAL_SHARE * self.settings.max_reduction_s
         oracle = explorer_or_none(test, slot.target.model, self.settings.budget)
         if oracle is None:
             return None
+        if slot.target.explorable:
+            return await self._searched(slot, test, best, oracle)
         total: Counter[Outcome] = Counter()
         passed = deaths = 0
         runs, needed = (1, 1) if best.lenient else (PROBE_RUNS, PROBE_NEEDED)
@@ -187,6 +218,43 @@ class Prober:
             if passed == needed:
                 return best.with_same_cause(judge(oracle, total))
         return None
+
+    async def _searched(
+        self,
+        slot: Slot,
+        test: LitmusTest,
+        best: Best,
+        oracle: Oracle,
+        budget: int = SEARCH_BUDGET,
+    ) -> Judgement | None:
+        """Judgement of a smaller test of which a schedule shows the finding; else None.
+
+        It is that of the larger test, carried over by the names of its decisions, or one that a
+        search finds.
+        """
+        ask = partial(run_again, slot)
+        carried = best.schedule and carried_over(best.schedule, test)
+        if carried is not None:
+            result = await ask(Job(test, 1, STILL, recorded=carried))
+            if isinstance(result, dict):
+                (outcome,) = result
+                shown = best.with_same_cause(judge(oracle, result))
+                if shown.forbidden:
+                    followed = Schedule(outcome, events=carried.events)
+                    return replace(shown, schedule=followed)
+        found = await search(
+            ask,
+            test,
+            bounds(slot.executor.name, slot.config),
+            budget,
+            enough=lambda found: bool(
+                best.with_same_cause(judge(oracle, found.histogram)).forbidden
+            ),
+        )
+        if not isinstance(found, SearchResult):
+            return None
+        shown = with_schedule(best.with_same_cause(judge(oracle, found.histogram)), found)
+        return shown if shown.forbidden else None
 
 
 async def run_again(slot: Slot, job: Job) -> Result:

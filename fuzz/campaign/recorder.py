@@ -12,6 +12,7 @@ from msgspec import structs
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
 from litmusfuzz.fuzz.campaign.depth import UnfinishedRun, WaitingRuns
+from litmusfuzz.fuzz.campaign.schedule_search import with_schedule
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.process_log import in_a_line
 from litmusfuzz.fuzz.executors.worker import Died
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.course import Course
     from litmusfuzz.fuzz.campaign.dispatcher import Dispatcher
     from litmusfuzz.fuzz.campaign.job import Job, Result
+    from litmusfuzz.fuzz.campaign.schedule_search import SearchResult
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.campaign.unsound_clusters import UnsoundClusters
     from litmusfuzz.reports.events import Executions
@@ -68,6 +70,7 @@ class Recorder:
         event: Executions,
         job: Job,
         histogram: Mapping[Any, int],
+        found: SearchResult | None = None,
     ) -> Candidate | None:
         """Judge what a test showed, log it, and keep it, as it was run, if it is forbidden."""
         generated, run, variant = unfinished.generated, unfinished.run, unfinished.variant
@@ -85,13 +88,16 @@ class Recorder:
         if not judgement.forbidden:
             self.log(event)
         else:
+            as_run = variant.as_run(judgement)
+            if found is not None:
+                as_run = with_schedule(as_run, found)
             candidate = Candidate(
                 index=generated.index,
                 family=generated.family,
                 test=variant.test,
                 executor=slot.executor.number,
                 target=unfinished.sampled.target,
-                judgement=variant.as_run(judgement),
+                judgement=as_run,
                 noise=job.noise,
                 seed=job.seed,
                 repetition=generated.repetition,
@@ -109,7 +115,8 @@ class Recorder:
             )
             self.candidates.waiting.append(candidate)
         ended = [unfinished]
-        if self.settings.options.count is None and run.earns_round and not judgement.forbidden:
+        goes_on = self.settings.options.count is None and found is None and run.earns_round
+        if goes_on and not judgement.forbidden:
             ended = self.unfinished[slot.executor.number].add(unfinished)
         for each in ended:
             self.finish(each)

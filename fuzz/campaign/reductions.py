@@ -136,7 +136,8 @@ class Reductions:
             self.log(Confirmed(**candidate.event_fields))
         else:
             candidate.to(State.UNCONFIRMED)
-            self.candidates.unconfirmed.append(candidate)
+            if not candidate.target.explorable:  # there one replay decides
+                self.candidates.unconfirmed.append(candidate)
             self.findings.store_unconfirmed(candidate, executions)
 
     async def _reduced(
@@ -200,7 +201,8 @@ class Reductions:
         """The first of these forms of a finding that a fresh process shows; None if none does."""
         for form in forms:
             slot.switch_to(form.target)
-            form.schedule = None  # it must belong to the test in the file
+            if not form.target.explorable:
+                form.schedule = None  # it must belong to the test in the file
             await self.minimizer.recorder.record(slot, form, rng)
             shown = await self.minimizer.prober.confirm(slot, form, rng)
             if shown is not None:

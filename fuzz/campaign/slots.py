@@ -79,9 +79,9 @@ class Slot(SlotProcess):
         if reply.drivers:
             self.executor.drivers[self.config.name] = reply.drivers
         self.clusterings = messages.chosen_clusters(reply)
-        if job.search and reply.explored is not None:
+        if job.explores and reply.explored is not None:
             found = messages.explored(job.test, reply)
-            self.executions += found.executions - job.search.done
+            self.executions += found.executions - (job.search.done if job.search else 0)
             return found
         if not reply.rows:
             return reply
@@ -89,8 +89,7 @@ class Slot(SlotProcess):
         self.executions += sum(seen.values())
         if job.wanted:
             (outcome,) = seen
-            events = reply.explored.schedules[0] if reply.explored is not None else ()
-            return Schedule(outcome, tuple(reply.choices), tuple(events))
+            return Schedule(outcome, tuple(reply.choices))
         return seen
 
     async def clusters_of(self, test: LitmusTest) -> tuple[ChosenClusters, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from litmusfuzz.fuzz.campaign.preemption_bounds import switches_inside
 from litmusfuzz.fuzz.finding.canonical import executor_class
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ class Target:
         """A configuration that this model judges, with the class of its findings."""
         found = executor_class(executor, dict(config.settings), model.name)
         return cls(executor, config, model, found)
+
+    @property
+    def explorable(self) -> bool:
+        """True if it is under control: all schedules of a test can be executed."""
+        return switches_inside(self.executor, self.config) is not None
 
     @property
     def title(self) -> str:

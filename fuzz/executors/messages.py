@@ -50,6 +50,7 @@ _LINE: Final = r"\A[^\x00-\x1f\x7f]*\Z"
 Text = Annotated[str, Meta(max_length=MAX_TEXT, pattern=_LINE)]
 Name = Annotated[str, Meta(max_length=MAX_NAME, pattern=_LINE)]
 Number = Annotated[float, Meta(ge=-1e18, le=1e18)]
+Task = Literal["run", "record", "replay", "force", "explore", "sample", "follow", "clusters"]
 
 
 class BadReply(ValueError):
@@ -147,11 +148,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     test : dict
         The fields of the test's file; empty to ask for the versions, and whether `config` can run.
     task : str
-        *run*; for a `Schedulable` or `Explorable` test also *record* (execute up to `count` times,
-        until an outcome is in `wanted`); for a `Schedulable` one *replay* (repeat `choices`); for a
-        `Forceable` one *force* (follow `order`); for an `Explorable` one *explore* (begin up to
-        `count` executions of the search with that bound, of which there were `done`), and *follow*
-        (`schedule`); for a `Clustered` one *clusters*.
+        *run*; for a `Schedulable` test also *record* (execute up to `count` times, until an outcome
+        is in `wanted`) and *replay* (repeat `choices`); for a `Forceable` one *force* (follow
+        `order`); for an `Explorable` one *explore* (begin up to `count` executions of the search
+        with that bound, of which there were `done`), *sample* (`count` executions that `scheduler`
+        chooses) and *follow* (`schedule`); for a `Clustered` one *clusters*.
     executor : str
         Another executor of the same environment; "" for the worker's own.
     noise : dict
@@ -171,7 +172,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int = 0
     test: dict[str, Any] = {}
-    task: Literal["run", "record", "replay", "force", "explore", "follow", "clusters"] = "run"
+    task: Task = "run"
     executor: str = ""
     config: str = ""
     count: int = 0
@@ -183,6 +184,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     order: list[EventKey] = []
     preemptions: int | None = None
     done: int = 0
+    scheduler: str = ""
     schedule: list[Decision] = []
     timeout_s: float = 0.0
     survives: bool = False
@@ -200,8 +202,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     choices : list of Choice
         Of the recorded execution, whose outcome is in `rows`.
     explored : Exploration, optional
-        Of a search, or of the recorded execution of an `Explorable` test; its outcomes are in
-        `rows`.
+        Of a search or a sample; its outcomes are in `rows`.
     clusterings : list of Clustering
         The clusters that the executor's own clusterer chose; of a run, those that it executed.
     diverged : str

@@ -334,8 +334,11 @@ class Explorable(Prepared, Protocol):
             Only schedules with so few switches away from an op that could go on; None for all.
         """
 
-    def sample(self, seed: int) -> tuple[Outcome, tuple[Decision, ...]]:
-        """Execute once; the outcome and the schedule. The same seed gives the same execution."""
+    def sample(self, scheduler: str, executions: int, seed: int) -> Explored:
+        """Execute so many schedules that one of the executor's `schedulers` chooses.
+
+        The same seed gives the same executions. They are not all schedules, as far as is known.
+        """
 
     def follow(self, schedule: Sequence[Decision]) -> Outcome:
         """The outcome of a schedule.
@@ -349,7 +352,15 @@ class Explorable(Prepared, Protocol):
 
 @runtime_checkable
 class Explores(Protocol):
-    """Optional: an executor with configurations whose tests are `Explorable`."""
+    """Optional: an executor with configurations whose tests are `Explorable`.
+
+    Attributes
+    ----------
+    schedulers : tuple of str
+        Names of those that choose schedules: none is the best for all tests.
+    """
+
+    schedulers: ClassVar[tuple[str, ...]]
 
     @classmethod
     def switches_inside(cls, config: Config) -> bool | None:
@@ -361,6 +372,13 @@ class Explores(Protocol):
     @classmethod
     def coarser(cls, config: Config) -> tuple[Config, ...]:
         """The same configuration at coarser levels of control, the coarsest first."""
+
+    @classmethod
+    def under_control(cls, config: Config, as_in: Config) -> Config | None:
+        """A configuration without control, under that of another one; None if it excludes that.
+
+        A configuration that is under control stays as it is.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,9 @@ def _expected(request: Request) -> tuple[str, ...]:
         return ()
     expected: dict[str, tuple[str, ...]] = {
         "clusters": ("clusterings",),
-        "explore": ("rows", "explored"),
-        "record": ("rows", "choices", "explored"),
+        "explore": ("rows", "explored", "clusterings"),
+        "sample": ("rows", "explored", "clusterings"),
+        "record": ("rows", "choices"),
         "run": ("rows", "clusterings"),
     }
     return expected.get(request.task, ("rows",))
@@ -116,10 +117,10 @@ def _check_rows(request: Request, test: LitmusTest, reply: Reply) -> None:
         most = max(request.count, 1) + noise_from(request.noise).copies - 1
         if not 1 <= total <= most:
             raise BadReply(f"its outcomes count {total:,} executions, of {request.count:,} asked")
-    elif request.task == "explore":
+    elif request.task in ("explore", "sample"):
         if reply.explored is None:
             raise BadReply("it has no search")
-    elif request.task == "record" and not (reply.rows or reply.choices or reply.explored):
+    elif request.task == "record" and not (reply.rows or reply.choices):
         pass  # no execution was wanted
     elif total != 1:
         raise BadReply(f"its outcomes count {total:,} executions, of one")

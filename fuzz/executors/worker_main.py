@@ -44,11 +44,11 @@ from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, exec
 from litmusfuzz.fuzz.executors.traced.failures import SystemFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import IO
 
-    from litmusfuzz.fuzz.executors.protocol import Choice, Executor, Prepared, Search
+    from litmusfuzz.fuzz.executors.protocol import Executor, Explored, Prepared, Search
 
 _MAX_REASON: Final = 2000
 """Characters of a reason, at most."""
@@ -131,9 +131,7 @@ class _Server:
             raise Diverged("the search has begun in another process")
         found = self.search.go_on(request.count)
         self.begun = found.executions
-        return messages.Reply(
-            rows=messages.rows(found.histogram), explored=messages.exploration(found)
-        )
+        return _searched(prepared, found)
 
     def prepare(self, executor: Executor, name: str, request: messages.Request) -> Prepared:
         key = (name, request.test, request.config)
@@ -179,22 +177,34 @@ def _clustered(prepared: Prepared) -> messages.Reply:
     return messages.Reply(clusterings=messages.clusterings(prepared.clusters()))
 
 
+def _searched(prepared: Explorable, found: Explored) -> messages.Reply:
+    chosen = prepared.clusters_run() if isinstance(prepared, Clustered) else ()
+    return messages.Reply(
+        rows=messages.rows(found.histogram),
+        explored=messages.exploration(found),
+        clusterings=messages.clusterings(chosen),
+    )
+
+
 def _scheduled(prepared: Prepared, request: messages.Request) -> messages.Reply:
     """The reply to a task for what runs under control: all tasks but run and clusters."""
     if request.task == "follow" and isinstance(prepared, Explorable):
         outcome = prepared.follow(request.schedule)
     elif request.task == "force" and isinstance(prepared, Forceable):
         outcome = prepared.force(request.order, request.timeout_s)
-    elif request.task == "record" and isinstance(prepared, Schedulable | Explorable):
+    elif request.task == "sample" and isinstance(prepared, Explorable):
+        found = prepared.sample(request.scheduler, request.count, request.seed)
+        return _searched(prepared, found)
+    elif request.task == "record" and isinstance(prepared, Schedulable):
         return _recorded(prepared, request)
-    elif not isinstance(prepared, Schedulable) or request.task == "follow":
+    elif not isinstance(prepared, Schedulable) or request.task in ("follow", "sample"):
         raise Refused(messages.NO_SCHEDULES)
     else:
         outcome = prepared.replay(request.choices)
     return messages.Reply(rows=messages.rows({outcome: 1}))
 
 
-def _recorded(prepared: Schedulable | Explorable, request: messages.Request) -> messages.Reply:
+def _recorded(prepared: Schedulable, request: messages.Request) -> messages.Reply:
     """The first execution with a wanted outcome; an empty reply if none came in time.
 
     The time is that of this process: beside other work, as many executions are tried.
@@ -202,17 +212,10 @@ def _recorded(prepared: Schedulable | Explorable, request: messages.Request) -> 
     wanted = [(row.values, row.status) for row in request.wanted]
     end = time.process_time() + request.timeout_s
     for number in range(request.count):
-        seed = request.seed + number
-        choices: Sequence[Choice] = ()
-        explored: messages.Exploration | None = None
-        if isinstance(prepared, Explorable):
-            outcome, events = prepared.sample(seed)
-            explored = messages.Exploration([list(events)], number + 1, complete=False, whole=False)
-        else:
-            outcome, choices = prepared.record(seed)
+        outcome, choices = prepared.record(request.seed + number)
         (row,) = messages.rows({outcome: 1})
         if (row.values, row.status) in wanted:
-            return messages.Reply(rows=[row], choices=list(choices), explored=explored)
+            return messages.Reply(rows=[row], choices=list(choices))
         if time.process_time() >= end:
             break
     return messages.Reply()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.corpus.textfile import Schedule
     from litmusfuzz.oracles.model import Model
 
 
@@ -53,13 +54,14 @@ class Judgement:
     """A judged histogram.
 
     `forbidden` has the most frequent outcome first; `verdicts` counts executions, not distinct
-    outcomes.
+    outcomes. `schedule` is one of the first forbidden outcome, where all schedules can be executed.
     """
 
     oracle: Oracle
     histogram: Mapping[Outcome, int]
     verdicts: Mapping[Verdict, int]
     forbidden: tuple[tuple[Outcome, int], ...]
+    schedule: Schedule | None = None
 
     @property
     def executions(self) -> int:

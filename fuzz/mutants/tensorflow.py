@@ -51,13 +51,21 @@ from litmusfuzz.fuzz.mutants.changed_test import ChangesTest, with_levels, with_
 from litmusfuzz.fuzz.support import Support
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy as np
 
     from litmusfuzz.corpus.model import LitmusTest, Run
+    from litmusfuzz.corpus.schedule import Decision
     from litmusfuzz.corpus.textfile import Setting
-    from litmusfuzz.fuzz.executors.protocol import Config, Histogram, Noise, Prepared
+    from litmusfuzz.fuzz.executors.protocol import (
+        Config,
+        Explored,
+        Histogram,
+        Noise,
+        Prepared,
+        Search,
+    )
     from litmusfuzz.fuzz.executors.tensorflow.eager import PreparedEager
     from litmusfuzz.fuzz.executors.tensorflow.eager_program import EagerProgram
     from litmusfuzz.fuzz.executors.tensorflow.lowering import Built
@@ -128,25 +136,6 @@ class PreparedMutant:
         """Execute the changed test."""
         return self._named(self._prepared.run(count, noise, seed))
 
-    @property
-    def explorable(self) -> bool:
-        """True if it is prepared for a configuration under control."""
-        return isinstance(self._prepared, Explorable)
-
-    def explore(self, limit: int, preemptions: int | None = None) -> tuple[Histogram, bool]:
-        """Execute each schedule of the changed test, as `Explorable.search` does.
-
-        Returns
-        -------
-        Histogram
-            Number of schedules with each outcome.
-        bool
-            True if these are all schedules, beyond the bound too.
-        """
-        assert isinstance(self._prepared, Explorable)
-        explored = self._prepared.search(preemptions).go_on(limit)
-        return self._named(explored.histogram), explored.whole
-
     def _named(self, histogram: Histogram) -> Histogram:
         seen: Counter[Outcome] = Counter()
         for outcome, times in histogram.items():
@@ -159,13 +148,65 @@ class PreparedMutant:
         self._prepared.close()
 
 
+class ControlledMutant(PreparedMutant):
+    """The changed test under control; reports outcomes under the names of the original test."""
+
+    def __init__(self, test: LitmusTest, changed: Explorable) -> None:
+        super().__init__(test, changed)
+        self._explorable = changed
+
+    def search(self, preemptions: int | None = None) -> NamedSearch:
+        """The search of the changed test."""
+        return NamedSearch(self, self._explorable.search(preemptions))
+
+    def explore(self, limit: int, preemptions: int | None = None) -> Explored:
+        """Execute the schedules of the changed test, up to `limit` executions."""
+        return self.search(preemptions).go_on(limit)
+
+    def sample(self, scheduler: str, executions: int, seed: int) -> Explored:
+        """Execute schedules of the changed test that a scheduler chooses."""
+        return self.renamed(self._explorable.sample(scheduler, executions, seed))
+
+    def follow(self, schedule: Sequence[Decision]) -> Outcome:
+        """The outcome of a schedule of the changed test."""
+        (outcome,) = self._named({self._explorable.follow(schedule): 1})
+        return outcome
+
+    def renamed(self, explored: Explored) -> Explored:
+        """What schedules of the changed test have shown."""
+        schedules: dict[Outcome, tuple[Decision, ...]] = {}
+        for outcome, schedule in explored.schedules.items():
+            (named,) = self._named({outcome: 1})
+            schedules.setdefault(named, schedule)
+        histogram = self._named(explored.histogram)
+        return replace(explored, histogram=histogram, schedules=schedules)
+
+
+class NamedSearch:
+    """A search of a changed test (`fuzz.executors.protocol.Search`)."""
+
+    def __init__(self, of: ControlledMutant, search: Search) -> None:
+        self._of, self._search = of, search
+
+    def go_on(self, executions: int) -> Explored:
+        """Begin so many more executions, at most."""
+        return self._of.renamed(self._search.go_on(executions))
+
+
+def reported(test: LitmusTest, changed: Prepared) -> PreparedMutant:
+    """The changed test, with the outcomes of the original one."""
+    if isinstance(changed, Explorable):
+        return ControlledMutant(test, changed)
+    return PreparedMutant(test, changed)
+
+
 class TensorFlowMutant(ChangesTest, TensorFlowExecutor):
     """TensorFlow, given a changed test."""
 
     @classmethod
     def configurations(cls) -> tuple[Config, ...]:
-        """The configuration `plain`."""
-        return super().configurations()[:1]
+        """The configurations `plain` and `controlled`, which searches all schedules."""
+        return tuple(e for e in super().configurations() if e.name in ("plain", "controlled"))
 
     @classmethod
     def control(cls) -> type[TensorFlowExecutor]:
@@ -174,7 +215,7 @@ class TensorFlowMutant(ChangesTest, TensorFlowExecutor):
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedMutant:  # type: ignore[override]
         """Lower the changed test."""
-        return PreparedMutant(test, super().prepare(self.executed(test), config))
+        return reported(test, super().prepare(self.executed(test), config))
 
 
 class _Unchanged(TensorFlowMutant):
@@ -804,7 +845,7 @@ class _RewiredMutant(TensorFlowMutant):
 
         rewired = Rewired(test, config, self._clock)
         controlled = Settings.of(config).control
-        return PreparedMutant(test, rewired.controlled() if controlled else rewired)
+        return reported(test, rewired.controlled() if controlled else rewired)
 
 
 class MeanOfGradients(_RewiredMutant):

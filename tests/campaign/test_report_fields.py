@@ -66,6 +66,10 @@ ELSEWHERE = {
     "Report.unknown_graphs": "of graphs over the budget: test_loop",
     "Share.unknown": "of graphs over the budget: test_loop",
     "Share.rounds": "of campaigns without --count: test_depth",
+    **dict.fromkeys(
+        (f"Share.{name}" for name in ("searched", "cut_off", "schedules", "sampled", "first")),
+        "of configurations under control: test_search",
+    ),
     "Share.timed_out": "a hang takes minutes: test_failures",
     "ShardLine.timed_out": "a hang takes minutes: test_failures",
     "WorkerHealth.timed_out": "a hang takes minutes: test_failures",

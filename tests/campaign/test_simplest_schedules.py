@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from contextlib import closing
 from pathlib import Path
@@ -12,16 +13,18 @@ import pytest
 
 from litmusfuzz import corpus
 from litmusfuzz.corpus.builder import litmus
-from litmusfuzz.corpus.outcome import Outcome
-from litmusfuzz.corpus.schedule import switches
+from litmusfuzz.corpus.outcome import Outcome, Verdict
+from litmusfuzz.corpus.schedule import Decision, switches
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule, load
 from litmusfuzz.fuzz.campaign import recording
+from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.recording import ScheduleRecorder
 from litmusfuzz.fuzz.campaign.target import Target
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.worker import Worker
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.oracles.model import EXECUTOR
 
 if TYPE_CHECKING:
@@ -63,11 +66,8 @@ class RealSlot:
         if reply.explored is None:
             return reply
         found = messages.explored(job.test, reply)
-        if job.search:
-            self.executions += found.executions - job.search.done
-            return found
-        ((outcome, events),) = found.schedules.items()
-        return Schedule(outcome, events=events)
+        self.executions += found.executions - (job.search.done if job.search else 0)
+        return found
 
 
 @pytest.fixture(scope="module")
@@ -76,19 +76,27 @@ def worker():
         yield made
 
 
-def recorded(worker: Worker, test: LitmusTest, outcome: Outcome) -> tuple[SimpleNamespace, int]:
+def best_of(test: LitmusTest, outcome: Outcome) -> Best:
+    """A finding that shows under control of locks."""
+    oracle = Forbids(outcome)
+    schedule = Schedule(outcome, events=(Decision("", test.nodes[0].name),))
+    return Best(test, replace(judge(oracle, {outcome: 1}), schedule=schedule), target_of(LOCKS))
+
+
+class Forbids:
+    """An oracle that forbids one outcome."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+    def judge(self, outcome: Outcome) -> Verdict:
+        """The verdict on one outcome."""
+        return Verdict.FORBIDDEN if outcome == self.outcome else Verdict.ALLOWED
+
+
+def recorded(worker: Worker, test: LitmusTest, outcome: Outcome) -> tuple[Best, int]:
     """What is recorded of an outcome that shows under control of locks; executions of searches."""
-    import asyncio
-
-    best = SimpleNamespace(
-        test=test,
-        noise=Noise(),
-        judgement=SimpleNamespace(forbidden=((outcome, 1),)),
-        target=target_of(LOCKS),
-        schedule=None,
-    )
-
-    slot = RealSlot(worker)
+    best, slot = best_of(test, outcome), RealSlot(worker)
     asyncio.run(ScheduleRecorder().record(slot, best, random.Random(1)))
     assert slot.config == best.target.config
     return best, slot.executions
@@ -110,13 +118,19 @@ def test_what_an_order_of_ops_shows_moves_to_that_level(worker: Worker) -> None:
     assert switches(best.schedule.events) == ()
 
 
-def test_the_search_is_counted_and_then_luck_is_tried(worker: Worker, monkeypatch) -> None:
-    """With one execution at each level the search ends, and a sampled schedule is kept."""
+def test_the_search_is_counted_and_then_the_schedule_that_was_there_stays(
+    worker: Worker, monkeypatch
+) -> None:
     monkeypatch.setattr(recording, "MAX_SEARCHED", 1)
     assert TWICE.finding is not None
     wrong = TWICE.finding.forbidden[0][0]
     best, executions = recorded(worker, TWICE.test, wrong)
     assert executions == 2
     assert best.target.config == LOCKS
-    assert best.schedule.outcome == wrong
-    assert best.schedule.events
+    assert best.schedule == best_of(TWICE.test, wrong).schedule
+
+
+def test_how_many_schedules_show_it_is_counted(worker: Worker) -> None:
+    assert TWICE.finding is not None
+    best, _ = recorded(worker, TWICE.test, TWICE.finding.forbidden[0][0])
+    assert (best.judgement.forbidden_count, best.judgement.executions) == (4, 19)

@@ -248,7 +248,9 @@ def test_a_slow_recording_does_not_say_that_nothing_is_recorded(
         noise=Noise(),
         judgement=SimpleNamespace(forbidden=((SHOWN, 1),)),
         target=SimpleNamespace(
-            title="native/controlled_split", config=configuration("native", "controlled_split")
+            title="native/controlled_split",
+            config=configuration("native", "controlled_split"),
+            explorable=False,
         ),
     )
     slot = SimpleNamespace(run=run, executor=SimpleNamespace(name="native"))

@@ -38,6 +38,7 @@ from litmusfuzz.fuzz.campaign.preemption_bounds import FEW, switches_inside
 from litmusfuzz.fuzz.commands.exploration import explore
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import configuration, executor_class
+from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Died, Worker
 from litmusfuzz.fuzz.finding.causes import may_keep_cause, symptoms_of
 from litmusfuzz.oracles.explorer import Explorer
@@ -201,17 +202,19 @@ class _Finding:
 
     def recorded(self, worker: Worker, config: Config) -> tuple[Decision, ...]:
         """A sampled schedule that shows it, where the search was cut off; () if there is none."""
-        wanted = messages.rows({outcome: 1 for outcome, shown in self._known.items() if shown})
-        request = messages.Request(
-            test=plain_of(self.test),
-            task="record",
-            config=config.name,
-            count=SAMPLED,
-            wanted=wanted,
-            timeout_s=PATIENCE_S,
-        )
-        explored = _asked(worker, request, self).explored
-        return tuple(explored.schedules[0]) if explored else ()
+        for scheduler in TensorFlowExecutor.schedulers:
+            request = messages.Request(
+                test=plain_of(self.test),
+                task="sample",
+                config=config.name,
+                count=SAMPLED,
+                scheduler=scheduler,
+            )
+            explored = messages.explored(self.test, _asked(worker, request, self))
+            for outcome, schedule in explored.schedules.items():
+                if self.is_shown_by(outcome):
+                    return schedule
+        return ()
 
     def follow(self, config: Config, schedule: Sequence[Decision]) -> int:
         """How often a fresh process follows a schedule to it."""

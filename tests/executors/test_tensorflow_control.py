@@ -223,7 +223,7 @@ def test_a_run_that_says_late_that_it_has_returned_is_none_of_the_next_execution
         add(future, lambda done: late.append(partial(call, done)))
 
     with prepared(test) as executor:
-        executor.sample(0)
+        executor.sample("pos", 1, 0)
         steering = executor._steering
         controller = steering.controller
         steering.controller = Hearing(controller)
@@ -266,12 +266,15 @@ def test_a_sampled_schedule_leads_to_the_same_outcome_in_another_session() -> No
     seen: Counter = Counter()
     with prepared(SB) as executor:
         assert isinstance(executor, Explorable)
-        samples = [executor.sample(seed) for seed in range(12)]
-        assert samples[3] == executor.sample(3)
+        samples = [executor.sample(each, 4, 3) for each in TensorFlowExecutor.schedulers]
+        assert samples[2] == executor.sample(TensorFlowExecutor.schedulers[2], 4, 3)
     with prepared(SB) as executor:
-        for outcome, schedule in samples:
-            assert executor.follow(schedule) == outcome
-            seen[outcome] += 1
+        for sample in samples:
+            assert sample.executions == sum(sample.histogram.values()) == 4
+            assert not sample.whole
+            for outcome, schedule in sample.schedules.items():
+                assert executor.follow(schedule) == outcome
+                seen[outcome] += 1
     assert len(seen) > 1
 
 
@@ -303,7 +306,7 @@ def test_names_of_events_lead_to_the_events() -> None:
     for stem in ("call-nested", "call-in-a-section", "h-section-in-a-loop"):
         test = corpus_entry(next(path for path in LITMUS if path.stem == stem)).test
         with prepared(test) as executor:
-            outcome, schedule = executor.sample(1)
+            ((outcome, schedule),) = executor.sample("random", 1, 1).schedules.items()
             assert all(node_of(test, each) for each in schedule), stem
             assert not any("c0" in each.node.split("/") for each in schedule), stem
             assert executor.follow(schedule) == outcome
@@ -435,7 +438,7 @@ def test_blocked_is_known_where_ops_stop_inside(monkeypatch, level: str) -> None
 
     test = litmus("X+=1; Q!1; Q!2 || X+=2 || r0=X", queues={"Q": 1})
     with prepared(test, configuration("tf", level)) as executor:
-        executor.sample(0)  # executes without control first
+        executor.sample("pos", 1, 0)  # executes without control first
         monkeypatch.setattr(session, "stays_quiescent", look)
         monkeypatch.setattr(session, "other_threads_s", look)
         found = executor.explore(LIMIT, preemptions=1)

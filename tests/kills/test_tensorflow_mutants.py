@@ -224,11 +224,11 @@ def under_control(kill: Kill, test: LitmusTest) -> set[Outcome]:
     point = {**dict(plain.settings), "control": kill.control}
     config = tensorflow_configuration("controlled", **point)
     prepared = kill.mutant().prepare(test, config)
-    assert isinstance(prepared, mutants.PreparedMutant)
+    assert isinstance(prepared, mutants.ControlledMutant)
     try:
-        histogram, whole = prepared.explore(SCHEDULES, kill.preemptions)
-        assert whole or kill.preemptions is not None
-        return set(histogram)
+        explored = prepared.explore(SCHEDULES, kill.preemptions)
+        assert explored.whole or kill.preemptions is not None
+        return set(explored.histogram)
     finally:
         prepared.close()
 

@@ -399,6 +399,10 @@ FRONT_ENDS: Final = (
     *("functional", "functional_kernels", "critical_section", "eager", "eager_functions"),
     "keras",
 )
+DEPTHS: Final[Mapping[str, int]] = MappingProxyType(
+    {"pos": 0, "pct": 3, "random": 0, "urw": 0, "surw": 0}
+)
+"""Schedulers of configurations under control, with their depths: none is the best for all tests."""
 CONTROLS: Final = ("", "ops", "locks", "pages", "touches")
 """Levels of control, the coarsest first; none at all before them."""
 ENGINES: Final = ("pool", "fifo", "stealing", "gang", "inline", "tbb", "openmp")

@@ -31,6 +31,7 @@ from litmusfuzz.fuzz.executors.tensorflow._control import (
     Scheduler,
     scheduler,
 )
+from litmusfuzz.fuzz.executors.tensorflow.configurations import DEPTHS
 from litmusfuzz.fuzz.executors.tensorflow.control_library import (
     OF_OTHER,
     Steering,
@@ -40,7 +41,7 @@ from litmusfuzz.fuzz.executors.tensorflow.histogram import ALL_DROPPED, Histogra
 from litmusfuzz.fuzz.executors.tensorflow.regions import refuse_compiler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import tensorflow as tf
 
@@ -56,10 +57,6 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.tensorflow.session import LiveSession
 
 STILL: Final = Noise(copies=1, shuffle=False, padding=0)
-PORTFOLIO: Final = (("pos", 0), ("pct", 3), ("random", 0), ("urw", 0), ("surw", 0))
-"""Schedulers and depths that `run` takes in turn: none is the best for all tests."""
-_SINGLE: Final = ("pos", "random")
-"""Schedulers for one execution: all others execute some to count events."""
 _STRETCH: Final = 64
 """Executions by one scheduler before the next one's turn."""
 _EXPLORED: Final = 512
@@ -83,24 +80,35 @@ class Uncontrolled(Protocol):
         """Clusters in the sessions over it."""
 
 
-class _Search:
+class _Seen:
+    """The outcomes of some executions, with the first schedule of each."""
+
+    def __init__(self) -> None:
+        self.found: Counter[Outcome] = Counter()
+        self.schedules: dict[Outcome, tuple[Decision, ...]] = {}
+        self.executions = 0
+
+    def explored(self, *, complete: bool = False, whole: bool = False) -> Explored:
+        """The same as a result."""
+        in_order = dict(self.found.most_common())
+        return Explored(in_order, dict(self.schedules), self.executions, complete, whole)
+
+
+class _Search(_Seen):
     """An exhaustive search that goes on where it has stopped; see `protocol.Search`."""
 
     def __init__(self, of: PreparedControlled, rule: Exhaustive) -> None:
+        super().__init__()
         self._of = of
         self.rule = rule
-        self.found: Counter[Outcome] = Counter()
-        self.schedules: dict[Outcome, tuple[Decision, ...]] = {}
-        self.executions = self.dropped = 0
+        self.dropped = 0
         self.complete = False
 
     def go_on(self, executions: int) -> Explored:
         """Begin so many more executions, at most."""
         self._of.go_on(self, executions)
         complete = self.complete and not self.dropped
-        in_order = dict(self.found.most_common())
-        whole = complete and not self.rule.cut
-        return Explored(in_order, dict(self.schedules), self.executions, complete, whole)
+        return self.explored(complete=complete, whole=complete and not self.rule.cut)
 
 
 class _Looped:
@@ -200,40 +208,50 @@ class PreparedControlled:
     # --- running ------------------------------------------------------------------------------
 
     def run(self, count: int, noise: Noise, seed: int) -> Histogram:
-        """Execute `count` schedules, by each scheduler of `PORTFOLIO` in turn.
+        """Execute `count` schedules, by each scheduler of `DEPTHS` in turn.
 
         Noise has no effect: nothing of an execution is left to chance.
         """
         del noise
-        found: Counter[Outcome] = Counter()
-        made = 0
+        seen, names = _Seen(), tuple(DEPTHS)
+        while seen.executions < count:
+            turn = seed + seen.executions // _STRETCH
+            stretch = min(_STRETCH, count - seen.executions)
+            self._sample(seen, names[turn % len(names)], stretch, seed + turn)
+        if not seen.found:
+            raise Refused(ALL_DROPPED)
+        return dict(seen.found.most_common())
+
+    def sample(self, scheduler: str, executions: int, seed: int) -> Explored:
+        """Execute so many schedules that a scheduler chooses."""
+        seen = _Seen()
+        self._sample(seen, scheduler, executions, seed)
+        if not seen.found:
+            raise Refused(ALL_DROPPED)
+        return seen.explored()
+
+    def _sample(self, seen: _Seen, name: str, executions: int, seed: int) -> None:
+        """Execute so many more schedules that a scheduler chooses."""
         with self._steering:  # a session is made for the level that is on
             looped = self._looped()
-            while made < count:
-                turn = seed + made // _STRETCH
-                name, depth = PORTFOLIO[turn % len(PORTFOLIO)]
-                chooses = scheduler(name, depth, self._steering.controller, seed + turn)
-                stretch = min(_STRETCH, count - made)
-                if looped:
-                    looped.run(chooses, stretch)
-                    for outcome, times, _ in looped.seen():
-                        found[outcome] += times
-                    looped.begun()
-                else:
-                    found.update(self._executed(chooses, stretch))
-                made += stretch
-        if not found:
-            raise Refused(ALL_DROPPED)
-        return dict(found.most_common())
+            chooses = scheduler(name, DEPTHS[name], self._steering.controller, seed)
+            if looped:
+                looped.run(chooses, executions)
+                self._add(seen, looped.seen())
+                looped.begun()
+            else:
+                for _ in range(executions):
+                    self._steering.controller.run(chooses)
+                    numbers = self._steering.controller.chosen
+                    self._add(seen, [(outcome, 1, numbers) for outcome in self._outcomes()])
+        seen.executions += executions
 
-    def _executed(self, chooses: Scheduler, executions: int) -> Mapping[Outcome, int]:
-        """What so many executions by one scheduler show."""
-        builder = HistogramBuilder(self._test)
-        for _ in range(executions):
-            self._steering.controller.run(chooses)
-            assert self._batch is not None
-            builder.add(self._batch)
-        return builder.histogram()
+    def _add(self, seen: _Seen, shown: Iterable[tuple[Outcome, int, Sequence[int]]]) -> None:
+        """Add outcomes, each with its executions and the events of the first one."""
+        for outcome, count, numbers in shown:
+            seen.found[outcome] += count
+            if outcome not in seen.schedules:
+                seen.schedules[outcome] = self._schedule(numbers)
 
     def explore(self, limit: int, preemptions: int | None = None) -> Explored:
         """Execute one schedule of each equivalence class, up to `limit` executions.
@@ -275,10 +293,7 @@ class PreparedControlled:
                     search.executions += looped.begun() if looped else 1
                     raise Diverged(f"in execution {search.executions}: {error}") from None
                 search.executions += begun
-                for outcome, count, numbers in seen:
-                    search.found[outcome] += count
-                    if outcome not in search.schedules:
-                        search.schedules[outcome] = self._schedule(numbers)
+                self._add(search, seen)
 
     def follow(self, schedule: Sequence[Decision]) -> Outcome:
         """The outcome of a schedule.
@@ -295,12 +310,6 @@ class PreparedControlled:
         left_at = None if followed else [*map(self._decision, controller.left_at)]
         must_have_followed(schedule, forced.made, left_at)
         return outcome
-
-    def sample(self, seed: int) -> tuple[Outcome, tuple[Decision, ...]]:
-        """Execute once, by a scheduler of `_SINGLE`; the outcome and the schedule."""
-        name = _SINGLE[seed % len(_SINGLE)]
-        _, outcome = self._once(scheduler(name, 0, self._steering.controller, seed))
-        return outcome, self.schedule()
 
     def _once(self, chooses: Scheduler) -> tuple[bool, Outcome]:
         """Execute once; whether the scheduler made all choices, and the outcome."""

@@ -28,6 +28,7 @@ from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     CONFIGURATIONS,
     CONTROLS,
+    DEPTHS,
     SETTING_TYPES,
     Settings,
 )
@@ -89,6 +90,7 @@ class TensorFlowExecutor:
     damaging_ops: ClassVar[frozenset[str]] = frozenset({"ResourceStridedSliceAssign"})
     setting_types: ClassVar[Mapping[str, SettingType]] = SETTING_TYPES
     space: ClassVar[ConfigurationSpace] = space.SPACE
+    schedulers: ClassVar[tuple[str, ...]] = tuple(DEPTHS)
 
     def __init__(self) -> None:
         self._clock = Clock()
@@ -140,6 +142,16 @@ class TensorFlowExecutor:
         for each in points[:1]:
             each["intra_op_threads"] = 1  # an op is one event, with all its parts
         return tuple(map(cls.configuration_at, points))
+
+    @classmethod
+    def under_control(cls, config: Config, as_in: Config) -> Config | None:
+        """A configuration under the control of another one (`Explores`)."""
+        point, other = cls.point_of(config), cls.point_of(as_in)
+        if point is None or other is None or point["control"]:
+            return config if point is not None else None
+        controls = ("control", "intra_op_threads")
+        controlled = {**point, **{each: other[each] for each in controls}}
+        return None if space.SPACE.problem(controlled) else cls.configuration_at(controlled)
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
