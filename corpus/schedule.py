@@ -100,10 +100,21 @@ def switches(events: Sequence[Decision]) -> tuple[int, ...]:
 
 
 def node_of(test: LitmusTest, event: Decision) -> str:
-    """The node of the test that an event belongs to, the innermost one; "" if there is none."""
+    """The node of the test that an event belongs to, the innermost one; "" if there is none.
+
+    An op that an optimizer has added has the name of the node for which it did at its end.
+    """
     names = {node.name for node in test.nodes}
     parts = event.node.split("/")
+    if is_added(event.node):
+        ends = [name for name in names if parts[-1].endswith(f"_{name}")]
+        return max(ends, key=len, default="")
     return next((part for part in reversed(parts) if part in names), "")
+
+
+def is_added(path: str) -> bool:
+    """True for the name of an op that one of Grappler's optimizers has added."""
+    return path.partition("/")[0].endswith("Optimizer")
 
 
 def part_of(event: Decision) -> str:

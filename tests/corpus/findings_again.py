@@ -112,6 +112,7 @@ NEEDS: Final[Mapping[str, Mapping[str, Setting]]] = {
     "cluster-waits-for-a-writing-section": CLUSTERS,
     "cluster-waits-for-an-earlier-iteration": CLUSTERS,
     "cluster-writes-late": CLUSTERS,
+    "lookup-loses-its-edges": MappingProxyType({"rewrites": "arithmetic_optimization=ON"}),
     "max-pool-grad-grad-clears-a-constant": MappingProxyType({**CLUSTERS, "front_end": "function"}),
     "max-pool-grad-grad-clears-its-input": {},
     "scatter-beside-read": {},

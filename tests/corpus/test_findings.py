@@ -64,6 +64,7 @@ SHOWS_QUICKLY = {
     "cluster-waits-for-a-blocked-enqueue",
     "cluster-writes-late",
     "eager-call-overtakes-a-read-through-a-branch",
+    "lookup-loses-its-edges",
     "max-pool-grad-grad-clears-a-constant",
     "max-pool-grad-grad-clears-its-input",
     "scatter-beside-read",

@@ -105,6 +105,8 @@ def test_an_event_belongs_to_the_innermost_node() -> None:
     assert node_of(test, Decision("", "f/r0")) == "r0"
     assert node_of(test, Decision("", "w0/lock")) == "w0"
     assert node_of(test, Decision("", "lock")) == ""
+    assert node_of(test, Decision("", "ArithmeticOptimizer/Stage_ReadVar_r0")) == "r0"
+    assert node_of(test, Decision("", "ArithmeticOptimizer/Stage_ReadVar_r1")) == ""
 
 
 def test_a_file_keeps_a_schedule_by_names() -> None:

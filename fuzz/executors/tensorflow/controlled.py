@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from litmusfuzz.corpus.ops import SectionAttrs
-from litmusfuzz.corpus.schedule import AFTER_PARTS, BEGIN, KERNELS, Decision, is_part
+from litmusfuzz.corpus.schedule import AFTER_PARTS, BEGIN, KERNELS, Decision, is_added, is_part
 from litmusfuzz.fuzz.executors.protocol import Diverged, Explored, Noise, Refused
 from litmusfuzz.fuzz.executors.tensorflow import clusters, lowering
 from litmusfuzz.fuzz.executors.tensorflow._control import (
@@ -408,10 +408,12 @@ class PreparedControlled:
     def _path(self, plain: str) -> str:
         """The path of a node: what a function has inside is of a copy.
 
-        A section's lock is not, nor is a part of an op.
+        A section's lock is not, nor is a part of an op, nor what an optimizer calls an op.
         Functions that Python code writes know of no copies, nor do those of `tf.CriticalSection`.
         """
         if clusters.is_built(self._settings) or self._settings.front_end == "critical_section":
+            return plain
+        if is_added(plain):
             return plain
         names = plain.split("/")
         inner = (e if a in self._sections or is_part(e) else _COPY + e for a, e in pairwise(names))
