@@ -7,11 +7,10 @@ import os
 import re
 import stat
 from contextlib import suppress
-from itertools import chain
 from typing import IO, TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.document import open_at_once
-from litmusfuzz.corpus.ops import MAX_MESSAGE
+from litmusfuzz.corpus.tensors import MAX_MESSAGE
 from litmusfuzz.corpus.textfile import write_text
 from litmusfuzz.fuzz.store.shard_log import EVENTS, open_lock, remove_log
 from litmusfuzz.reports.events import VERSION
@@ -22,11 +21,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATABASE: Final = "campaign.sqlite"
-_TEMPORARY: Final = re.compile(rf"\.({'|'.join(map(re.escape, FILES))}|.+\.yaml|.+\.py)\.\d+\.tmp")
-"""A file that a killed process has written in part (`corpus.textfile.write_text`)."""
-_ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 DELETABLE: Final = ("unreduced", "unconfirmed", "crashed", "timed-out")
 """Folders of files that the campaign's seed, or its findings, can replace."""
+_FOLDERS: Final = ("findings", *DELETABLE)
+"""All folders of litmus files, scripts and logs of processes."""
+_SHARDS: Final = "shards"
+"""The folder of shard logs, a folder for each shard."""
+_OUTPUT_IN_PART: Final = re.compile(rf"\.({'|'.join(map(re.escape, FILES))})\.\d+\.tmp")
+"""A report that a killed process has written in part (`corpus.textfile.write_text`)."""
+_FILE_IN_PART: Final = re.compile(r"\..+\.(yaml|py)\.\d+\.tmp")
+"""The same of a litmus file or script."""
+_ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+"""First bytes of a rollback journal, and the last ones if it names another file (SQLite,
+``pager.c``, ``writeSuperJournal``)."""
+_BLOCK_BYTES: Final = 512
+"""The unit of `st_blocks`."""
+_SHRUNK: Final = 0.9
+"""Part of the allowed size that is left by `CampaignFolder.shrink`, so that it has nothing to do
+again for a while."""
 
 
 class StoreError(ValueError):
@@ -38,7 +50,17 @@ class StoreError(ValueError):
 
 
 class CampaignFolder:
-    """A campaign's folder, locked for the process that runs the campaign; see `Store`."""
+    """A campaign's folder, locked for the process that runs the campaign.
+
+    The base of `Store`, which opens the database there and then calls `_note_database`; before
+    that, `is_gone` means nothing. `_open_directory` is called again when a folder that was removed
+    is made anew.
+
+    The folder may come from a stranger: it is refused if a file in it could make the campaign write
+    or delete elsewhere. It is checked before it is locked, since already the file to lock may be a
+    link. Nothing guards against a process that changes the folder at the same time: that process
+    could write elsewhere itself.
+    """
 
     def __init__(self, folder: Path, *, write: bool) -> None:
         self.folder = folder
@@ -48,7 +70,7 @@ class CampaignFolder:
         self._database: tuple[int, int] | None = None
         """What tells the database that is open from another one in its place."""
         _refuse_old(folder)
-        _refuse_strange(folder, write=write)
+        _refuse_elsewhere(folder, write=write)
         if not write and not self.path.is_file():
             raise StoreError(f"{folder}: is no folder of a campaign: has no {DATABASE}")
         if write:
@@ -60,7 +82,11 @@ class CampaignFolder:
             except BlockingIOError:
                 self._lock.close()
                 raise StoreError(f"{folder}: another process writes this campaign") from None
-            self._open_directory()
+            try:
+                self._open_directory()
+            except OSError:
+                self._lock.close()
+                raise
 
     def release(self) -> None:
         """Let another process write here."""
@@ -97,45 +123,60 @@ class CampaignFolder:
             self._directory = None
 
     def _note_database(self) -> None:
-        """Note which file the database is that was opened."""
+        """Note which file is the database that has just been opened."""
         self._database = _identity(self.path)
 
     # --- files of shards ---------------------------------------------------------------
 
-    def log_folder(self, number: int) -> Path:
-        """Folder of a shard's log."""
-        return self.folder / "shards" / str(number)
+    def log_folder(self, shard: int) -> Path:
+        """Folder of a shard's log, by the shard's number."""
+        return self.folder / _SHARDS / str(shard)
 
-    def add_files(self, number: int, files: Mapping[str, str]) -> None:
-        """Add the files of a shard from another machine; the events last, as on that machine."""
-        for name in sorted(files, key=lambda name: name == EVENTS):
-            path = (self.log_folder(number) if name == EVENTS else self.folder) / name
+    def add_files(self, shard: int, files: Mapping[str, str]) -> None:
+        """Add the files of a shard from another machine, by their names in a campaign's folder.
+
+        The events are written last: no event may name a file that is not there yet.
+
+        Raises
+        ------
+        StoreError
+            If a file would not lie in the folder; then none is written.
+        """
+        for name in files:
             if name != EVENTS and not is_campaign_file(name):
-                raise StoreError(f"{self.folder}: shard {number} sends a file {name!r:.80}")
-            write_text(files[name], path)
+                raise StoreError(f"{self.folder}: shard {shard} sends a file {name!r:.80}")
+        for name in sorted(files, key=lambda name: name == EVENTS):
+            folder = self.log_folder(shard) if name == EVENTS else self.folder
+            write_text(files[name], folder / name)
 
     def remove_unnamed(self, named: Collection[str], since: float = 0.0) -> None:
-        """Remove what killed processes have left: logs of shards, and files that no event names.
+        """Remove what killed processes have left, while no shard runs.
+
+        All logs of shards are removed, and all reports that were written in part: nobody else
+        writes files of such names. Of the others, which a user may have added, those that no event
+        names and that are no older than the killed processes.
 
         Parameters
         ----------
         named : collection of str
             Files that events name.
         since : float
-            When the first of the killed processes started. Older files that no event names are
-            somebody's own, and stay.
+            When the first of the killed processes started.
         """
-        for folder in (self.folder / "shards").glob("*"):
+        for folder in (self.folder / _SHARDS).glob("*"):
             if re.fullmatch(r"[1-9]\d{0,9}", folder.name, re.ASCII):
                 remove_log(folder)
-        for name in ("findings", *DELETABLE):
+        for name in _FOLDERS:
             for path in (self.folder / name).glob("*"):
                 file = f"{name}/{path.name}"
-                ours = is_campaign_file(file) or _TEMPORARY.fullmatch(path.name)
-                if ours and file not in named and path.is_file() and path.stat().st_mtime >= since:
+                ours = is_campaign_file(file) or _FILE_IN_PART.fullmatch(path.name)
+                if ours and file not in named and _is_file_since(path, since):
                     path.unlink()
         for path in self.folder.glob(".*.tmp"):
-            if _TEMPORARY.fullmatch(path.name) and path.is_file():
+            if _OUTPUT_IN_PART.fullmatch(path.name):
+                if path.is_file():
+                    path.unlink()
+            elif _FILE_IN_PART.fullmatch(path.name) and _is_file_since(path, since):
                 path.unlink()
 
     # --- disk --------------------------------------------------------------------------
@@ -146,16 +187,21 @@ class CampaignFolder:
         for root, _, files in os.walk(self.folder):
             for name in files:
                 try:
-                    total += os.lstat(os.path.join(root, name)).st_blocks * 512
+                    total += os.lstat(os.path.join(root, name)).st_blocks * _BLOCK_BYTES
                 except FileNotFoundError:
                     continue
         return total
 
     def shrink(self, most: int, kept: Collection[str]) -> int:
-        """Delete files that can be replaced until the folder is small enough; return its size.
+        """Delete files that can be replaced if the folder has more than `most` bytes.
 
         Deletes unreduced and unconfirmed tests, and tests of worker deaths, oldest first, except
-        those in `kept`. Findings and events stay.
+        those in `kept`, until a tenth of `most` is free. Findings and events stay.
+
+        Returns
+        -------
+        int
+            Size of the folder afterwards. It is above `most` if too little could be deleted.
         """
         size = self.disk_bytes()
         if size <= most:
@@ -163,11 +209,11 @@ class CampaignFolder:
         files = [path for folder in DELETABLE for path in (self.folder / folder).glob("*.yaml")]
         for path in sorted(files, key=lambda path: path.stat().st_mtime):
             if f"{path.parent.name}/{path.name}" not in kept:
-                for each in (path, path.with_suffix(".txt")):  # the log of the process
-                    if each.is_file():
-                        size -= each.stat().st_blocks * 512
-                        each.unlink()
-            if size <= 0.9 * most:
+                for file in (path, path.with_suffix(".txt")):  # the log of the process
+                    if file.is_file():
+                        size -= file.stat().st_blocks * _BLOCK_BYTES
+                        file.unlink()
+            if size <= _SHRUNK * most:
                 break
         return size
 
@@ -175,71 +221,104 @@ class CampaignFolder:
 def _identity(path: Path) -> tuple[int, int] | None:
     """What tells a file from another one of its name; None if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
+
+
+def _is_file_since(path: Path, since: float) -> bool:
+    """True for a file that was last written at that time, or later."""
+    return path.is_file() and path.stat().st_mtime >= since
 
 
 def is_campaign_file(file: str) -> bool:
-    """True for the name of a litmus file, a script or a log in one of a campaign's folders.
+    """True for the name of a litmus file, script or log of a process in a campaign's folder.
 
-    Directly in it, or beside the folders.
-
-    A campaign reads, writes and runs files of such names. Others could be anywhere.
+    It is ``NAME`` or ``FOLDER/NAME``, where ``FOLDER`` is ``findings`` or one of `DELETABLE`. Names
+    come from events and from other machines, and files of such names are read, written and run: any
+    other name could lead out of the folder.
     """
     *folders, name = file.split("/")
-    inside = not folders or (len(folders) == 1 and folders[0] in ("findings", *DELETABLE))
+    inside = not folders or (len(folders) == 1 and folders[0] in _FOLDERS)
     suffix = name.endswith((".yaml", ".py", ".txt"))
     return inside and suffix and not name.startswith(".") and name.isprintable()
 
 
-def _refuse_strange(folder: Path, *, write: bool) -> None:
-    """Raise if a part of a campaign's folder that is written or emptied stands elsewhere.
+# --- folders that are refused ----------------------------------------------------------
 
-    A reader writes, too: SQLite makes two files beside the database. And it waits for whoever may
-    write into a pipe.
+
+def _refuse_elsewhere(folder: Path, *, write: bool) -> None:
+    """Raise if a campaign in the folder would write, delete, or wait elsewhere.
+
+    For a reader only the files of the database are checked. It writes some of those: SQLite makes
+    two beside the database.
     """
-    parts = [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"]
-    parts += ["lock"] if write else []
-    folders = ["shards", "findings", *DELETABLE] if write else []
+    database_files = [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal"]
+    if not write:
+        for name in database_files:
+            _refuse_no_plain_file(folder / name, may_have_names=True)
+        return
+    for name in (_SHARDS, *_FOLDERS):
+        _refuse_link(folder / name)
+    for path in (folder / _SHARDS).glob("*"):
+        _refuse_link(path)
+    for name in (*database_files, "lock"):
+        _refuse_no_plain_file(folder / name)
     # A shard's process locks and writes files in its folder, and is known by its lock.
-    shards = (folder / "shards").glob("*") if write else ()
-    logs = (folder / "shards").glob("*/*") if write else ()
-    for path in chain((folder / name for name in folders), shards):
-        if path.is_symlink():
-            raise StoreError(f"{path}: is a link, which a campaign does not follow")
-    for path in chain((folder / name for name in parts), logs):
-        try:
-            found = path.lstat()
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}") from None
-        if stat.S_ISLNK(found.st_mode):
-            raise StoreError(f"{path}: is a link, which a campaign does not follow")
-        if stat.S_ISREG(found.st_mode):
-            if write and found.st_nlink > 1:
-                raise StoreError(f"{path}: has another name as well (a hard link): copy the folder")
-        elif path.parent == folder or not stat.S_ISDIR(found.st_mode):
-            raise StoreError(f"{path}: is not a file")
+    for path in (folder / _SHARDS).glob("*/*"):
+        _refuse_link(path)
+        if not path.is_dir():  # no file of a log: neither written nor removed
+            _refuse_no_plain_file(path)
+
+
+def _refuse_link(path: Path) -> None:
+    """Raise if a path is a link: what it leads to would be written or emptied."""
+    if path.is_symlink():
+        raise _is_a_link(path)
+
+
+def _is_a_link(path: Path) -> StoreError:
+    return StoreError(f"{path}: is a link, which a campaign does not follow")
+
+
+def _refuse_no_plain_file(path: Path, *, may_have_names: bool = False) -> None:
+    """Raise if a path is anything but a file of its own, or nothing.
+
+    A hard link is refused unless `may_have_names`: the file under its other name would be written.
+    So is a pipe: who opens it waits for the process at its other end.
+    """
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}") from None
+    if stat.S_ISLNK(status.st_mode):
+        raise _is_a_link(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path}: is not a file")
+    if status.st_nlink > 1 and not may_have_names:
+        raise StoreError(f"{path}: has another name as well (a hard link): copy the folder")
 
 
 def _refuse_rollback(database: Path) -> None:
     """Raise if SQLite would delete another file when it opens a database.
 
-    It does so with the file that a rollback journal names at its end, as those of transactions over
-    several databases do. A store has none.
+    A rollback journal of a transaction over several databases names, at its end, a file that SQLite
+    deletes. A store has no such transaction.
     """
     path = database.with_name(f"{database.name}-journal")
     with suppress(FileNotFoundError), open_at_once(path, "rb") as file:
-        file.seek(-min(len(_ROLLBACK_MAGIC), file.seek(0, os.SEEK_END)), os.SEEK_END)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(_ROLLBACK_MAGIC)))
         if file.read() == _ROLLBACK_MAGIC:
             raise StoreError(f"{path}: is of a transaction over several databases")
 
 
 def _refuse_old(folder: Path) -> None:
     """Raise if an earlier version of LitmusFuzz has left its campaign in the folder."""
+    # Version 2 kept a campaign in these files; the database of each later one has its version.
     old = [*folder.glob("nightly.sqlite"), *folder.glob("record-*.json")]
     if old and not (folder / DATABASE).exists():
         raise StoreError(
@@ -249,7 +328,11 @@ def _refuse_old(folder: Path) -> None:
 
 
 def has_writer(folder: Path) -> bool:
-    """True if a process on this machine, or one that shares its locks, writes the campaign."""
+    """True if a process on this machine, or one that shares its locks, writes the campaign.
+
+    The question takes the lock for an instant, shared with others that ask. A campaign that starts
+    in that instant is refused as if the folder had a writer.
+    """
     try:
         with open_at_once(folder / "lock", "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

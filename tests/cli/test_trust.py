@@ -19,7 +19,7 @@ from litmusfuzz.fuzz.executors.trust import outside_code
 from litmusfuzz.fuzz.finding.known_findings import KnownFindings
 from litmusfuzz.fuzz.store.folder import DATABASE, StoreError, has_writer
 from litmusfuzz.fuzz.store.report_builder import ReportBuilder
-from litmusfuzz.fuzz.store.shard_log import is_writing
+from litmusfuzz.fuzz.store.shard_log import EVENTS, is_writing
 from litmusfuzz.fuzz.store.store import Store
 from litmusfuzz.reports.events import Configured, Generated, ScriptRun, ShardPlanned, encode
 from litmusfuzz.reports.outputs import JSON, MAX_JSON_BYTES
@@ -197,7 +197,9 @@ def test_a_file_outside_of_the_folder_is_never_named(file: str, tmp_path: Path) 
         Store(tmp_path / "c", write=True) as store,
         pytest.raises(StoreError, match="sends a file"),
     ):
-        store.add_files(1, {file: "text"})
+        store.add_files(1, {"findings/a.yaml": "text", file: "text", EVENTS: "text"})
+    assert not (tmp_path / "c" / "findings").exists()
+    assert not (tmp_path / "c" / "shards").exists()
 
 
 @pytest.mark.parametrize("name", ["lock", "findings", "unreduced", "shards", f"{DATABASE}-wal"])

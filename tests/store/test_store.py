@@ -275,6 +275,23 @@ def test_what_killed_processes_left_is_removed_and_nothing_else(tmp_path: Path) 
     assert (tmp_path / "findings" / "kept").is_dir()
 
 
+def test_a_file_that_is_older_than_the_killed_processes_stays_wherever_it_is(
+    tmp_path: Path,
+) -> None:
+    """Except reports written in part: a killed process leaves them when no shard runs, too."""
+    with begun(tmp_path, shards=1) as store:
+        store.finish_shard(1)
+        older = (".mine.yaml.77.tmp", ".mine.py.77.tmp", ".report.json.77.tmp")
+        for name in older:
+            (tmp_path / name).touch()
+            os.utime(tmp_path / name, (999, 999))
+        (tmp_path / ".theirs.yaml.77.tmp").touch()
+        store.remove_stale(since=1000)
+        assert {path.name for path in tmp_path.glob(".*")} == {*older[:2]}
+        store.remove_stale()
+        assert not list(tmp_path.glob(".*"))
+
+
 def test_files_of_another_machine_lie_where_its_events_name_them(tmp_path: Path) -> None:
     with begun(tmp_path / "there") as store:
         log = write_shard(store.folder, 1, *SHARD)
