@@ -5,6 +5,13 @@ clusters are executed. A wrong core is the native executor's C++ core, compiled 
 defects in its handling of clusters (``fuzz/native/core/defect.h``). The tests in
 ``tests/kills/test_jax_mutants.py`` name, for each mutant, a shape that kills it and a
 shape that it survives.
+
+A class's `reaches` says if a test could kill the mutant at all: if it is False, the mutant executes
+the test just as its control does, and a self-test leaves the test out.
+
+References
+----------
+semantics.md, which names RFC and BLOG.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from litmusfuzz.corpus.model import MalformedTest
+from litmusfuzz.corpus.ops import Kind
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.executors.jax_clustered.executor import JaxClusteredExecutor, PreparedJaxTest
 from litmusfuzz.fuzz.mutants import _mutants
@@ -32,7 +40,10 @@ if TYPE_CHECKING:
 
 
 class WrongClusterer(JaxClusteredExecutor):
-    """The executor with the wrong clusterer of the same name. A test keeps clusters of its own."""
+    """The executor with the wrong clusterer of the same name.
+
+    A test that has clusters is not clustered again, so the mutant executes it as its control does.
+    """
 
     @classmethod
     def control(cls) -> type[JaxClusteredExecutor]:
@@ -42,8 +53,9 @@ class WrongClusterer(JaxClusteredExecutor):
     @classmethod
     def reaches(cls, test: LitmusTest, config: Config) -> bool:
         """False if both clusterers choose the same."""
+        correct = cls.control().clustered(test, config)
         try:
-            return cls.clustered(test, config) != cls.control().clustered(test, config)
+            return cls.clustered(test, config) != correct
         except MalformedTest:  # cyclic clusters
             return True
 
@@ -101,21 +113,28 @@ class NoCycleCheck(WrongClusterer):
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test."""
+        self.refuse_unsupported(test)
         try:
-            return super().prepare(test, config)
+            clustered = self.clustered(test, config)
         except MalformedTest:  # a litmus test must not have cyclic clusters
             clusters = choose_clusters(test, CLUSTERING_MUTANTS[self.name].options(test))
             return _Cyclic(test, config, self.compiler(), clusters)
+        return PreparedJaxTest(clustered, config, self.compiler())
 
 
 class _Cyclic(PreparedJaxTest):
-    """A test with cyclic clusters, whose members never begin; all other nodes run alone."""
+    """A test with cyclic clusters, whose members never begin.
+
+    All other nodes are executed one by one: the test is loaded without clusters.
+    """
 
     def __init__(
         self, test: LitmusTest, config: Config, compiler: Compiler, clusters: tuple[Cluster, ...]
     ) -> None:
-        alone = [each for each in clusters if _is_cyclic(test, each)]
-        self._never = {name for each in alone or clusters for name in each.members}
+        # Clusters of which none waits for itself wait for each other.
+        cyclic = [cluster for cluster in clusters if _waits_for_itself(test, cluster)] or clusters
+        # Before the base's __init__, which calls `lowered`.
+        self._never = {name for cluster in cyclic for name in cluster.members}
         super().__init__(test, config, compiler)
 
     def lowered(self, lanes: int) -> Program:
@@ -129,9 +148,10 @@ class _Cyclic(PreparedJaxTest):
         return program
 
 
-def _is_cyclic(test: LitmusTest, cluster: Cluster) -> bool:
+def _waits_for_itself(test: LitmusTest, cluster: Cluster) -> bool:
+    """True if a path leaves a cluster and returns to it."""
     try:
-        replace(test, clusters=(cluster,))
+        replace(test, clusters=(cluster,))  # validates the test; cyclic clusters are malformed
     except MalformedTest:
         return True
     return False
@@ -144,8 +164,10 @@ class PreparedMutant(PreparedJaxTest):
     """A test, loaded into the core that has the defect."""
 
     module: ClassVar[Any] = _mutants
+    """The extension module with the C++ core: for a mutant, the one compiled with defects."""
 
     def __init__(self, test: LitmusTest, config: Config, compiler: Compiler, defect: str) -> None:
+        # Before the base's __init__, which calls `load_with`.
         self._defect = defect
         super().__init__(test, config, compiler)
 
@@ -153,20 +175,21 @@ class PreparedMutant(PreparedJaxTest):
         self, program: Program, backends: list[_executor.PythonBackend]
     ) -> _executor.Program:
         """Load the program into the core."""
-        return _mutants.load(program, self._defect, backends)
+        core: _executor.Program = self.module.load(program, self._defect, backends)
+        return core
 
 
-def _clusters(test: LitmusTest) -> list[list[Node]]:
-    """The ops on variables of each cluster."""
-    members = [set(each.members) for each in test.clusters]
+def _ops_of_clusters(test: LitmusTest) -> list[list[Node]]:
+    """The ops on variables of each cluster, those in bodies of loops and conditionals as well."""
+    members = [set(cluster.members) for cluster in test.clusters]
     return [
         [n for n in test.nodes if n.name in names and n.definition.on_variables]
         for names in members
     ]
 
 
-def _several(nodes: Iterable[Node]) -> bool:
-    """True if ops work on several variables."""
+def _on_several_variables(nodes: Iterable[Node]) -> bool:
+    """True if the nodes together work on more than one variable."""
     return len({name for node in nodes for name in node.resources}) > 1
 
 
@@ -187,11 +210,16 @@ class WrongCore(JaxClusteredExecutor):
 
     def prepare(self, test: LitmusTest, config: Config) -> PreparedJaxTest:
         """Cluster, compile and load the test."""
-        self.take(test)
+        self.refuse_unsupported(test)
         return PreparedMutant(self.clustered(test, config), config, self.compiler(), self.defect)
 
 
 class _Control(WrongCore):
+    """The control of each wrong core: the core that is compiled with defects, none switched on.
+
+    It stands in no table of executors; its mutants' `control` names it.
+    """
+
     name: ClassVar[str] = "control"
     defect: ClassVar[str] = ""
 
@@ -205,7 +233,8 @@ class SplitSnapshot(WrongCore):
     @classmethod
     def reaches(cls, test: LitmusTest, config: Config) -> bool:
         """False if each cluster works on one variable."""
-        return any(_several(each) for each in _clusters(cls.clustered(test, config)))
+        clusters = _ops_of_clusters(cls.clustered(test, config))
+        return any(_on_several_variables(ops) for ops in clusters)
 
 
 class SplitWriteBack(WrongCore):
@@ -217,8 +246,9 @@ class SplitWriteBack(WrongCore):
     @classmethod
     def reaches(cls, test: LitmusTest, config: Config) -> bool:
         """False if each cluster writes one variable."""
-        clusters = _clusters(cls.clustered(test, config))
-        return any(_several([n for n in each if n.definition.kind.writes]) for each in clusters)
+        clusters = _ops_of_clusters(cls.clustered(test, config))
+        writes = [[n for n in ops if n.definition.kind.writes] for ops in clusters]
+        return any(_on_several_variables(ops) for ops in writes)
 
 
 class AliasedSnapshot(WrongCore):
@@ -229,16 +259,15 @@ class AliasedSnapshot(WrongCore):
 
     @classmethod
     def reaches(cls, test: LitmusTest, config: Config) -> bool:
-        """False if no variable of a cluster is changed in place by others."""
+        """False if no variable of a cluster is changed in place by an op outside of clusters."""
         clustered = cls.clustered(test, config)
-        clusters = _clusters(clustered)
-        inside = {node.name for each in clusters for node in each}
-        taken = {name for each in clusters for node in each for name in node.resources}
+        members = [node for ops in _ops_of_clusters(clustered) for node in ops]
+        names = {node.name for node in members}
+        variables = {name for node in members for name in node.resources}
         return any(
-            node.definition.kind.writes
-            and node.op != "AssignVariableOp"
-            and node.name not in inside
-            and not taken.isdisjoint(node.resources)
+            node.definition.kind is Kind.UPDATE  # a write gives the variable another buffer
+            and node.name not in names
+            and not variables.isdisjoint(node.resources)
             for node in clustered.nodes
         )
 

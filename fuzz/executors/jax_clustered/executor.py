@@ -172,7 +172,7 @@ class JaxClusteredExecutor:
         return cluster(test if len(devices) == 1 else place(test, devices))
 
     @classmethod
-    def take(cls, test: LitmusTest) -> None:
+    def refuse_unsupported(cls, test: LitmusTest) -> None:
         """Refuse a test with a feature beyond `support`, by its name."""
         if beyond := test.features - cls.support.features:
             raise Refused(", ".join(sorted(beyond)))
@@ -189,7 +189,7 @@ class JaxClusteredExecutor:
             If a device is missing, a cluster is on several devices, or the test has a feature
             beyond `support`.
         """
-        self.take(test)
+        self.refuse_unsupported(test)
         return PreparedJaxTest(self.clustered(test, config), config, self.compiler())
 
     def compiler(self) -> Compiler:
