@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from importlib.metadata import EntryPoint
 
+    from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.executors.protocol import Executor
 
 GROUP: Final = "litmusfuzz.executors"
@@ -185,6 +186,23 @@ def names() -> tuple[str, ...]:
         *EXECUTORS,
         *sorted({point.name for point in _points(tuple(sys.path))} - EXECUTORS.keys()),
     )
+
+
+def unsupported(name: str, test: LitmusTest, lacking: Iterable[str]) -> str:
+    """The message of an executor that does not support what a test has; it names those that do.
+
+    Parameters
+    ----------
+    name : str
+        The executor.
+    test : LitmusTest
+    lacking : iterable of str
+        What the executor lacks.
+    """
+    others = [each for each in EXECUTORS if not each.startswith(MUTANT) and each != name]
+    running = [each for each in others if not executor_class(each).support.lacking(test)]
+    where = f"{', '.join(running)} can run it" if running else "none of our executors can run it"
+    return f"unsupported: {', '.join(lacking)}; {where}"
 
 
 def is_ours(name: str) -> bool:

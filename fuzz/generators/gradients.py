@@ -25,6 +25,11 @@ _FLOAT: Final = {"int32": "float32", "int64": "float64"}
 _NO_PROGRAM: Final = frozenset({"queues", "critical sections"})
 
 
+def takes_programs(support: Support) -> bool:
+    """True for the support of an executor of programs of one thread, and of nothing else."""
+    return "gradients" in support.features and not support.features & _NO_PROGRAM
+
+
 def add(test: LitmusTest, support: Support, rng: random.Random) -> LitmusTest:
     """The test, or the test with gradients of some of its variables, for a program of one thread.
 
@@ -35,7 +40,7 @@ def add(test: LitmusTest, support: Support, rng: random.Random) -> LitmusTest:
     support : Support
         Gradients are added only if it has them, and nothing that no program of one thread has.
     """
-    if "gradients" not in support.features or support.features & _NO_PROGRAM:
+    if not takes_programs(support):
         return test
     test = _in_line(test)
     floats = [v.name for v in test.variables if v.dtype in FLOATS and v.init is not None]

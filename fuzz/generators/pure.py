@@ -25,13 +25,17 @@ from litmusfuzz.corpus.ops import (
     MalformedTest,
     Nested,
     PureAttrs,
+    RowsAttrs,
+    SliceAttrs,
     TensorType,
 )
 from litmusfuzz.corpus.pure.definition import call_of, inferred, shape_value
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.tensors import UNKNOWN
 from litmusfuzz.fuzz.generators.context import BodyGenerator, Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
 from litmusfuzz.fuzz.generators.family import NotGenerated
+from litmusfuzz.fuzz.generators.gradients import takes_programs
 from litmusfuzz.fuzz.generators.sampling import PURE_OPS, sample
 
 if TYPE_CHECKING:
@@ -45,14 +49,24 @@ if TYPE_CHECKING:
 
 NEEDED: Final = frozenset(
     {"Any", "BroadcastTo", "Cast", "ConcatV2", "Const", "FloorMod", "Max", "NotEqual", "Reshape"}
-    | {"Slice", "Sum", "TensorListFromTensor", "TensorListStack"}
+    | {"Slice", "Sum"}
 )
 """Ops that fit one value to the type of another."""
+_LISTS: Final = frozenset({"TensorListFromTensor", "TensorListStack"})
+"""Ops that make a list of a value, and a value of a list."""
 DENSE: Final = tuple(
     name for name in EFFECT_OPS if not OPS[name].sparse and len(OPS[name].roles) == 1
 )
 """Ops on one variable, all of it."""
+ON_ONE: Final = tuple(name for name in EFFECT_OPS if len(OPS[name].roles) == 1)
+"""Ops on one variable, all of it or rows."""
+_VIEWS: Final = tuple(
+    op for op in PURE_OPS if op.name in ("Bitcast", "ExpandDims", "Reshape", "Snapshot", "Squeeze")
+)
+"""Ops whose result has the elements of an operand in their order: it may have the same buffer."""
 _SHAPES: Final = ((), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2), (1, 4))
+_WITH_ROWS: Final = ((), (2,), (3,), (4,), (5,), (8,), (2, 3), (3, 2), (4, 2))
+"""Shapes of variables in traced programs, where rows move to others."""
 _NO_KEEP: Final = PureAttrs((("keep_dims", False),))
 _MODULUS: Final = 13
 _LARGE: Final = 1_000
@@ -70,29 +84,39 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 
 def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
     dtype = rng.choice([each for each in (*DTYPES, *FLOATS) if each in support.dtypes])
-    shape = support.nearest(rng.choice(_SHAPES))
+    program = takes_programs(support)
+    shape = support.nearest(rng.choice(_WITH_ROWS if program else _SHAPES))
     variables = tuple(Variable(name, dtype, shape, rng.choice((0, 1))) for name in "XY")
     variables = variables[: rng.choice((1, 2, 2))]
+    if program and shape:  # one row may be taken for another
+        variables = tuple(replace(each, init=tuple(range(shape[0]))) for each in variables)
     return Context(rng, support, dtype, variables, arithmetic=arithmetic, matrices=True)
 
 
 def _test(context: Context) -> LitmusTest:
     rng = context.rng
-    body = PureBody(context)
-    names = context.possible(DENSE)
+    program = takes_programs(context.support)
+    body = PureProgram(context) if program else PureBody(context)
+    names = context.possible(ON_ONE if program else DENSE)
     reads = [name for name in names if OPS[name].kind is Kind.READ]
     changes = [name for name in names if OPS[name].kind is not Kind.READ]
     chains: list[str] = [""] * rng.choice((2, 2, 3))
     for number in range(rng.choice((4, 4, 5, 5, 6))):
         before = len(body.nodes), list(body.computed), list(body.sources)
         chain = number % len(chains)
-        op = rng.choice(reads if not body.sources or rng.random() < 0.4 else changes)
-        effect = body.effect(OPS[op], (chains[chain],) if chains[chain] else ())
+        after = (chains[chain],) if chains[chain] else ()
+        effect = body.moved(after, 1 / 4) if isinstance(body, PureProgram) else None
+        if effect is None:
+            op = rng.choice(reads if not body.sources or rng.random() < 0.4 else changes)
+            effect = body.effect(OPS[op], after)
         if has_too_many_orders(context, body.nodes):
             count, body.computed, body.sources = before
             del body.nodes[count:]
             break
         chains[chain] = effect
+    last = ""
+    if isinstance(body, PureProgram):
+        last = body.seen_at_last(tuple(filter(None, chains)))
     if body.sources:
         for _ in range(rng.choice((1, 1, 2))):
             body.applied(rng.choice(body.sources))  # a result that nothing uses but the outcome
@@ -102,7 +126,10 @@ def _test(context: Context) -> LitmusTest:
     nodes = tuple(body.nodes)
     there = {node.name for node in nodes}
     shown = [node.name for node in nodes if node.definition.kind is Kind.READ]
-    computed = [each for each in body.computed if each in there]
+    if program:  # a compiler may leave out what nobody looks at
+        shown = [name for name in shown if rng.random() < 0.5]
+        shown += [last] if last in body.computed else []
+    computed = [each for each in body.computed if each in there and each != last]
     shown += rng.sample(computed, min(len(computed), rng.choice((1, 2, 3))))
     return LitmusTest("pure", context.variables, (Graph("main", nodes),), tuple(shown))
 
@@ -165,7 +192,7 @@ class PureBody(BodyGenerator):
         """
         rng = self.rng
         for op in rng.sample(ops, min(8, len(ops))):
-            if op.name not in self.context.support.ops or op.name in self.used:
+            if op.name in self.used or not self.has(op):
                 continue
             kind = self.types[source]
             sampled = rng.random() < 0.7 and sample(rng, op, kind.dtype, kind.shape)
@@ -174,7 +201,7 @@ class PureBody(BodyGenerator):
             if not all(self.takes(each.type) for each in sampled.operands):
                 continue
             free = [i for i, each in enumerate(sampled.operands) if each.replaceable]
-            indices = [i for i, each in enumerate(sampled.operands) if each.limit]
+            indices = [i for i, each in enumerate(sampled.operands) if self.may_compute(op, each)]
             chosen = {rng.choice(free)} if free else set()
             if indices and (not chosen or rng.random() < 0.5):
                 chosen.add(rng.choice(indices))
@@ -197,6 +224,16 @@ class PureBody(BodyGenerator):
                 self.computed.append(result)
             return self.static(result)
         return source
+
+    def has(self, op: PureOp) -> bool:
+        """True if the support has an op, and what makes its lists and takes them apart."""
+        supported = self.context.support.ops
+        return op.name in supported and ("[" not in op.signature or supported >= _LISTS)
+
+    def may_compute(self, op: PureOp, operand: Operand) -> bool:
+        """True if a control operand of an op may be computed."""
+        del op
+        return bool(operand.limit)
 
     def takes(self, kind: TensorType) -> bool:
         """True if the support has that type, and a constant may have it."""
@@ -330,6 +367,68 @@ class PureBody(BodyGenerator):
             return name
         axes = self.literal(TensorType("int32", (len(kind.shape),)), _axes(kind))
         return self.made("Any" if kind.dtype == BOOL else "Max", (name, axes), _NO_KEEP)
+
+
+class PureProgram(PureBody):
+    """The same for a traced program: the shapes of all values are known before it runs.
+
+    Half of what is written is what was read, where its type fits: rows go to other rows.
+    """
+
+    def operand(self, kind: TensorType) -> str:
+        """A tensor of that type."""
+        fitting = [name for name in self.sources if self.types[name] == kind]
+        if fitting and self.rng.random() < 0.5:
+            return self.rng.choice(fitting)
+        return super().operand(kind)
+
+    def seen_at_last(self, after: tuple[str, ...]) -> str:
+        """Append a read of what is changed last, often rows that move; an op's result of it."""
+        moved = self.moved(after, 1 / 2)
+        changed = (name for node in reversed(self.nodes) for name in node.resources)
+        on = next(changed, self.context.variables[0].name)
+        among = [each for each in self.context.variables if each.name == on]
+        read = self.effect_on(OPS["ReadVariableOp"], among, after if moved is None else (moved,))
+        return self.applied(read, _VIEWS if self.rng.random() < 1 / 2 else PURE_OPS)
+
+    def moved(self, after: tuple[str, ...], chance: float) -> str | None:
+        """Append a read of consecutive rows and a write of them to others, with a probability.
+
+        None for no such ops, which need a variable with two rows.
+        """
+        rng, variable = self.rng, self.rng.choice(self.context.variables)
+        wanted = {"ResourceGather", "ResourceStridedSliceAssign"} <= self.context.support.ops
+        if not wanted or variable.shape[:1] in ((), (1,)) or rng.random() > chance:
+            return None
+        rows = variable.shape[0]
+        count = rng.randint(1, rows - 1)
+        begin, to = (rng.randint(0, rows - count) for _ in range(2))
+        names = self.context.fresh("r"), self.context.fresh("w")
+        places = RowsAttrs(tuple(range(begin, begin + count)))
+        kind = TensorType(variable.dtype, (count, *variable.shape[1:]))
+        on = (variable.name,)
+        self.add(names[0], "ResourceGather", resources=on, after=after, attrs=places, kind=kind)
+        self.sources.append(names[0])
+        return self.add(
+            names[1],
+            "ResourceStridedSliceAssign",
+            names[:1],
+            resources=on,
+            attrs=SliceAttrs(to, to + count, 1),
+        )
+
+    def may_compute(self, op: PureOp, operand: Operand) -> bool:
+        """True if the operand is an index of elements, and no axis or size."""
+        return bool(operand.limit) and op.index == ("indices",)
+
+    def call(self, op: OpDef, inputs: tuple[str, ...], attrs: Attrs | None) -> str | None:
+        """Append a pure op of the table; None if its result may be too large, or has any shape."""
+        before = len(self.nodes)
+        name = super().call(op, inputs, attrs)
+        if name is not None and self.types[name].dynamic:
+            del self.nodes[before:]
+            return None
+        return name
 
 
 def _axes(kind: TensorType) -> tuple[int, ...]:

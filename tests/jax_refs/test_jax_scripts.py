@@ -189,7 +189,7 @@ def test_scripts_do_what_is_forbidden(kind: str, ended: Ended) -> None:
         assert ended(text)[0] == {"refused": "ValueError"}.get(there, there)
 
 
-@pytest.mark.parametrize("how", ["jvp", "jacfwd", "grad"])
+@pytest.mark.parametrize("how", ["jvp", "jacfwd", "grad", "accumulated"])
 def test_scripts_have_gradients(how: str, ended: Ended) -> None:
     test = differentiated(in_floats(named("loop-sum-carried")))
     config = configuration_at({"derivative": how, "writes": "linked", "loops": "scan"})

@@ -8,6 +8,7 @@ transformation that the documentation allows.
 - `space`: the configuration space: how a program is written, and how JAX transforms it.
 - `configured`: configures JAX.
 - `lowering`: one litmus op, loop, conditional or call as JAX code over references.
+- `pure_ops`: the pure ops that JAX has; `written_values`: the same as text, for a script.
 - `program`: the functions that are transformed: all runs of a test over its references.
 - `refusals`: the reviewed messages with which JAX refuses a program.
 

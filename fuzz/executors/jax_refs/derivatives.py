@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 
+from litmusfuzz.fuzz.executors.protocol import Refused
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -23,6 +25,16 @@ def _vjp(function: Function, by: Arrays, weights: Arrays) -> tuple[Arrays, Array
     _, pulled, values = jax.vjp(function, by, has_aux=True)
     (gradients,) = pulled(jax.tree.map(jnp.asarray, weights))
     return gradients, values
+
+
+def _accumulated(function: Function, by: Arrays, weights: Arrays) -> tuple[Arrays, Arrays]:
+    """Reverse mode that adds the gradients to what references hold."""
+    _, pulled, values = jax.vjp(function, by, has_aux=True)
+    if not hasattr(pulled, "with_refs"):
+        raise Refused("gradients added to references, which this JAX does not have")
+    sums = {name: jax.new_ref(jnp.ones_like(each)) for name, each in by.items()}
+    pulled.with_refs(sums)(jax.tree.map(jnp.asarray, weights))
+    return {name: each[...] - 1 for name, each in sums.items()}, values
 
 
 def _grad(function: Function, by: Arrays, weights: Arrays) -> tuple[Arrays, Arrays]:
@@ -86,6 +98,7 @@ def _jacobian(
 
 DERIVATIVES: Mapping[str, Callable[[Function, Arrays, Arrays], tuple[Arrays, Arrays]]] = {
     "vjp": _vjp,
+    "accumulated": _accumulated,
     "grad": _grad,
     "jvp": _jvp,
     "linearize": _linearize,

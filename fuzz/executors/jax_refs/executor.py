@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from litmusfuzz.corpus.ops import DEFINED_OPS, OPS, Kind
 from litmusfuzz.fuzz.executors.jax_refs import space
+from litmusfuzz.fuzz.executors.jax_refs.pure_ops import TABLE, check_pure_ops
 from litmusfuzz.fuzz.executors.jax_refs.refusals import REFUSALS
 from litmusfuzz.fuzz.executors.jax_refs.space import Settings
 from litmusfuzz.fuzz.executors.protocol import ForkAfter, Refused, Unavailable
 from litmusfuzz.fuzz.executors.setting_types import Flag, Number, OneOf
+from litmusfuzz.fuzz.executors.table import unsupported
 from litmusfuzz.fuzz.executors.traced.failures import Refusal, sorted_failures
 from litmusfuzz.fuzz.executors.traced.indices import check_indices
 from litmusfuzz.fuzz.executors.traced.prepared import PreparedProgram
+from litmusfuzz.fuzz.executors.traced.pure_uses import Lacking
 from litmusfuzz.fuzz.executors.traced.walk import FEATURES
 from litmusfuzz.fuzz.support import Support
 
@@ -54,7 +57,7 @@ class JaxRefsExecutor:
         ops=frozenset(
             name
             for name, op in OPS.items()
-            if name not in DEFINED_OPS and op.kind not in _NO_PROGRAM
+            if (name in TABLE or name not in DEFINED_OPS) and op.kind not in _NO_PROGRAM
         ),
         features=FEATURES,
     )
@@ -131,7 +134,11 @@ class JaxRefsExecutor:
             If the test is no program of one thread, JAX refuses it, or there is no GPU for it.
         """
         if lacking := self.support.lacking(test):
-            raise Refused(", ".join(lacking))
+            raise Refused(unsupported(self.name, test, lacking))
+        try:
+            check_pure_ops(test)
+        except Lacking as lack:
+            raise Refused(unsupported(self.name, test, [str(lack)])) from None
         check_indices(test)
         settings = Settings.of(config)
         if not settings.x64:

@@ -10,15 +10,18 @@ docs/jax-references.md; semantics.md, section 2.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import jax.ops
 import numpy as np
 from jax import lax
 
 import litmusfuzz.fuzz.executors.jax_refs.configured  # noqa: F401
 from litmusfuzz.corpus.ops import MomentumAttrs
+from litmusfuzz.fuzz.executors.jax_refs.pure_ops import lowered
 from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES
 from litmusfuzz.fuzz.executors.traced.inputs import distinct, rows_of, slice_of
 from litmusfuzz.fuzz.executors.traced.walk import Aliases
@@ -28,28 +31,12 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import Node
     from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+    from litmusfuzz.fuzz.executors.traced.pure_uses import PureUse
     from litmusfuzz.fuzz.executors.traced.walk import BodyCode, LoopCode
 
 Array = Any
 Ref = Any
-
-_PURE: dict[str, Callable[..., Array]] = {
-    "Identity": lambda x: x,
-    "Neg": jnp.negative,
-    "Relu": lambda x: jnp.maximum(x, jnp.zeros((), x.dtype)),
-    "AddV2": jnp.add,
-    "Sub": jnp.subtract,
-    "Mul": jnp.multiply,
-    "Maximum": jnp.maximum,
-    "Minimum": jnp.minimum,
-    "Less": jnp.less,
-    "Equal": jnp.equal,
-    "Select": lambda c, t, e: jnp.where(_spread(c, t), t, e),
-    "ReluGrad": lambda g, f: jnp.where(f > 0, g, jnp.zeros_like(g)),
-    # By default a GPU multiplies float32 with fewer bits.
-    "MatMul": lambda a, b: jnp.matmul(a, b, precision=lax.Precision.HIGHEST),
-}
-PURE_OPS = frozenset(_PURE)
+_MODULES = SimpleNamespace(jnp=jnp, lax=lax, ops=jax.ops)
 
 _COMBINE: dict[str, Callable[[Array, Array], Array]] = {
     "Add": jnp.add,
@@ -87,9 +74,12 @@ class Lowering:
 
     # --- ops -----------------------------------------------------------------------------
 
-    def pure(self, node: Node, operands: Sequence[Array]) -> Array:
-        """The result of a pure op with operands."""
-        return _PURE[node.op](*operands)
+    def pure(self, use: PureUse, operands: Sequence[Array]) -> Array:
+        """The result of a pure node with operands."""
+        if use.node.op == "Select":
+            condition, *choices = operands
+            operands = (_spread(condition, choices[0]), *choices)
+        return lowered(_MODULES, use, operands)
 
     def read(self, node: Node, reference: Ref, rows: Array | None) -> Array:
         """Read a reference: whole, or rows of it."""

@@ -89,7 +89,10 @@ class Program:
         put = jnp.asarray if self.settings.donate else jax.device_put
         given = jax.device_put(given)
         arrays = {name: self._placed(put(each)) for name, each in contents.items()}
-        if self._inside:
+        if self._apart:
+            observed, final = self._whole
+            values = observed(arrays, given) | final(arrays, given)
+        elif self._inside:
             values = self._whole(arrays, given)
         else:
             refs = self._references(arrays)
@@ -128,6 +131,11 @@ class Program:
     def _inside(self) -> bool:
         """True if the program takes arrays and creates the references."""
         return self.settings.references == "inside" or bool(self._by)
+
+    @property
+    def _apart(self) -> bool:
+        """True if one program has the observed values, and another one the final contents."""
+        return self.settings.final == "apart" and not self._by
 
     @property
     def _how(self) -> str:
@@ -196,9 +204,20 @@ class Program:
     # --- the program ------------------------------------------------------------------------
 
     @cached_property
-    def _whole(self) -> Callable[..., Any]:
-        """The program, with all transformations around it."""
-        return self._compiled(self._batched(self._function()))
+    def _whole(self) -> Any:
+        """The program, with all transformations around it; or both, that of final contents last."""
+        made = self._function()
+        if not self._apart:
+            return self._compiled(self._batched(made))
+
+        def part(*, final: bool) -> Callable[..., Any]:
+            def chosen(*arguments: Any) -> Arrays:
+                found = made(*arguments)
+                return {k: each for k, each in found.items() if (k in self.contents) is final}
+
+            return self._compiled(self._batched(chosen))
+
+        return part(final=False), part(final=True)
 
     def _function(self) -> Callable[..., Any]:
         """The program as a function of references or contents, and of what it is given."""

@@ -20,14 +20,15 @@ import numpy as np
 from litmusfuzz.corpus.ops import MomentumAttrs
 from litmusfuzz.corpus.outcome import TORN
 from litmusfuzz.fuzz.executors.jax_refs.inlining import inlined
+from litmusfuzz.fuzz.executors.jax_refs.pure_ops import lowered
 from litmusfuzz.fuzz.executors.jax_refs.space import ALIASES, COPIES, PIECE
 from litmusfuzz.fuzz.executors.jax_refs.written import (
     AROUND,
     COMBINE,
     FORWARD,
-    PURE,
     derivative,
 )
+from litmusfuzz.fuzz.executors.jax_refs.written_values import MODULES, Text
 from litmusfuzz.fuzz.executors.traced.inputs import (
     array_of,
     constants_of,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest, Node, Run
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.fuzz.executors.jax_refs.space import Settings
+    from litmusfuzz.fuzz.executors.traced.pure_uses import PureUse
     from litmusfuzz.fuzz.executors.traced.walk import BodyCode, LoopCode
 
 Shape = tuple[int, ...]
@@ -165,14 +167,12 @@ class _System(_Lines):
 
     # --- ops -----------------------------------------------------------------------------
 
-    def pure(self, node: Node, operands: Sequence[str]) -> str:
+    def pure(self, use: PureUse, operands: Sequence[str]) -> str:
+        node = use.node
         if node.op == "Identity":
             return operands[0]
-        given = list(operands)
-        if node.op == "Select":
-            condition, like = (len(self.shape(each)) for each in operands[:2])
-            given[0] += "" if condition in (0, like) else "[..., None]"
-        name = self.let(node.name, PURE[node.op].format(*given), self.shape_of(node.name))
+        text = str(lowered(MODULES, use, [Text(each) for each in operands]))
+        name = self.let(node.name, text, self.shape_of(node.name))
         self.traced.update([name] if not self.traced.isdisjoint(operands) else ())
         return name
 
@@ -635,7 +635,14 @@ class _Script(_System):
     def numpy(self) -> bool:
         """True if the weights of the floats have to be NumPy's arrays."""
         way = self.settings.derivative
-        return way not in FORWARD and (way != "vjp" or bool(self.settings.compiled))
+        return way not in FORWARD and (
+            way not in ("vjp", "accumulated") or bool(self.settings.compiled)
+        )
+
+    @property
+    def apart(self) -> bool:
+        """True if one program has the observed values, and another one the final contents."""
+        return self.settings.final == "apart" and not self.by
 
     @property
     def closed(self) -> bool:
@@ -700,8 +707,11 @@ class _Script(_System):
             found: dict[str, str] = {}
             for run in self.test.runs:
                 found |= self.run(run)
-            if self.inside:
-                found |= {name: self.final(each) for name, each in refs.items()}
+            final = {name: self.final(each) for name, each in refs.items()}
+            if self.apart:
+                self.line(f"return {_dict(found)}, {_dict(final)}")
+                return
+            found |= final if self.inside else {}
             self.others = not found.keys() <= self.test.weights.keys()
             self.line(f"return {_dict(found)}")
 
@@ -815,10 +825,9 @@ class _Script(_System):
         """The expression for an array on the devices of the settings."""
         return array if self.settings.devices == 1 else f"placed({array})"
 
-    def transformed(self) -> str:
-        """The expression for the program with all transformations around it."""
+    def transformed(self, made: str) -> str:
+        """The expression for a function with all transformations around it."""
         settings = self.settings
-        made = "g" if self.by else "f"
         if settings.checkpoint and not self.by:
             policy = f"jax.checkpoint_policies.{settings.checkpoint}_saveable"
             made = f"jax.checkpoint({made}, policy={policy})"
@@ -843,7 +852,12 @@ class _Script(_System):
         self.line(f"print('expected', expected := {expected})")
         if self.fails:
             self.line(_HOOK)
-        run = self.transformed()
+        if self.apart:
+            parts = [self.transformed(f"lambda *x: f(*x)[{part}]") for part in (0, 1)]
+            one, other = (self.let("run", f"({part})", ()) for part in parts)
+            run = f"(lambda *x: {one}(*x) | {other}(*x))"
+        else:
+            run = self.transformed("g" if self.by else "f")
         if run not in ("f", "g"):
             run = self.let("run", run, ())
         if not self.literal:

@@ -33,7 +33,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "compiled": ("", "jit", "aot", "export"),
         "parts": ("", "runs", "pieces", "nested"),
         "references": ("argument", "pytree", "closure", "inside"),
-        "final": ("read", "freeze"),
+        "final": ("read", "freeze", "apart"),
         "loops": ("python", "while", "fori", "scan"),
         "unroll": (1, 2),
         "reverse": (False, True),
@@ -45,7 +45,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
         "updates": ("read_write", "addupdate", "swap"),
         "indices": ("array", "static", "negative", "beyond", "scalar", "slice"),
         "batch": ("", "vmap", "vmap_last", "vmap_all", "shard_map"),
-        "derivative": ("vjp", "grad", "jvp", "linearize", "jacfwd", "jacrev"),
+        "derivative": ("vjp", "accumulated", "grad", "jvp", "linearize", "jacfwd", "jacrev"),
         "checkpoint": ("", "everything", "nothing", "dots"),
         "donate": (False, True),
         "devices": (1, 2),
@@ -83,7 +83,9 @@ class Settings:
         How a run gets its references: as arguments, in a pytree, by closure; or ``inside``: the
         program takes arrays, and creates the references.
     final : str
-        How final contents are taken: ``read``, or ``freeze``.
+        How final contents are taken: ``read``, ``freeze``, or ``apart``: the program returns what
+        is observed, and another one, which is the same otherwise, the final contents. One with
+        gradients returns all.
     loops : str
         ``while`` (`lax.while_loop`), ``fori`` (`lax.fori_loop`), ``scan`` (`lax.scan`); or
         ``python``: Python's loop, which a trace unrolls to its bound.
@@ -108,7 +110,8 @@ class Settings:
         The program under `jax.vmap`, over copies with other contents; or under `jax.shard_map`,
         each copy on a device of its own.
     derivative : str
-        How gradients are computed, of a test that has some. Such a program takes arrays and creates
+        How gradients are computed, of a test that has some; ``accumulated``: added to references,
+        by ``with_refs`` of `jax.vjp`'s function. Such a program takes arrays and creates
         the references, whatever `references` says.
     checkpoint : str
         `jax.checkpoint` around a program that creates its references: by its policies
@@ -176,6 +179,11 @@ def _exclusions() -> Iterator[Exclusion]:
     yield Exclusion(("donate", (True,)), outside, "references are always donated")
     yield Exclusion(("donate", (True,)), ("compiled", ("", "export")), "only `jit` donates")
     yield Exclusion(inside, ("parts", ("pieces",)), "arguments cover it")
+    apart = ("final", ("apart",))
+    yield Exclusion(apart, outside, "what another program does to a reference is observed")
+    yield Exclusion(apart, ("compiled", ("aot", "export")), "`jit` covers it")
+    yield Exclusion(apart, ("donate", (True,)), "two programs take the arrays")
+    yield Exclusion(apart, ("batch", ("shard_map",)), "`vmap` covers it")
     mapped = ("batch", ("shard_map",))
     yield Exclusion(mapped, outside, "outside, references are sharded by `devices`")
     yield Exclusion(mapped, ("compiled", ("", "export")), "JAX wants it in a `jit`")
@@ -189,7 +197,7 @@ def _exclusions() -> Iterator[Exclusion]:
     aliased = ("forbidden", ALIASES)
     yield Exclusion(aliased, ("bodies", ("argument",)), "bodies get references in both ways")
     frozen = ("forbidden", ("freeze",))
-    yield Exclusion(frozen, ("final", ("freeze",)), "a read follows it")
+    yield Exclusion(frozen, _other("final", "read"), "a read follows it")
 
 
 def _weaker() -> Iterator[tuple[Value, tuple[Mapping[str, Setting], ...]]]:
@@ -219,6 +227,7 @@ SPACE: Final = ConfigurationSpace(
             ("compiled", "export"): "exported",
             ("references", "inside"): "with references created inside",
             ("references", "closure"): "with references closed over",
+            ("final", "apart"): "without its final contents",
             ("loops", "scan"): "in `lax.scan`",
             ("loops", "fori"): "in `lax.fori_loop`",
             ("batch", "vmap"): "under `vmap`",
@@ -247,6 +256,12 @@ _PRESETS: Final[Mapping[str, Mapping[str, Setting]]] = MappingProxyType(
         "nested": {"compiled": "jit", "parts": "nested", "references": "pytree", "calls": "jit"},
         "closure": {"compiled": "jit", "references": "closure", "loops": "scan"},
         "inside": {"compiled": "jit", "references": "inside", "final": "freeze"},
+        "apart": {
+            "compiled": "jit",
+            "references": "inside",
+            "final": "apart",
+            "indices": "slice",
+        },
         "swap": {"compiled": "jit", "writes": "swap", "updates": "swap", "reads": "get"},
         "addupdate": {"compiled": "jit", "updates": "addupdate", "indices": "negative"},
         "aot": {"compiled": "aot", "loops": "while"},

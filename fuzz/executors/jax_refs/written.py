@@ -7,21 +7,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-PURE: Final = {
-    "Neg": "-{0}",
-    "Relu": "jnp.maximum({0}, jnp.zeros((), {0}.dtype))",
-    "AddV2": "{0} + {1}",
-    "Sub": "{0} - {1}",
-    "Mul": "{0} * {1}",
-    "Maximum": "jnp.maximum({0}, {1})",
-    "Minimum": "jnp.minimum({0}, {1})",
-    "Less": "{0} < {1}",
-    "Equal": "{0} == {1}",
-    "Select": "jnp.where({0}, {1}, {2})",
-    "ReluGrad": "jnp.where({1} > 0, {0}, jnp.zeros_like({0}))",
-    "MatMul": 'jnp.matmul({0}, {1}, precision="highest")',
-}
-"""Pure ops but Identity, by their operands."""
 COMBINE: Final = {
     "Mul": "{0} * {1}",
     "Min": "jnp.minimum({0}, {1})",
@@ -64,6 +49,12 @@ _WAYS: Final = {
     "vjp": (
         "_, pull, values = jax.vjp(floats, {by}, has_aux=True)",
         "gradients = pull({given})[0]",
+    ),
+    "accumulated": (
+        "_, pull, values = jax.vjp(floats, {by}, has_aux=True)",
+        "sums = jax.tree.map(lambda x: jax.new_ref(jnp.ones_like(x)), {by})",
+        "pull.with_refs(sums)({given})",
+        "gradients = {{k: x[...] - 1 for k, x in sums.items()}}",
     ),
     "grad": (
         "def weighted(by):",

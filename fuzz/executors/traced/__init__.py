@@ -6,6 +6,7 @@ guarantees program order, which leaves a test a single outcome (the model `seque
 
 - `walk`: executes the nodes of a test in program order over a `System`, which has the references,
   the control flow and the calls.
+- `pure_uses`: what is known of pure nodes before a program runs.
 - `indices`: which indices that are operands a program can have.
 - `inputs`: the arrays that a program takes: contents, constants, indices, what is fed.
 - `failures`: tells refusals from failures of the system.

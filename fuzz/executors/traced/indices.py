@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from litmusfuzz.corpus.model import LoopAttrs, all_nodes, captures_of, handles_of
-from litmusfuzz.corpus.ops import ConstAttrs, Kind
+from litmusfuzz.corpus.ops import BOOL, ConstAttrs, Kind, PureAttrs
+from litmusfuzz.corpus.pure.definition import Call, Undefined, computed
 from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.traced.pure_uses import PureUses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +30,20 @@ _Range = tuple[float, float]
 _Columns = tuple[_Range, ...]
 """The ranges of a value's elements, by their place in its last axis; or one for all of them."""
 _ANY: Final = ((-inf, inf),)
+_CHOSEN: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("Identity", "Minimum", "Maximum", "Pack"), slice(None)),
+        **dict.fromkeys(("Select", "SelectV2"), slice(1, None)),
+        **dict.fromkeys(("Reshape", "BroadcastTo", "ExpandDims", "Transpose", "Tile"), slice(1)),
+        **dict.fromkeys(("Slice", "StridedSlice", "Squeeze", "Max", "Min", "Cast"), slice(1)),
+        "ConcatV2": slice(-1),
+    }
+)
+"""Pure ops whose result has elements of some operands, and which operands."""
+_SAME_COLUMNS: Final = frozenset({"Identity", "Select", "SelectV2", "Minimum", "Maximum"})
+"""Those of them that leave each element at its place."""
+_MOST_TRIED: Final = 64
+"""A range with more numbers is not tried out."""
 _STORES: Final = frozenset(
     {
         *("AssignVariableOp", "ResourceStridedSliceAssign"),
@@ -44,9 +62,13 @@ def check_indices(test: LitmusTest) -> None:
     Refused
         Naming the op.
     """
-    computed = [node for node in test.nodes if node.definition.computed]
-    ranges = _Ranges(test) if computed else None
-    for node in computed:
+    places = [node for node in test.nodes if node.definition.computed]
+    failing = [n for n in test.nodes if n.name in test.failing and n.definition.pure]
+    ranges = _Ranges(test) if places or failing else None
+    for node in failing:
+        assert ranges is not None
+        ranges.check(node)
+    for node in places:
         shape = test.type_of(node.inputs[0]).shape
         if node.op == "ResourceStridedSliceAssign":
             raise Refused(f"{node.name}, a slice whose bounds are operands")
@@ -78,6 +100,7 @@ class _Ranges:
             if isinstance(node.attrs, LoopAttrs)
         }
         self._known: dict[str, _Columns] = {}
+        self._uses = PureUses(test)
         self._variables = {
             v.name: _ANY if v.init is None else self._elements(test.initial(v), v.shape)
             for v in test.variables
@@ -144,10 +167,56 @@ class _Ranges:
                 for name in self._written(node)
             ]
             return _joined(found)
-        inputs = node.inputs[1:] if node.op == "Select" else node.inputs
-        if node.op not in ("Identity", "Select", "Minimum", "Maximum"):
+        kind = self._test.types[node.name]
+        if kind is not None and kind.dtype == BOOL:
+            return ((0, 1),)
+        if node.op == "FloorMod":
+            divisors = self.of(node.inputs[1])
+            least, most = _hull(divisors)
+            return ((0, most - 1),) if least > 0 and most < inf else _ANY
+        if node.op not in _CHOSEN:
             return _ANY
-        return _joined([self.of(each) for each in inputs], _JOINS.get(node.op, _hull))
+        found = [self.of(each) for each in node.inputs[_CHOSEN[node.op]]]
+        if node.op not in _SAME_COLUMNS:
+            return (_hull(map(_hull, found)),)
+        return _joined(found, _JOINS.get(node.op, _hull))
+
+    def check(self, node: Node) -> None:
+        """Check that a pure op fails for no values that its operands can have.
+
+        Each number of the range of an operand is tried, in all of its elements.
+
+        Raises
+        ------
+        Refused
+            Naming the op, and the operand.
+        """
+        use, meaning = self._uses.of(node), node.definition.meaning
+        assert meaning is not None
+        if any(kind.dynamic for kind in (*use.inputs, use.result)):
+            return  # what makes such a value is refused
+        call = Call(meaning, node.attrs if type(node.attrs) is PureAttrs else None, use.inputs)
+        arrays: list[Any] = [
+            np.ones(kind.shape, np.int64)
+            if value is None
+            else np.array(value, np.int64).reshape(kind.shape)
+            for kind, value in zip(use.inputs, use.known, strict=True)
+        ]
+        for place, (role, value) in enumerate(zip(use.roles, use.known, strict=True)):
+            if role not in meaning.fails_by or value is not None:
+                continue
+            least, most = _hull(self.of(node.inputs[place]))
+            why = f"{node.name}: {node.op} fails for some values of {role}, and JAX never does"
+            if not most - least < _MOST_TRIED:
+                raise Refused(why)
+            for number in range(int(least), int(most) + 1):
+                tried = [*arrays]
+                tried[place] = np.full_like(arrays[place], number)
+                try:
+                    computed(call, tried)
+                except Undefined:
+                    raise Refused(why) from None
+            arrays[place] = np.full_like(arrays[place], least)
 
     def _elements(self, values: Sequence[int], shape: tuple[int, ...]) -> _Columns:
         """The ranges of given numbers, which are a value of that shape."""

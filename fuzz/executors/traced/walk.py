@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs, all_nodes, handles_of
 from litmusfuzz.corpus.ops import ConstAttrs, HandleAttrs, Kind
 from litmusfuzz.fuzz.executors.protocol import Refused
+from litmusfuzz.fuzz.executors.traced.pure_uses import PureUses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from litmusfuzz.corpus.model import Body, LitmusTest, Node
+    from litmusfuzz.fuzz.executors.traced.pure_uses import PureUse
 
 FEATURES: Final = frozenset(
     {
@@ -96,8 +98,8 @@ class LoopCode:
 class System(Protocol):
     """What a traced system offers to a walk."""
 
-    def pure(self, node: Node, operands: Sequence[Value]) -> Value:
-        """The result of a pure op with operands."""
+    def pure(self, use: PureUse, operands: Sequence[Value]) -> Value:
+        """The result of a pure node with operands."""
 
     def read(self, node: Node, reference: Reference, rows: Value | None) -> Value:
         """Read a reference: whole, or rows of it.
@@ -150,6 +152,7 @@ class Walk:
         self.test = test
         self.system = system
         self.constants = constants
+        self._uses = PureUses(test)
         self._handles = handles_of(test.graphs)
         for name, variables in self._handles.items():
             if len(variables) > 1:
@@ -190,7 +193,7 @@ class Walk:
         if kind is not None and kind.is_handle:
             return {node.name: None}
         if node.definition.pure:
-            return {node.name: self.system.pure(node, given)} if given else {}
+            return {node.name: self.system.pure(self._uses.of(node), given)} if given else {}
         return self._on_variables(node, given, references)
 
     def _on_variables(self, node: Node, given: Sequence[Value], references: References) -> Values:
