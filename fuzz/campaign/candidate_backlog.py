@@ -52,8 +52,13 @@ class CandidateBacklog:
         self.in_work: dict[Slot, Candidate] = {}
 
     def likely_known(self, candidate: Candidate) -> MinimizedFinding | None:
-        """The known cause that a candidate looks like; None if it is to be reduced in full."""
-        return None if candidate.in_full else self.explainer.likely(candidate)
+        """The known cause that a candidate looks like; None if it is to be reduced in full.
+
+        Under control nothing waits because of its looks: searches decide (`Explainer.decide`).
+        """
+        if candidate.in_full or candidate.target.explorable:
+            return None
+        return self.explainer.likely(candidate)
 
     def set_look_alikes_aside(self) -> None:
         """Move candidates that look like a known cause to those that wait for a check.

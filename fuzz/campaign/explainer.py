@@ -32,7 +32,6 @@ from litmusfuzz.fuzz.finding.experiments import (
     executions_needed,
     result_of,
 )
-from litmusfuzz.fuzz.finding.judge import explorer_or_none, judge
 from litmusfuzz.fuzz.finding.race_shapes import contains
 from litmusfuzz.fuzz.finding.trials import Case, Experiment, Reason
 from litmusfuzz.reports.events import CauseChecked, CauseCompared
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.settings import Settings
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.campaign.target import Target
-    from litmusfuzz.fuzz.executors.protocol import Noise
+    from litmusfuzz.fuzz.executors.protocol import Config, Noise
     from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
     from litmusfuzz.reports.events import Event
@@ -114,20 +113,6 @@ class Explainer:
             return TrialBudget.within(self.settings.max_reduction_s, oracle)
         return TrialBudget(ATTEMPT_S, CHECK_RUNS * self._count, oracle)
 
-    def case_of(self, executor: CampaignExecutor, known: MinimizedFinding) -> Case | None:
-        """The case of a known cause; None if its configuration is not here."""
-        found = known.finding
-        for sampled in executor.sampler.configurations:
-            if sampled.config.name == found.configuration:
-                return Case.in_configuration(known.entry.test, found, sampled.config)
-        return Case.if_here(known.entry.test, found)
-
-    def _judged(self, case: Case, test: LitmusTest, run: OnSlot) -> Judgement:
-        """What the trials of a test have shown together."""
-        oracle = explorer_or_none(test, case.model, self.settings.budget)
-        assert oracle is not None  # the trial had one
-        return judge(oracle, run.shown[test, case.config.name])
-
     # --- tests that are not minimized --------------------------------------------------
 
     async def known_here(
@@ -153,7 +138,7 @@ class Explainer:
         target = candidate.target
         here = beyond_plain(target.executor, target.config)
         for known in self.findings.contained(candidate):
-            case = self.case_of(self.executors[candidate.executor], known)
+            case = case_of(self.executors[candidate.executor], known, target.config)
             # One that has shown here needs less than its file says.
             shown = target.config.name in known.configurations
             if case is not None and (shown or case.needs <= here):
@@ -187,6 +172,34 @@ class Explainer:
         rng: random.Random,
     ) -> Candidate | None:
         """What shows beside known causes: the look-alike, or a test in it; None if nothing does."""
+        compared, shown = await self._look_behind(slot, candidate, known, rng)
+        if compared.verdict is not Verdict.NEW:
+            return None
+        if shown is None:
+            return candidate
+        test, judgement = shown
+        # It may look like another known cause, which is still in it.
+        return replace(
+            candidate, test=test, judgement=judgement, past=(State.SEEN,), by="", contains={}
+        )
+
+    async def decide(self, slot: Slot, candidate: Candidate, rng: random.Random) -> Explained:
+        """Whether all that a test shows under control is known causes: decided by searches."""
+        known = await self.known_here(slot, candidate, rng)
+        slot.switch_to(candidate.target)
+        if known is None:
+            return Explained()
+        compared, behind = await self._look_behind(slot, candidate, known, rng)
+        return Explained(known if compared.verdict is Verdict.EXPLAINED else None, behind)
+
+    async def _look_behind(
+        self,
+        slot: Slot,
+        candidate: Candidate,
+        known: MinimizedFinding,
+        rng: random.Random,
+    ) -> tuple[Comparison, tuple[LitmusTest, Judgement] | None]:
+        """Compare a test with known causes; also what shows without what these need, if it does."""
         start = clock.now()
         judgement, name = candidate.judgement, candidate.target.config.name
         test = candidate.test
@@ -203,16 +216,10 @@ class Explainer:
         finally:
             slot.switch_to(candidate.target)
         self._log(candidate, "", known, compared, clock.now() - start)
-        if compared.verdict is not Verdict.NEW:
-            return None
         if compared.why != BEHIND:
-            return candidate
+            return compared, None
         test = compared.experiments[-1].test
-        shown = self._judged(case, test, run)
-        # It may look like another known cause, which is still in it.
-        return replace(
-            candidate, test=test, judgement=shown, past=(State.SEEN,), by="", contains={}
-        )
+        return compared, (test, run.judged(case, test, self.settings.budget))
 
     # --- minimized findings ------------------------------------------------------------
 
@@ -244,16 +251,19 @@ class Explainer:
                 trial = control_trial(case)
                 control = result_of(trial, await tally_of(trial, run, budget))
             for known in sorted(causes, key=lambda each: each not in likely):
-                there = self.case_of(slot.executor, known)
+                there = case_of(slot.executor, known, best.target.config)
                 if there is None:
                     continue
+                searched = best.target.explorable and known in likely
+                if searched and not (await self._shows(slot, known, there, rng)).shows:
+                    continue  # it is another level at which it shows
                 compared = await carry_out(compare(case, there, control), run, budget, end)
                 done.append((known, compared))
                 if compared.verdict is Verdict.EXPLAINED:
                     return Explained(known), done
                 if compared.why == BEHIND and there.needs <= case.needs:
                     test = compared.experiments[-1].test
-                    behind = test, self._judged(case, test, run)
+                    behind = test, run.judged(case, test, self.settings.budget)
         finally:
             slot.switch_to(best.target)
         return Explained(behind=behind), done
@@ -292,7 +302,7 @@ class Explainer:
 
     async def still_shows(self, slot: Slot, known: MinimizedFinding, rng: random.Random) -> None:
         """Run a known cause in its own settings, and log whether it shows."""
-        case = self.case_of(slot.executor, known)
+        case = case_of(slot.executor, known)
         if case is None:
             return
         start = clock.now()
@@ -315,6 +325,24 @@ class Explainer:
         )
         if shows is not None:
             (known.configurations if shows else known.hidden_in).add(case.config.name)
+
+
+def case_of(
+    executor: CampaignExecutor, known: MinimizedFinding, beside: Config | None = None
+) -> Case | None:
+    """The case of a known cause, to be compared with what another configuration shows.
+
+    None if its configuration is not here.
+    """
+    found = known.finding
+    named = (each.config for each in executor.sampler.configurations)
+    config = next((each for each in named if each.name == found.configuration), None)
+    case = (
+        Case.if_here(known.entry.test, found)
+        if config is None
+        else Case.in_configuration(known.entry.test, found, config)
+    )
+    return case.beside(beside) if case is not None and beside is not None else case
 
 
 def _case(test: LitmusTest, judgement: Judgement, target: Target, noise: Noise) -> Case:

@@ -40,12 +40,6 @@ def schedulers(executor: str) -> tuple[str, ...]:
     return made.schedulers if isinstance(made, Explores) else ()
 
 
-def under_control(executor: str, config: Config, as_in: Config) -> Config | None:
-    """A configuration under the control of another one; None if it excludes that."""
-    made = executor_class(executor)
-    return made.under_control(config, as_in) if isinstance(made, Explores) else None
-
-
 def bounds(executor: str, config: Config, preemptions: int | None = None) -> Sequence[int | None]:
     """The bounds of the searches, one after another; up to `preemptions` if that is given."""
     if not switches_inside(executor, config):

@@ -121,6 +121,13 @@ class Reductions:
         if (known := self.candidates.likely_known(candidate)) is not None:
             self.candidates.set_aside(candidate, known)
             return
+        if candidate.target.explorable:
+            decided = await self.explainer.decide(slot, candidate, rng)
+            if decided.by is not None:
+                self.findings.add_sighting(candidate, decided.by)
+                return
+            if decided.behind is not None:
+                best = Best(*decided.behind, candidate.target, candidate.noise)
         best.rate = as_run.rate
         if best.is_large:
             best.pace = as_run.pace

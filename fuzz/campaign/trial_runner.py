@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.fuzz.campaign import clock
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.campaign.settings import CAMPAIGN_BUDGET
+from litmusfuzz.fuzz.campaign.trial_searches import SearchResult, is_searched, judged, searched
 from litmusfuzz.fuzz.campaign.tuning import JOB_TIMEOUT_S, TRIAL_SHARE
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.table import executor_class
 from litmusfuzz.fuzz.executors.worker import Died
-from litmusfuzz.fuzz.finding.causes import symptom
 from litmusfuzz.fuzz.finding.judge import NO_JUDGE, explorer_or_none, judge
 from litmusfuzz.fuzz.finding.trials import Case, Tally, is_large
 
@@ -26,17 +26,22 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
+    from litmusfuzz.fuzz.campaign.job import Result
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.fuzz.finding.experiments import Comparing, Comparison
+    from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
     from litmusfuzz.fuzz.finding.trials import Trial
     from litmusfuzz.oracles.explorer import Budget
 
-RunTest = Callable[[Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | str"]]
+RunTest = Callable[
+    [Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | SearchResult | str"]
+]
 """Runs a test so many times as a case says, with another seed each time; a histogram, or why there
-is none. `DIED` if the process ended by itself."""
+is none. `DIED` if the process ended by itself. In a configuration under control it is searched."""
 DIED: Final = "the process ended"
 TIME_IS_UP: Final = "the time was up"
+NOT_ALL: Final = "not all schedules were executed"
 MAX_DEATHS: Final = 2
 """Deaths of a process in one trial that say nothing about it."""
 MIN_RUNS: Final = 4
@@ -117,17 +122,19 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
             continue
         if isinstance(shown, str):
             return tally(shown)
+        if isinstance(shown, SearchResult):
+            return _tally_of_search(trial, oracle, shown)
         runs += 1
-        judged = judge(oracle, shown)
-        hits = sum(n for outcome, n in judged.forbidden if trial.counts(symptom(outcome)))
+        shown_here = judge(oracle, shown)
+        hits = trial.hits(shown_here)
         seen += hits
         showing += hits > 0
         length = max(length, step)
         ended = sum(n for outcome, n in shown.items() if outcome.status is Status.COMPLETED)
-        executions += judged.executions if blocks else ended
+        executions += shown_here.executions if blocks else ended
         if not (executions or runs < MIN_RUNS):
             return Tally(0, 0, "no execution ends")
-        pace = judged.executions / max(clock.now() - start, 1e-3)
+        pace = shown_here.executions / max(clock.now() - start, 1e-3)
         if not (trial.length or (measures and showing)):
             each = math.ceil((wanted - executions) / max(1, MIN_RUNS - runs))
             step = min(most, 2 * step if measures or slow else most, each)
@@ -137,11 +144,25 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     return tally()
 
 
+def _tally_of_search(trial: Trial, oracle: Oracle, found: SearchResult) -> Tally:
+    """What the schedules of a test have shown of a trial's symptoms."""
+    all_shown = judge(oracle, found.histogram)
+    seen = trial.hits(all_shown)
+    problem = "" if seen or found.whole else NOT_ALL
+    executions = all_shown.executions
+    return Tally(executions, seen, problem, int(seen > 0), executions, found.whole)
+
+
 def on_worker(worker: Worker, rng: random.Random) -> RunTest:
     """Run the tests of a comparison on a worker outside of a campaign."""
     damaging: frozenset[str] = getattr(executor_class(worker.executor), "damaging_ops", frozenset())
 
-    async def run(case: Case, test: LitmusTest, count: int) -> Mapping[Outcome, int] | str:
+    async def run(
+        case: Case, test: LitmusTest, count: int
+    ) -> Mapping[Outcome, int] | SearchResult | str:
+        if is_searched(case):
+            found = await searched(partial(_asked, worker, case), case, test)
+            return found if isinstance(found, SearchResult) else _why_nothing(found)
         if any(node.op in damaging for node in test.effects):
             worker.close()  # memory that it has damaged says nothing about the next test
         job = Job(test, count, case.noise, rng.getrandbits(31))
@@ -153,28 +174,50 @@ def on_worker(worker: Worker, rng: random.Random) -> RunTest:
     return run
 
 
+async def _asked(worker: Worker, case: Case, job: Job) -> Result:
+    """The result of a step of a search."""
+    assert job.test is not None
+    reply = await worker.run(job.request(case.config), JOB_TIMEOUT_S, job.test)
+    if isinstance(reply, messages.Reply) and reply.explored is not None:
+        return messages.explored(job.test, reply)
+    return reply
+
+
 @dataclass(slots=True)
 class OnSlot:
     """Runs trials on a slot, and keeps what each test showed in each configuration."""
 
     slot: Slot
     rng: random.Random
-    shown: dict[tuple[LitmusTest, str], Counter[Outcome]] = field(default_factory=dict)
+    shown: dict[tuple[LitmusTest, str], SearchResult] = field(default_factory=dict)
 
     async def __call__(
         self, case: Case, test: LitmusTest, count: int
-    ) -> Mapping[Outcome, int] | str:
+    ) -> Mapping[Outcome, int] | SearchResult | str:
         """Run a test; see `RunTest`."""
         slot = self.slot
         slot.switch_to(slot.executor.sample(case.config))
         if why := await slot.why_unavailable():
             return why
+        if is_searched(case):
+            found = await searched(slot.run, case, test)
+            if isinstance(found, SearchResult):
+                self.shown[test, case.config.name] = found
+                return found
+            return _why_nothing(found)
         result = await slot.run(Job(test, count, case.noise, self.rng.getrandbits(31)))
         if isinstance(result, Died | messages.Reply):
             return _why_nothing(result)
         assert isinstance(result, dict)  # nothing is recorded here
-        self.shown.setdefault((test, case.config.name), Counter()).update(result)
+        shown = self.shown.setdefault((test, case.config.name), SearchResult())
+        shown.histogram.update(result)
         return result
+
+    def judged(self, case: Case, test: LitmusTest, budget: Budget) -> Judgement:
+        """What the trials of a test have shown together."""
+        oracle = explorer_or_none(test, case.model, budget)
+        assert oracle is not None  # the trial had one
+        return judged(oracle, self.shown[test, case.config.name])
 
 
 def _why_nothing(reply: Died | messages.Reply) -> str:

@@ -93,7 +93,11 @@ async def _by_experiments(entry: Entry, causes: list[KnownFinding], time_s: floa
     """The cause that explains a finding, those that its test contains first."""
     assert entry.finding is not None
     case, end = Case.of(entry.test, entry.finding), clock.now() + time_s
-    cases = [(each, each.cause.case) for each in causes if each.cause and each.cause.case]
+    cases = [
+        (each, there)
+        for each in causes
+        if each.cause and each.cause.case and (there := each.cause.case.beside(case.config))
+    ]
     cases.sort(key=lambda one: not contains(one[1].test, case.test, strict=True))
     budget = TrialBudget.within(time_s)
     undecided: list[str] = []

@@ -19,6 +19,9 @@ that a miss has less than one chance in `MISS_ODDS`; where that takes too many, 
 *undecided*, and both are kept. The odds are those of runs, each built anew, because the executions
 of one run are not independent.
 
+Where all schedules of a test can be executed, no odds are left: what none of them shows, the test
+does not show. A search that its budget has ended says nothing about what it has not shown.
+
 `compare` runs nothing. It yields a `Trial` at a time, and receives what its executions showed
 (`Tally`), as the reducer does with its candidates. docs/decisions/0012-known-findings.md says what
 the rule cannot tell apart.
@@ -346,4 +349,5 @@ def result_of(trial: Trial, tally: Tally) -> Experiment:
         tally.problem,
         tally.showing,
         tally.length,
+        tally.whole,
     )

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, dumps
-from litmusfuzz.fuzz.executors.protocol import noise_from
-from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
-from litmusfuzz.fuzz.finding.causes import symptoms_of
+from litmusfuzz.fuzz.executors.protocol import Explores, noise_from
+from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration, executor_class
+from litmusfuzz.fuzz.finding.causes import symptom, symptoms_of
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain, has_space
 from litmusfuzz.fuzz.finding.resource_passes import LANES, width
 from litmusfuzz.oracles.model import GUARANTEES
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.textfile import Finding
     from litmusfuzz.fuzz.executors.protocol import Config, Noise
+    from litmusfuzz.fuzz.finding.judge import Judgement
     from litmusfuzz.oracles.model import Model
 
 
@@ -84,6 +86,18 @@ class Case:
         as_it_stands = bool(found.needs_names) or found.needs_order
         return cls(test, found.executor, config, model, noise, symptoms_of(found), as_it_stands)
 
+    def beside(self, config: Config) -> Case | None:
+        """The same case, to be compared with what shows in another configuration.
+
+        If that is under control, both are searched: a cause that was seen without it is searched at
+        the level of the other one. None if its settings exclude that.
+        """
+        made = executor_class(self.executor)
+        if not isinstance(made, Explores) or made.switches_inside(config) is None:
+            return self
+        controlled = made.under_control(self.config, config)
+        return None if controlled is None else replace(self, config=controlled)
+
     @property
     def needs(self) -> frozenset[tuple[str, int | str | bool]]:
         """Settings that differ from the executor's plain ones."""
@@ -128,9 +142,9 @@ class Trial:
     needed: float
     length: int = 0
 
-    def counts(self, outcome_symptom: str) -> bool:
-        """True if an outcome with that symptom counts."""
-        return outcome_symptom in self.symptoms
+    def hits(self, judgement: Judgement) -> int:
+        """Executions that show one of its symptoms."""
+        return sum(n for outcome, n in judgement.forbidden if symptom(outcome) in self.symptoms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +153,8 @@ class Tally:
 
     Blocked executions count only if a trial is about these: one that did not end says nothing
     about its values. `showing` is the number of runs that showed a symptom, `length` the number of
-    executions in the longest run.
+    executions in the longest run. `whole` is True if these are all schedules of the test: what they
+    do not show, it does not show.
     """
 
     executions: int
@@ -147,6 +162,7 @@ class Tally:
     problem: str = ""
     showing: int = 0
     length: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +185,8 @@ class Experiment:
         Runs that showed it; 0 if nobody counted them.
     length : int
         Executions in the longest run.
+    whole : bool
+        True if these were all schedules of the test.
     """
 
     reason: Reason
@@ -181,6 +199,7 @@ class Experiment:
     problem: str = ""
     showing: int = 0
     length: int = 0
+    whole: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: what an event keeps of it, and what ``--json`` prints."""
@@ -193,6 +212,7 @@ class Experiment:
             "executions": self.executions,
             "seen": self.seen,
             "runs_showing": self.showing,
+            "all_schedules": self.whole,
             "shows": self.shows,
             "problem": self.problem,
         }
@@ -202,7 +222,7 @@ class Experiment:
         """Whether the test shows the symptom there; None if that is undecided."""
         if self.seen:
             return True
-        enough = self.needed is not None and self.executions >= self.needed
+        enough = self.whole or (self.needed is not None and self.executions >= self.needed)
         return False if enough and not self.problem else None
 
 

@@ -16,7 +16,7 @@ from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.schedule import Decision, switches
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.textfile import Schedule, load, loads
+from litmusfuzz.corpus.textfile import Entry, Schedule, load, loads
 from litmusfuzz.fuzz.campaign import graph_searcher
 from litmusfuzz.fuzz.campaign.graph_searcher import SAMPLE, SAMPLE_BUDGET, Portfolio
 from litmusfuzz.fuzz.campaign.schedule_search import (
@@ -27,12 +27,16 @@ from litmusfuzz.fuzz.campaign.schedule_search import (
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Explored
 from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.finding.canonical import key_of
+from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
 from litmusfuzz.fuzz.mutants.tensorflow import StoreBuffers
 from litmusfuzz.reports.events import (
+    CauseCompared,
     Confirmed,
     Continued,
     FindingAdded,
     ReductionStarted,
+    SeenAgain,
     Unconfirmed,
 )
 from litmusfuzz.reports.seen import SeenTest
@@ -244,3 +248,48 @@ def test_a_finding_ends_at_the_coarsest_level_with_the_fewest_preemptions(
     assert made.minimized
     assert len(switches(made.schedule.events)) == 1
     assert (made.count, made.executions) == (4, 19)
+
+
+BESIDE = """
+variables:
+  X: {dtype: float64, shape: [], initialized: false}
+  Y: {dtype: float64, shape: []}
+graphs:
+  main:
+    c0: {op: Const, dtype: float64, shape: [], value: 1}
+    w0: {op: AssignAddVariableOp, resources: [X], inputs: [c0]}
+    c1: {op: Const, dtype: float64, shape: [], value: 1}
+    w1: {op: AssignVariableOp, resources: [X], inputs: [c1]}
+    r0: {op: ReadVariableOp, resources: [Y]}
+    w2: {op: AssignVariableOp, resources: [Y], inputs: [c1]}
+"""
+"""The finding beside a race that has nothing to do with it."""
+
+
+def test_what_a_known_cause_explains_is_decided_by_searches(tmp_path: Path) -> None:
+    """Without what the cause needs, none of the schedules shows anything: nothing is reduced."""
+    assert TWICE.finding is not None
+    config = configuration("tf", "controlled_locks")
+    test = loads(f"litmusfuzz: 2\nname: beside{BESIDE}").test
+    values = {"X": (1,), "Y": (1,), "r0": (0,)}
+    found = replace(
+        TWICE.finding,
+        configuration=config.name,
+        settings=dict(config.settings),
+        forbidden=((Outcome.of(test, values), 1),),
+        minimized=False,
+        confirmed=False,
+    )
+    settings = settings_of(
+        out=tmp_path, executors=(("tf", config),), time_s=3_600, tests=0, workers=1
+    )
+    known = MinimizedFinding(TWICE, key_of(TWICE), cause="first-assignment-writes-twice")
+    run = Run(settings, pending=[Entry(test, {}, found)], known=[known]).run(one_at_a_time=True)
+    (again,) = run.of(SeenAgain)
+    assert again.key == known.key
+    assert not run.of(FindingAdded)
+    (compared,) = run.of(CauseCompared)
+    assert compared.verdict == "explained"
+    (trial,) = [each for each in compared.experiments if each["reason"] == "trigger"]
+    assert trial["all_schedules"]
+    assert trial["seen"] == 0
