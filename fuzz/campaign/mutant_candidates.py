@@ -1,13 +1,14 @@
 """The candidates of a self-test: a mutant, or its control, the tests that it runs, and how.
 
-Mutants with the same support share one suite; a mutant runs each test in the run setups of the
-executor that it was made from.
+Mutants with the same support share one suite. A mutant runs each test in the run setups of its
+*base*, the executor that it was made from (`base_executor`). In some setups it runs in generated
+configurations: then all mutants of a base meet the same ones, one after another.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign.job import Job
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.protocol import Config, Executor
     from litmusfuzz.fuzz.support import Support
 
+_OF_ENGINES: Final = frozenset(("controlled", "opencl_gated"))
+"""Configurations of executors that are made from `native` and run on its engines: each has one."""
+
 
 def mutants() -> tuple[str, ...]:
     """Names of all mutants."""
@@ -42,7 +46,12 @@ def mutants() -> tuple[str, ...]:
 
 def controls() -> tuple[str, ...]:
     """Names of all mutants' controls. The canary has none: it runs nothing."""
-    return tuple(CONTROL + name.removeprefix(MUTANT) for name in mutants() if name != CANARY)
+    return tuple(_control(name) for name in mutants() if name != CANARY)
+
+
+def _control(name: str) -> str:
+    """Name of a mutant's control; that of a control is its own."""
+    return CONTROL + name.partition("/")[2]
 
 
 @dataclass(slots=True, eq=False)
@@ -51,15 +60,20 @@ class MutantCandidate:
 
     name: str
     origin: str
-    """The executor that the mutant was made from."""
+    """Name of its base."""
     suite: Suite
     setups: tuple[tuple[RunSetup, Config], ...]
+    """The run setups that it can run in, each with its configuration (but see `config`)."""
     tests: int = 0
+    """Tests of the suite that it has begun."""
     seconds: float = 0.0
+    """Time that it has had."""
     running: bool = False
+    """True while a task of the self-test runs it: no other task may."""
     killed_by: tuple[str, str, str] | None = None
     """Family of the test, name of the setup, and name of the test."""
     unavailable: str = ""
+    """Reason why it cannot run; "" while it can."""
     left_out: str = ""
     """Reason why neither it nor its control can run here: a device that is missing."""
     shown: Entry | None = None
@@ -67,13 +81,13 @@ class MutantCandidate:
 
     @property
     def made(self) -> type[Executor]:
-        """Its executor."""
+        """Its class of executors."""
         return executor_class(self.name)
 
     @property
     def control(self) -> str:
-        """Name of its control."""
-        return CONTROL + self.name.partition("/")[2]
+        """Name of its control. The canary has none, and is not to be asked."""
+        return _control(self.name)
 
     @property
     def alive(self) -> bool:
@@ -109,65 +123,99 @@ class MutantCandidates:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._suites: dict[tuple[str, Support], Suite] = {}
-        self._generated: dict[str, tuple[list[Config], Iterator[Config]]] = {}
-        """By the executor that mutants were made from, configurations of its space."""
+        self._generated: dict[str, _Generated] = {}
+        """Generated configurations by name of the base."""
 
     def candidate(self, name: str) -> MutantCandidate:
         """The candidate of that name."""
-        made = executor_class(name)
-        made_from = base_executor(name)
-        first, *_ = configs = made.configurations()
-        by_name = {config.name: config for config in configs} | {"": first}
-        setups = RUN_SETUPS[made_from]
-        engines = {"controlled", "opencl_gated"}
-        if made_from == "native" and not engines & by_name.keys():  # a mutant without engines
-            setups = tuple(replace(setups[0], config=config.name) for config in configs)
-        key = (made_from, made.support)
+        executor, base = executor_class(name), base_executor(name)
+        key = (base, executor.support)
         if key not in self._suites:
-            self._suites[key] = Suite(made.support, self.seed, sparse=made_from != "tf")
-        there = tuple(
-            (each, by_name[each.config])
-            for each in setups
-            if each.config in by_name and (not each.settings or _has_settings(made))
-        )
-        return MutantCandidate(name, made_from, self._suites[key], there)
+            # TensorFlow itself tears sparse writes: they would kill its mutants and controls alike.
+            self._suites[key] = Suite(executor.support, self.seed, sparse=base != "tf")
+        return MutantCandidate(name, base, self._suites[key], _setups(executor, base))
 
     def config(self, candidate: MutantCandidate, setup: RunSetup, config: Config) -> Config:
-        """The configuration of a setup in which the candidate's present test runs."""
+        """The configuration of a setup in which the candidate's present test runs.
+
+        Parameters
+        ----------
+        candidate : MutantCandidate
+            Its `tests` counts the present test already.
+        setup : RunSetup
+            With `RunSetup.settings`, so many tests run in one generated configuration.
+        config : Config
+            That of `setup` in `MutantCandidate.setups`: the answer if it generates none.
+        """
         if not setup.settings:
             return config
-        made = candidate.made
-        assert isinstance(made, HasConfigurationSpace)
         if candidate.origin not in self._generated:
-            space = _space_of_sessions(made, config)
-            found = points(space, f"{self.seed}/selftest/{candidate.origin}")
-            self._generated[candidate.origin] = [], map(made.configuration_at, found)
-        listed, more = self._generated[candidate.origin]
-        number = (candidate.tests - 1) // setup.settings
-        while number >= len(listed):
-            listed.append(next(more))
-        return listed[number]
+            executor = candidate.made
+            assert isinstance(executor, HasConfigurationSpace)
+            # Whichever mutant asks first: all inherit the space of their base.
+            space = _space_of_sessions(executor, config)
+            generated = points(space, f"{self.seed}/selftest/{candidate.origin}")
+            self._generated[candidate.origin] = _Generated(
+                map(executor.configuration_at, generated)
+            )
+        return self._generated[candidate.origin][(candidate.tests - 1) // setup.settings]
 
 
-def _has_settings(made: type[Executor]) -> bool:
-    """True if an executor runs in the points of a space; most mutants run in one configuration."""
-    return isinstance(made, HasConfigurationSpace) and len(made.configurations()) > 1
+class _Generated:
+    """Endless generated configurations by number: each is generated once, when it is asked for."""
+
+    def __init__(self, endless: Iterator[Config]) -> None:
+        self._endless = endless
+        self._first: list[Config] = []
+
+    def __getitem__(self, number: int) -> Config:
+        while number >= len(self._first):
+            self._first.append(next(self._endless))
+        return self._first[number]
 
 
-def _space_of_sessions(made: type[HasConfigurationSpace], plain: Config) -> ConfigurationSpace:
-    """The space of an executor without the settings of a process.
+def _setups(executor: type[Executor], base: str) -> tuple[tuple[RunSetup, Config], ...]:
+    """The run setups of its base that an executor can run in, each with its configuration."""
+    configurations = executor.configurations()
+    by_name = {config.name: config for config in configurations}
+    setups = RUN_SETUPS[base]
+    if base == "native" and by_name.keys().isdisjoint(_OF_ENGINES):
+        # It has no engines, and so nothing that the setups differ in but configurations of its own.
+        setups = tuple(replace(setups[0], config=name) for name in by_name)
+    by_name[""] = configurations[0]  # a setup that names no configuration runs in the first one
+    return tuple(
+        (setup, by_name[setup.config])
+        for setup in setups
+        if setup.config in by_name and (not setup.settings or _runs_anywhere_in_its_space(executor))
+    )
 
-    A mutant would need a process for each value of these.
+
+def _runs_anywhere_in_its_space(executor: type[Executor]) -> bool:
+    """True if an executor runs in the points of a space; most mutants run in one configuration.
+
+    The protocol has only what a class has, so a class can be asked.
     """
+    return isinstance(executor, HasConfigurationSpace) and len(executor.configurations()) > 1
 
-    def of_the_process(setting: str, value: Setting) -> bool:
-        point = {**made.space.plain, setting: value}
-        if made.space.problem(point):
+
+def _space_of_sessions(executor: type[HasConfigurationSpace], config: Config) -> ConfigurationSpace:
+    """The space of an executor, without values that need a process of their own.
+
+    A setting that has a value of another environment than `config` is kept at its plain value: a
+    self-test would need a process for each mutant and value.
+    """
+    plain = executor.space.plain
+
+    def needs_a_process(setting: str, value: Setting) -> bool:
+        point = {**plain, setting: value}
+        if executor.space.problem(point):  # no configuration has it without another setting
             return False
-        return made.configuration_at(point).environment != plain.environment
+        return executor.configuration_at(point).environment != config.environment
 
     values = {
-        setting: all_of[:1] if any(of_the_process(setting, each) for each in all_of) else all_of
-        for setting, all_of in made.space.values.items()
+        setting: (plain[setting],)
+        if any(needs_a_process(setting, value) for value in values)
+        else values
+        for setting, values in executor.space.values.items()
     }
-    return replace(made.space, values=values)
+    return replace(executor.space, values=values)

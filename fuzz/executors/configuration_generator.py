@@ -101,7 +101,7 @@ def _candidate(
     seldom = {
         setting: rng.choice(space.values[setting][1:])
         for setting in space.seldom
-        if rng.random() < SELDOM_SHARE
+        if len(space.values[setting]) > 1 and rng.random() < SELDOM_SHARE
     }
     plain = {setting: space.plain[setting] for setting in space.seldom}
     found = space.completed({**pair, **plain, **seldom}, prefer, order)

@@ -82,6 +82,15 @@ def test_a_generated_configuration_has_the_settings_of_its_point() -> None:
         assert configuration_at(point) == each
 
 
+def test_a_seldom_setting_that_is_kept_at_its_plain_value_stays_plain() -> None:
+    """As in a self-test, which needs a process for each other value."""
+    assert SPACE.seldom
+    kept = {setting: (SPACE.plain[setting],) for setting in SPACE.seldom}
+    space = replace(SPACE, values={**SPACE.values, **kept})
+    for point in islice(points(space, "1"), 20):  # a draw of another value: 1 - 0.81**160
+        assert all(point[setting] == space.plain[setting] for setting in kept)
+
+
 def test_settings_that_no_point_has_are_outside_of_the_space() -> None:
     plain = CONFIGURATIONS[0]
     for name, value in (
