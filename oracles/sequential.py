@@ -17,10 +17,12 @@ Derivatives", SIAM 2008, chapter 3: forward mode.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from litmusfuzz.corpus.model import BranchAttrs, CallAttrs, LoopAttrs
 from litmusfuzz.corpus.ops import (
+    FLOATS,
     MAX_MAGNITUDE,
     ConstAttrs,
     HandleAttrs,
@@ -431,6 +433,29 @@ class _Dual:
 _ZERO: Final = _Dual(0)
 Duals = tuple[_Dual, ...]
 
+
+def _tangent(place: int, dual: _Dual) -> int:
+    return dual.tangent[place] if dual.tangent else 0
+
+
+def _bound(place: int, dual: _Dual) -> int:
+    return dual.bound[place] if dual.bound else 0
+
+
+LINEAR: Final = frozenset(
+    {
+        *("Reshape", "BroadcastTo", "ExpandDims", "Squeeze", "Transpose", "ConjugateTranspose"),
+        *("Tile", "Fill", "Pack", "ConcatV2", "Concat", "Pad", "PadV2", "MirrorPad"),
+        *("Slice", "StridedSlice", "StridedSliceGrad", "TensorStridedSliceUpdate"),
+        *("Split", "SplitV", "Unpack", "Reverse", "ReverseV2", "Roll", "Snapshot", "SelectV2"),
+        *("Gather", "GatherV2", "GatherNd", "ScatterNd", "TensorScatterAdd", "OneHot"),
+        *("Add", "AddN", "Sum", "Cumsum", "BiasAdd", "BiasAddV1", "BiasAddGrad"),
+        *("SegmentSum", "UnsortedSegmentSum", "SpaceToDepth", "DepthToSpace"),
+        *("Diag", "DiagPart", "MatrixBandPart"),
+        *(f"Matrix{n}{v}" for n in ("Diag", "DiagPart", "SetDiag") for v in ("", "V2", "V3")),
+    }
+)
+"""Pure ops of which each element of a result is a sum of elements of operands that are floats."""
 _BINARY: dict[str, Callable[[_Dual, _Dual], _Dual]] = {
     "AddV2": _Dual.__add__,
     "Sub": _Dual.__sub__,
@@ -513,11 +538,36 @@ class _DualMachine(_Interpreter["Duals"]):
             return tuple(t if c.value else e for c, t, e in chosen)
         if node.op == "MatMul":
             return self._matmul(node, *given)
+        if node.op in LINEAR and not any(self.test.type_of(n).dynamic for n in node.inputs):
+            return self._linear(node, given)
         if any(any(dual.tangent) for value in given for dual in value):
             raise NoGradient(f"{node.name} ({node.op}) has no rule for its gradient")
         return self.lifted(
             evaluated(self.test, node, [tuple(d.value for d in each) for each in given])
         )
+
+    def _linear(self, node: Node, given: Sequence[Duals]) -> Duals:
+        """An op that only moves and adds up elements of floats is its own derivative."""
+        floats = [self.test.type_of(name).dtype in FLOATS for name in node.inputs]
+
+        def of(part: Callable[[_Dual], int]) -> Ints:
+            return evaluated(
+                self.test,
+                node,
+                [
+                    tuple(part(dual) if own else dual.value for dual in value)
+                    for value, own in zip(given, floats, strict=True)
+                ],
+            )
+
+        values = of(lambda dual: dual.value)
+        if not any(dual.tangent for value in given for dual in value):
+            return self.lifted(values)
+        tangents, bounds = (
+            zip(*(of(partial(each, place)) for place in range(self.directions)), strict=True)
+            for each in (_tangent, _bound)
+        )
+        return tuple(map(_Dual, values, tangents, bounds))
 
     def _matmul(self, node: Node, a: Duals, b: Duals) -> Duals:
         (n, k), (_, m) = (self.test.type_of(name).shape for name in node.inputs)

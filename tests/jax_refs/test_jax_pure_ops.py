@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -18,7 +19,7 @@ import pytest
 from helpers import LITMUS, WHOLE, corpus_entry
 
 from litmusfuzz.corpus.model import Node
-from litmusfuzz.corpus.ops import OPS, result_type
+from litmusfuzz.corpus.ops import FLOATS, OPS, PureAttrs, result_type
 from litmusfuzz.corpus.pure.definition import Call, Inexact, PureOp, computed
 from litmusfuzz.corpus.tensors import MalformedTest
 from litmusfuzz.corpus.textfile import loads
@@ -32,6 +33,7 @@ from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.pure_uses import Lacking, PureUse
 from litmusfuzz.fuzz.generators.sampling import PURE_OPS, sample
 from litmusfuzz.oracles import sequential
+from litmusfuzz.oracles.sequential import LINEAR
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,6 +46,7 @@ FINDINGS = LITMUS[0].parents[1] / "findings" / "jax"
 CALLS = 150 if os.environ.get(WHOLE) else 12
 EAGER = 40 if os.environ.get(WHOLE) else 2
 """Eager calls: JAX compiles each of its ops for each shape."""
+GRADIENTS = 40 if os.environ.get(WHOLE) else 2
 EDGES = (0, 1, -1, 2**12, -(2**12), 2**24 - 1, 1 - 2**24)
 HAVE = [op for op in PURE_OPS if op.name in TABLE]
 _Arrays = list["npt.NDArray[np.int64]"]
@@ -130,6 +133,58 @@ def test_op_against_its_definition(op: PureOp) -> None:
             case = (use, [each.tolist() for each in arrays], text)
             assert (value.dtype.name, value.shape) == (use.result.dtype, use.result.shape), case
             assert (np.asarray(value) == expected).all(), (case, expected, value)  # -0.0 == 0.0
+
+
+@pytest.mark.parametrize("op", [op for op in HAVE if op.name in LINEAR], ids=lambda op: op.name)
+def test_a_linear_op_is_its_own_derivative(op: PureOp) -> None:
+    """As the oracle of gradients has it: in forward mode; and reverse mode is its transpose."""
+    rng, random_ints = random.Random(op.name), np.random.default_rng(1)
+    calls = [call for _ in range(CALLS) if (call := called(rng, op)) is not None]
+    tried: list[Any] = []
+    for use, arrays, _ in calls:
+        floats = [n for n, kind in enumerate(use.inputs) if kind.dtype in FLOATS]
+        tangents = list(arrays)
+        for n in floats:
+            tangents[n] = random_ints.integers(-3, 4, arrays[n].shape)
+        if not floats or use.result.dtype not in FLOATS or len(tried) == GRADIENTS:
+            continue
+        attrs = use.node.attrs
+        assert attrs is None or isinstance(attrs, PureAttrs)
+        assert op.name == use.node.op
+        with suppress(Inexact):  # two tangents for one element
+            expected = computed(Call(op, attrs, use.inputs), tangents)
+            weights = random_ints.integers(-3, 4, expected.shape)
+            tried.append((use, arrays, tangents, floats, weights, expected))
+    lowering = Lowering(Settings())
+
+    def derivatives() -> list[Any]:
+        found = []
+        for use, arrays, tangents, floats, weights, _ in tried:
+            whole = [a.astype(k.dtype) for a, k in zip(arrays, use.inputs, strict=True)]
+
+            def function(
+                *own: Any, use: Any = use, whole: Any = whole, floats: Any = floats
+            ) -> Any:
+                given = dict(zip(floats, own, strict=True))
+                return lowering.pure(use, [given.get(n, each) for n, each in enumerate(whole)])
+
+            own = [jax.numpy.asarray(whole[n]) for n in floats]
+            along = [tangents[n].astype(whole[n].dtype) for n in floats]
+            _, tangent = jax.jvp(function, tuple(own), tuple(along))
+            gradients = jax.vjp(function, *own)[1](jax.numpy.asarray(weights, tangent.dtype))
+            found.append((tangent, gradients))
+        return found
+
+    for (use, _, tangents, floats, weights, expected), (tangent, gradients) in zip(
+        tried, jax.jit(derivatives)(), strict=True
+    ):
+        assert (np.asarray(tangent) == expected).all(), use
+        products = (
+            np.sum(np.asarray(gradient) * tangents[n])
+            for n, gradient in zip(floats, gradients, strict=True)
+        )
+        assert sum(products) == np.sum(weights * expected), use
+    assert tried
 
 
 UNSUPPORTED = {

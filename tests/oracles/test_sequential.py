@@ -125,6 +125,32 @@ def test_gradients_by_hand(text: str, gradients: dict[str, int]) -> None:
     assert {key: value[0] for key, value in found.items()} == gradients
 
 
+def test_gradients_go_through_ops_that_move_and_add_elements() -> None:
+    """Here `t` adds up the columns of (X0 X1; X2 X3) in reverse: (X1 + X3, X0 + X2)."""
+    test = loads(
+        """
+litmusfuzz: 2
+name: moved
+variables:
+  X: {dtype: float32, shape: [4], init: [1, 2, 3, 4], gradient: true}
+graphs:
+  main:
+    r: {op: ReadVariableOp, resources: [X]}
+    square: {op: Const, dtype: int32, shape: [2], value: 2}
+    m: {op: Reshape, inputs: [r, square]}
+    rows: {op: Const, dtype: int32, shape: [1], value: 0}
+    columns: {op: Const, dtype: int32, shape: [1], value: 1}
+    back: {op: ReverseV2, inputs: [m, columns]}
+    t: {op: Sum, inputs: [back, rows]}
+observe: [t]
+"""
+    ).test
+    (first, second), own = test.weights["t"], test.weights["X"]
+    there = (second, first, second, first)
+    expected = tuple(a + b for a, b in zip(there, own, strict=True))
+    assert sequential.gradients(test) == {"grad(X)": expected}
+
+
 def test_a_maximum_of_equals_has_no_gradient() -> None:
     test = loads(
         """
