@@ -57,6 +57,8 @@ FIRST_SEEN: Final = "FORBIDDEN  "
 """With this begins the line that a script prints when it sees a forbidden outcome first."""
 _WIDTH: Final = 92
 _WORD: Final = re.compile("[A-Za-z_]+")
+_DEFAULT_ITERATIONS: Final = 2
+"""Iterations of Grappler by TensorFlow's default."""
 _INDIVISIBLE: Final = (
     " Beyond it, TensorFlow's executor on the CPU locks a variable during a dense update"
     " (AssignAdd, AssignSub, ResourceApply*), which is thus one operation."
@@ -658,7 +660,10 @@ class _Script:
         yield "    rewrites = made.graph_options.rewrite_options"
         if rewrites:
             yield "    rewrites.min_graph_nodes = -1"
-            yield "    rewrites.meta_optimizer_iterations = rewrites.ONE"
+            # A finding without the setting is older, and was run with one iteration.
+            iterations = _number(settings, "rewrite_iterations", 1)
+            if iterations != _DEFAULT_ITERATIONS:
+                yield f"    rewrites.meta_optimizer_iterations = {iterations}"
         else:
             yield "    rewrites.disable_meta_optimizer = True"
         if rewrites not in ("", "all"):

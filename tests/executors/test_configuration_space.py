@@ -113,6 +113,8 @@ def test_settings_that_no_point_has_are_outside_of_the_space() -> None:
         ("pool=own;pool=own", "pool is named twice"),
         ("pool=caller;inter_op_threads=1", "pool=caller: no pool runs the ops"),
         ("min_cluster_size=2", "min_cluster_size=2: only auto-clustering has it"),
+        ("rewrite_iterations=1", "rewrite_iterations=1: it is varied only where all optimizers"),
+        ("rewrites=all;rewrite_iterations=4", "rewrite_iterations is one of 2, 1, 3, not '4'"),
         ("rewrites=all;loop_optimizer=true", "excludes loop_optimizer=true: all optimizers"),
         ("=" * 9000, "no setting ''"),
         ("x" * 9000 + "=1", "..."),
@@ -144,7 +146,7 @@ def test_each_exclusion_is_named_once_and_excludes_something() -> None:
 
 def test_the_number_of_pairs() -> None:
     """As docs/tensorflow.md states it."""
-    assert (len(SPACE.pairs), len(SPACE.impossible)) == (2289, 284)
+    assert (len(SPACE.pairs), len(SPACE.impossible)) == (2487, 308)
 
 
 def test_each_value_that_is_not_plain_has_words() -> None:
@@ -176,6 +178,18 @@ def test_all_optimizers_may_come_down_to_one() -> None:
     assert "loop_optimizer=true" in names
     assert "arithmetic_optimizer=true;elimination_optimizer=true" in names
     assert len(names) == 1 + len(OPTIMIZERS)
+
+
+def test_iterations_of_grappler_go_back_to_tensorflows_default() -> None:
+    """First, then, if they are not needed; without optimizers none are left."""
+    point = SPACE.parsed("rewrites=all;rewrite_iterations=1;pool=second")
+    assert SPACE.differing(point) == {"rewrites": "all", "rewrite_iterations": 1, "pool": "second"}
+    (simpler,) = SPACE.simpler(point, "rewrite_iterations")
+    assert SPACE.name(simpler) == "rewrites=all;pool=second"
+    assert SPACE.name(SPACE.without(point, "rewrites")) == "pool=second"
+    assert SPACE.in_words(point).startswith("only with all optimizers, with one iteration of Grapp")
+    swept = {Settings.of(each).rewrite_iterations for each in generated()}
+    assert swept == {1, 2, 3}
 
 
 def test_the_executor_declares_it() -> None:

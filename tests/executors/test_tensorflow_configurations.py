@@ -172,6 +172,65 @@ def test_each_optimizer_runs_alone() -> None:
     assert set().union(*alone.values()) <= ran["grappler_aggressive"]
 
 
+def test_all_optimizers_are_those_of_a_users_session() -> None:
+    """In each configuration with all optimizers no option of the graph differs from the default."""
+    from tensorflow.core.protobuf import config_pb2
+
+    from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
+
+    having_all = [each for each in CONFIGURATIONS if Settings.of(each).rewrites == "all"]
+    assert len(having_all) == 6
+    for config in having_all:
+        settings = Settings.of(config)
+        expected = config_pb2.ConfigProto().graph_options
+        expected.rewrite_options.min_graph_nodes = -1  # graphs of any size
+        if settings.compiled == "clusters":
+            expected.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.ON_2
+        assert session_config(settings).graph_options == expected
+
+
+ITERATIONS = """
+import sys
+import tensorflow as tf
+from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.tensorflow.configurations import Settings
+from litmusfuzz.fuzz.executors.tensorflow.session_options import session_config
+with tf.Graph().as_default() as graph:
+    fed = value = tf.compat.v1.placeholder(tf.float32, [])
+    for _ in range(8):
+        value = tf.sin(value) * fed
+for name in sys.argv[1:]:
+    config = session_config(Settings.of(configuration("tf", name))) if name else None
+    print("===", name, file=sys.stderr, flush=True)
+    with tf.compat.v1.Session(graph=graph, config=config) as session:
+        session.run(value, {fed: 1.0})
+"""
+
+
+def test_grappler_runs_as_often_as_the_configuration_says() -> None:
+    """TensorFlow logs each optimizer that it runs. A session without options has the default."""
+    once = {"rewrites=all;rewrite_iterations=1": 1, "rewrites=all;rewrite_iterations=3": 3}
+    names = ["", "grappler", "grappler_aggressive", "grappler_arithmetic", "plain", *once]
+    logged = subprocess.run(
+        [sys.executable, "-c", ITERATIONS, *names],
+        env=os.environ | {"TF_CPP_VMODULE": "meta_optimizer=1", "TF_CPP_MIN_LOG_LEVEL": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    ran: dict[str, Counter[str]] = {}
+    for line in logged.splitlines():
+        if line.startswith("=== "):
+            name = line[4:]
+            ran[name] = Counter()
+        elif match := re.search(r"\] +(\w+)(: Graph size after| did nothing)", line):
+            ran[name][match[1]] += 1
+    assert ran["grappler"] == ran[""]
+    iterations = {name: found["arithmetic_optimizer"] for name, found in ran.items()}
+    default = Settings().rewrite_iterations
+    assert iterations == {**dict.fromkeys(names, default), "plain": 0, **once}
+
+
 def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
     """Each layer of the model code becomes one op; all ops of the test remain."""
     from tensorflow.core.protobuf import config_pb2

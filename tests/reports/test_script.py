@@ -443,6 +443,23 @@ def test_threads_spin_in_a_script_as_they_did_when_it_was_found() -> None:
         assert "does without" not in text
 
 
+def test_a_script_has_as_many_iterations_of_grappler_as_the_finding() -> None:
+    """Two are TensorFlow's default; a finding from before the setting was run with one."""
+    sb = litmus("X=1; r0=Y || Y=1; r1=X")
+    option = "rewrites.meta_optimizer_iterations"
+    for settings, expected in (
+        ({"rewrites": "all"}, f"{option} = 1\n"),
+        ({"rewrites": "all", "rewrite_iterations": 1}, f"{option} = 1\n"),
+        ({"rewrites": "all", "rewrite_iterations": 2}, ""),
+        ({"rewrites": "all", "rewrite_iterations": 3}, f"{option} = 3\n"),
+        ({"rewrites": "", "rewrite_iterations": 2}, ""),
+    ):
+        text = script(found(sb, settings=settings))
+        compile(text, "script", "exec")
+        assert text.count(option) == bool(expected)
+        assert expected in text
+
+
 def test_show_prints_the_script_or_refuses_in_one_line(tmp_path: Path) -> None:
     sb = litmus("X=1; r0=Y || Y=1; r1=X")
     zero = Outcome.of(sb, {"r0": (0,), "r1": (0,), "X": (1,), "Y": (1,)})

@@ -39,34 +39,41 @@ IN_PYTHON: Final = frozenset(
 """Features that the front ends of Python write (`program`)."""
 
 
+DEFAULT_ITERATIONS: Final = 2
+"""Iterations of grappler by TensorFlow's default: `kDefaultNumberOfIterations` in
+``tensorflow/core/grappler/optimizers/meta_optimizer.cc``."""
+MAX_ITERATIONS: Final = 16
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of one configuration of TensorFlow.
 
-    =================  ====  =========================================================
-    field              type  choices or range; default first
-    =================  ====  =========================================================
-    inter_op_threads   int   4; 1 or more
-    pool               str   own, per_session, second, global, run_handler, caller
-    spinning           bool  false, true
-    intra_op_threads   int   1; 1 or more
-    executor_type      str   "", SINGLE_THREADED_EXECUTOR
-    rewrites           str   "", all, or ``FIELD=VALUE,...`` of ``RewriterConfig``
-    compiled           str   "", clusters, region, whole
-    min_cluster_size   int   1; 1 or more
-    max_cluster_size   int   0; 0 or more
-    lazy               bool  false, true
-    in_background      bool  false, true
-    front_end          str   graph, function, function_kernels, python_v1, python_v2,
-                             functional, functional_kernels, critical_section, eager,
-                             eager_functions, keras
-    model_code         bool  false, true
-    workers            int   0; 0 or more
-    devices            int   1; 1 or more
-    control            str   "", ops, locks, pages, touches
-    engine             str   "", or the name of an engine (`fuzz.engines`)
-    threads            int   4; 1 or more
-    =================  ====  =========================================================
+    ==================  ====  =========================================================
+    field               type  choices or range; default first
+    ==================  ====  =========================================================
+    inter_op_threads    int   4; 1 or more
+    pool                str   own, per_session, second, global, run_handler, caller
+    spinning            bool  false, true
+    intra_op_threads    int   1; 1 or more
+    executor_type       str   "", SINGLE_THREADED_EXECUTOR
+    rewrites            str   "", all, or ``FIELD=VALUE,...`` of ``RewriterConfig``
+    rewrite_iterations  int   2; 1 or more
+    compiled            str   "", clusters, region, whole
+    min_cluster_size    int   1; 1 or more
+    max_cluster_size    int   0; 0 or more
+    lazy                bool  false, true
+    in_background       bool  false, true
+    front_end           str   graph, function, function_kernels, python_v1, python_v2,
+                              functional, functional_kernels, critical_section, eager,
+                              eager_functions, keras
+    model_code          bool  false, true
+    workers             int   0; 0 or more
+    devices             int   1; 1 or more
+    control             str   "", ops, locks, pages, touches
+    engine              str   "", or the name of an engine (`fuzz.engines`)
+    threads             int   4; 1 or more
+    ==================  ====  =========================================================
 
     Parameters
     ----------
@@ -92,7 +99,11 @@ class Settings:
     rewrites : str
         Graph optimizations of grappler: "" for none, ``all`` for its defaults, else the
         fields of ``RewriterConfig`` to set, such as ``remapping=ON``; all other
-        optimizers are off.
+        optimizers are off. The kernel of a call that is not inlined rewrites the function as
+        TensorFlow does by default, whatever the session's options are.
+    rewrite_iterations : int
+        How often grappler runs its optimizers, each on the result of the one before. Two is
+        TensorFlow's default (``RewriterConfig.DEFAULT_NUM_ITERS``).
     compiled : str
         Parts that XLA compiles: "" for none, ``clusters`` for auto-clustering,
         ``region`` for a function with ``jit_compile`` around a part of the test,
@@ -140,6 +151,7 @@ class Settings:
     intra_op_threads: int = 1
     executor_type: str = ""
     rewrites: str = ""
+    rewrite_iterations: int = DEFAULT_ITERATIONS
     compiled: str = ""
     min_cluster_size: int = 1
     max_cluster_size: int = 0
@@ -430,6 +442,7 @@ SETTING_TYPES: Final[Mapping[str, SettingType]] = MappingProxyType(
             separator=",",
             whole=("", "all"),
         ),
+        "rewrite_iterations": Number(1, MAX_ITERATIONS),
         "compiled": OneOf(("", "clusters", "region", "whole")),
         "min_cluster_size": Number(1, 1 << 20),
         "max_cluster_size": Number(0, 1 << 20),

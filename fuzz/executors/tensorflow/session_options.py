@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 
+from litmusfuzz.fuzz.executors.tensorflow.configurations import DEFAULT_ITERATIONS
 from litmusfuzz.fuzz.executors.tensorflow.control_library import EXECUTOR_TYPE
 
 if TYPE_CHECKING:
@@ -28,10 +29,20 @@ def session_config(
 
     Notes
     -----
-    TensorFlow's default pool belongs to the process, keeps the size that the first
-    session asked for, and is never released. An unnamed pool of a session is released
-    with the session. On the CPU, clusters also need ``--tf_xla_cpu_global_jit`` in
-    ``TF_XLA_FLAGS``.
+    Options that are not set are those of a user's session: all of grappler's with
+    ``rewrites=all``, but for `min_graph_nodes`. Those that differ in `plain`, and why:
+
+    - Threads inside an op: one, where TensorFlow has as many as there are cores. Those would take
+      the cores from ops that race. The setting `intra_op_threads` has more.
+    - The pool, and how many threads it has: TensorFlow's default pool belongs to the process, keeps
+      the size that the first session asked for, and is never released. An unnamed pool of a
+      session is released with the session (`pool`, `inter_op_threads`).
+    - Idle threads sleep (`spinning`).
+    - Nothing rewrites the graph, neither grappler nor the optimizer of partitions: a test's ops run
+      as the test has them (`rewrites`).
+    - GPUs are left out: there is no configuration for them.
+
+    On the CPU, clusters also need ``--tf_xla_cpu_global_jit`` in ``TF_XLA_FLAGS``.
     """
     # An engine has its own threads inside an op, and so has the controller.
     inside = 1 if settings.engine or settings.control else settings.intra_op_threads
@@ -57,14 +68,18 @@ def session_config(
         config.use_per_session_threads = settings.pool == "per_session"
     options = config.graph_options
     if settings.rewrites:
-        # By default grappler skips small graphs.
+        # By default grappler leaves graphs and functions of fewer than four nodes alone. What is
+        # minimized stands for something larger, and its bodies may have one op.
         options.rewrite_options.min_graph_nodes = -1
-        options.rewrite_options.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+        if settings.rewrite_iterations != DEFAULT_ITERATIONS:
+            options.rewrite_options.meta_optimizer_iterations = settings.rewrite_iterations
         if settings.rewrites != "all":
             _only(options.rewrite_options, settings.rewrites)
     else:
         options.rewrite_options.disable_meta_optimizer = True
     if settings.rewrites != "all":
+        # The optimizer of partitions folds constants and merges nodes once more: without it, an
+        # effect is that of the optimizers that `rewrites` names.
         options.optimizer_options.opt_level = config_pb2.OptimizerOptions.L0
     if settings.compiled == "clusters":
         options.optimizer_options.global_jit_level = config_pb2.OptimizerOptions.ON_2

@@ -20,6 +20,7 @@ from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     AGGRESSIVE,
     CONFIGURATIONS,
     CONTROLS,
+    DEFAULT_ITERATIONS,
     ENGINES,
     FRONT_ENDS,
     OPTIMIZERS,
@@ -45,6 +46,7 @@ _VALUES: Final[Mapping[str, tuple[Setting, ...]]] = MappingProxyType(
     {
         "rewrites": ("", "all", "aggressive"),
         **dict.fromkeys(_OPTIMIZER, _FLAG),
+        "rewrite_iterations": (DEFAULT_ITERATIONS, 1, 3),
         "compiled": ("", "clusters", "region", "whole"),
         "min_cluster_size": (1, 2, 4),
         "max_cluster_size": (0, 2),
@@ -98,6 +100,11 @@ def _of_optimizers() -> Iterator[Exclusion]:
         ("elimination_optimizer", (True,)),
         ("arithmetic_optimizer", (False,)),
         "grappler runs common subgraph elimination only together with the arithmetic optimizer",
+    )
+    yield Exclusion(
+        ("rewrites", ("",)),
+        _other("rewrite_iterations", DEFAULT_ITERATIONS),
+        "it is varied only where all optimizers run, since most act on what others leave",
     )
 
 
@@ -246,6 +253,8 @@ def _words() -> Iterator[tuple[Value, str]]:
     for name in OPTIMIZERS:
         said = "common subgraph elimination" if name == "elimination" else name.replace("_", " ")
         yield (f"{name}_optimizer", True), f"with the {said} optimizer"
+    yield ("rewrite_iterations", 1), "with one iteration of Grappler"
+    yield ("rewrite_iterations", 3), "with three iterations of Grappler"
     yield ("compiled", "clusters"), "with auto-clustering"
     yield ("compiled", "region"), "with functions that XLA compiles (jit_compile)"
     for size in (2, 4):
