@@ -231,6 +231,48 @@ def test_grappler_runs_as_often_as_the_configuration_says() -> None:
     assert iterations == {**dict.fromkeys(names, default), "plain": 0, **once}
 
 
+LOOKUP = """
+litmusfuzz: 2
+name: lookup
+variables:
+  X: {dtype: float32, shape: [1], init: 0}
+  Y: {dtype: int32, shape: [1], init: 0}
+graphs:
+  main:
+    one: {op: Const, dtype: float32, shape: [1], value: 1}
+    w: {op: AssignVariableOp, resources: [X], inputs: [one]}
+    zero: {op: Const, dtype: int32, shape: [1], value: 0}
+    rows: {op: ReadVariableOp, resources: [Y]}
+    number: {op: Unique, inputs: [rows], result: idx, out_idx: int32}
+    distinct: {op: Unique, inputs: [rows], result: y, out_idx: int32}
+    gathered: {op: ResourceGather, resources: [X], inputs: [distinct], after: [w]}
+    same: {op: AddV2, inputs: [number, zero]}
+    sum: {op: SparseSegmentSum, inputs: [gathered, same, zero], sparse_gradient: false}
+    r: {op: EnsureShape, inputs: [sum], shape: [1]}
+observe: [r]
+"""
+"""The cause lookup-loses-its-edges, but that the numbers of the rows have 0 added to them."""
+
+
+def test_a_second_iteration_loses_what_the_first_keeps(worker: Worker) -> None:
+    """The first takes the addition away, so that the pattern of a lookup matches in the second.
+
+    No race is in it: the assignment is executed in a copy, or not, by how its graph is built.
+    """
+    test = loads(LOOKUP, "lookup").test
+    explorer = Explorer(test, GUARANTEES["executor"])
+    assert len(explorer.allowed_outcomes().witnesses) == 1
+    lost = {}
+    for name in ("plain", "rewrites=all;rewrite_iterations=1", "grappler"):
+        forbidden = judge(explorer, execute(worker, test, name)).forbidden
+        lost[name] = {tuple(sorted(outcome.plain.items())) for outcome, _ in forbidden}
+    assert lost == {
+        "plain": set(),
+        "rewrites=all;rewrite_iterations=1": set(),
+        "grappler": {(("X", 0.0), ("Y", 0), ("r", 0.0))},
+    }
+
+
 def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
     """Each layer of the model code becomes one op; all ops of the test remain."""
     from tensorflow.core.protobuf import config_pb2
