@@ -37,6 +37,7 @@ from litmusfuzz.corpus.ops import (
     HandleAttrs,
     Kind,
     MalformedTest,
+    PureAttrs,
     SectionAttrs,
     TensorType,
     check_literal,
@@ -48,6 +49,7 @@ from litmusfuzz.corpus.ops import (
 )
 from litmusfuzz.corpus.outcome import STATUS_KEY
 from litmusfuzz.corpus.pure.definition import may_fail, names_no_element, shape_value
+from litmusfuzz.corpus.pure.ranges import range_of
 from litmusfuzz.corpus.tensors import TENSORS
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model.graph import Cluster, Node
     from litmusfuzz.corpus.model.resources import Resource
     from litmusfuzz.corpus.ops import OpDef
+    from litmusfuzz.corpus.pure.ranges import Range
 
 MAX_NODES: Final = 2048
 """Nodes of all graphs together, bodies included."""
@@ -102,6 +105,8 @@ class _Checker:
     """Nodes so far."""
     outside: dict[str, str] = field(default_factory=dict)
     """Name outside of each captured value."""
+    ranges: dict[str, Range | None] = field(default_factory=dict)
+    """Bounds on the elements of values, as far as they were asked for."""
     failing: set[str] = field(default_factory=set)
     """Nodes that may fail by their operands."""
     beyond: set[str] = field(default_factory=set)
@@ -393,7 +398,12 @@ class _Checker:
                 free = tuple(role in op.meaning.index for role in roles)
                 values = tuple(None if f else v for f, v in zip(free, values, strict=True))
                 known = values[len(values) - len(known) :]
-            if may_fail(op.meaning, kinds, values):
+            ranges: tuple[Range | None, ...] = ()
+            if op.meaning.fails_by and None in values:
+                ranges = tuple(map(self.range, node.inputs))
+                ranges = (None, *ranges) if op.computed else ranges
+            own = attrs if isinstance(attrs, PureAttrs) else None
+            if may_fail(op.meaning, own, kinds, values, ranges):
                 self.failing.add(node.name)
         return result_type(op, attrs, tuple(inputs), tuple(types), whole=self.whole, known=known)
 
@@ -412,6 +422,23 @@ class _Checker:
             return self.known(node.inputs[0])
         kind = self.types.get(node.inputs[0]) if node.inputs else None
         return None if kind is None else shape_value(node.op, kind)
+
+    def range(self, name: str) -> Range | None:
+        """Bounds on the elements of a value; None if there are none."""
+        while name in self.outside:
+            name = self.outside[name]
+        if name not in self.ranges:
+            value, kind = self.known(name), self.types.get(name)
+            node = self.defined.get(name)
+            if value:
+                self.ranges[name] = min(value), max(value)
+            elif kind is not None and kind.dtype == BOOL:
+                self.ranges[name] = 0, 1
+            elif node is not None and node.definition.pure:
+                self.ranges[name] = range_of(node.op, tuple(map(self.range, node.inputs)))
+            else:
+                self.ranges[name] = None
+        return self.ranges[name]
 
     def handle(self, node: Node, op: OpDef, earlier: Mapping[str, TensorType | None]) -> None:
         """Refuse a handle that is none, or that stands for other variables."""

@@ -6,6 +6,7 @@ below 2**24, which all dtypes hold exactly (semantics.md, section 1).
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from litmusfuzz.corpus.pure.arrays import Array
+    from litmusfuzz.corpus.pure.ranges import Range
 
 Ints = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -407,17 +409,60 @@ def shape_value(op: str, kind: TensorType) -> Ints | None:
     return None
 
 
-def may_fail(op: PureOp, inputs: tuple[TensorType, ...], known: Sequence[Ints | None]) -> bool:
+_MAX_TRIED: Final = 64
+"""Values of operands that are tried, to see whether one makes an op fail."""
+
+
+def may_fail(
+    op: PureOp,
+    attrs: PureAttrs | None,
+    inputs: tuple[TensorType, ...],
+    known: tuple[Ints | None, ...],
+    ranges: Sequence[Range | None],
+) -> bool:
     """True if operands of these types may make the op fail, or leave it without a value.
 
-    Only values of the right size count: any op may make a value too large.
+    Only values of the right size count: any op may make a value too large. Where few values lie in
+    the `ranges` of the operands that are not known, each is tried.
     """
     roles = op.roles(len(inputs))
     assert roles is not None
-    return any(
-        kind.dynamic or (role in op.fails_by and (value is None or not op.tried))
-        for role, kind, value in zip(roles, inputs, known, strict=True)
-    )
+    asked = [place for place, role in enumerate(roles) if role in op.fails_by]
+    if any(kind.dynamic for kind in inputs) or (asked and not op.tried):
+        return True
+    free = tuple((place, ranges[place]) for place in asked if known[place] is None)
+    return bool(free) and _fails_within(op, attrs, inputs, known, free)
+
+
+@lru_cache(maxsize=1024)
+def _fails_within(
+    op: PureOp,
+    attrs: PureAttrs | None,
+    inputs: tuple[TensorType, ...],
+    known: tuple[Ints | None, ...],
+    free: tuple[tuple[int, Range | None], ...],
+) -> bool:
+    """True if the op fails for some value of the free operands, or if that is not tried."""
+    values, number = [], 1
+    for place, limits in free:
+        if limits is None:
+            return True
+        number *= (limits[1] - limits[0] + 1) ** inputs[place].size
+        if number > _MAX_TRIED:
+            return True
+        each = range(limits[0], limits[1] + 1)
+        values.append(itertools.product(each, repeat=inputs[place].size))
+    roles = op.roles(len(inputs))
+    assert roles is not None
+    for chosen in itertools.product(*values):
+        tried = list(known)
+        for (place, _), value in zip(free, chosen, strict=True):
+            tried[place] = value
+        try:
+            _tried(Call(op, attrs, inputs, known=tuple(tried)), roles)
+        except Undefined:
+            return True
+    return False
 
 
 @lru_cache(maxsize=1024)

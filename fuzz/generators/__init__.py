@@ -29,6 +29,7 @@ from litmusfuzz.fuzz.generators import (
     clusters,
     computed,
     conditionals,
+    constants,
     cycles,
     dag,
     dense,
@@ -225,6 +226,13 @@ _TABLE: Final = (
         lookups.generate,
         "rows of a table by distinct ids, as an embedding is looked up, while both change",
         ops=lookups.NEEDED,
+        rank=1,
+    ),
+    Family(
+        "constants",
+        constants.generate,
+        "axes, shapes and places that XLA wants as constants, computed from what is read",
+        ops=pure.NEEDED,
         rank=1,
     ),
 )

@@ -40,7 +40,7 @@ from litmusfuzz.fuzz.generators.sampling import PURE_OPS, sample
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from litmusfuzz.corpus.ops import Attrs, OpDef
     from litmusfuzz.corpus.pure.definition import PureOp
@@ -68,9 +68,10 @@ _SHAPES: Final = ((), (2,), (3,), (4,), (2, 2), (2, 3), (3, 2), (1, 4))
 _WITH_ROWS: Final = ((), (2,), (3,), (4,), (5,), (8,), (2, 3), (3, 2), (4, 2))
 """Shapes of variables in traced programs, where rows move to others."""
 _NO_KEEP: Final = PureAttrs((("keep_dims", False),))
-_MODULUS: Final = 13
+MODULUS: Final = 13
+"""What a value that may be large is taken modulo, before it is used again."""
 _LARGE: Final = 1_000
-"""A larger value is taken modulo `_MODULUS` before it is used again."""
+"""A larger value is taken modulo `MODULUS` before it is used again."""
 _MOST_READ: Final = 100
 """What a variable is taken to hold, at most; `bounded` checks it."""
 
@@ -79,10 +80,11 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
     if "int32" not in support.dtypes or not support.takes_shape((4,)):
         raise NotGenerated("family pure: the support lacks int32, or vectors of four elements")
-    return bounded(rng, support, _test, _context)
+    return bounded(rng, support, in_chains, small_context)
 
 
-def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
+def small_context(rng: random.Random, support: Support, *, arithmetic: bool) -> Context:
+    """A random context with one or two small variables."""
     dtype = rng.choice([each for each in (*DTYPES, *FLOATS) if each in support.dtypes])
     program = takes_programs(support)
     shape = support.nearest(rng.choice(_WITH_ROWS if program else _SHAPES))
@@ -93,10 +95,13 @@ def _context(rng: random.Random, support: Support, *, arithmetic: bool) -> Conte
     return Context(rng, support, dtype, variables, arithmetic=arithmetic, matrices=True)
 
 
-def _test(context: Context) -> LitmusTest:
+def in_chains(
+    context: Context, *, name: str = "pure", make_body: Callable[[Context], PureBody] | None = None
+) -> LitmusTest:
+    """A test in racing chains, whose operands go through pure ops, as the body applies them."""
     rng = context.rng
-    program = takes_programs(context.support)
-    body = PureProgram(context) if program else PureBody(context)
+    program = make_body is None and takes_programs(context.support)
+    body = PureProgram(context) if program else (make_body or PureBody)(context)
     names = context.possible(ON_ONE if program else DENSE)
     reads = [name for name in names if OPS[name].kind is Kind.READ]
     changes = [name for name in names if OPS[name].kind is not Kind.READ]
@@ -131,7 +136,7 @@ def _test(context: Context) -> LitmusTest:
         shown += [last] if last in body.computed else []
     computed = [each for each in body.computed if each in there and each != last]
     shown += rng.sample(computed, min(len(computed), rng.choice((1, 2, 3))))
-    return LitmusTest("pure", context.variables, (Graph("main", nodes),), tuple(shown))
+    return LitmusTest(name, context.variables, (Graph("main", nodes),), tuple(shown))
 
 
 class PureBody(BodyGenerator):
@@ -206,7 +211,7 @@ class PureBody(BodyGenerator):
             if indices and (not chosen or rng.random() < 0.5):
                 chosen.add(rng.choice(indices))
             result = None
-            for modulus in (_MODULUS, 2):  # products need small factors
+            for modulus in (MODULUS, 2):  # products need small factors
                 before = len(self.nodes)
                 inputs = tuple(
                     self.made_from(source, each, modulus) if i in chosen else self.given(each)
@@ -282,10 +287,10 @@ class PureBody(BodyGenerator):
             self.values[name] = value
         return name
 
-    def small(self, name: str, modulus: int = _MODULUS) -> str:
+    def small(self, name: str, modulus: int = MODULUS) -> str:
         """The value, modulo a small number if it may be large."""
         largest, kind = self.largest.get(name, _MOST_READ), self.types[name]
-        if kind.dtype == BOOL or largest <= (_LARGE if modulus == _MODULUS else modulus):
+        if kind.dtype == BOOL or largest <= (_LARGE if modulus == MODULUS else modulus):
             return name
         made = self.made("FloorMod", (name, self.literal(TensorType(kind.dtype, ()), modulus)))
         self.largest[made] = modulus

@@ -22,17 +22,20 @@ from litmusfuzz.fuzz.campaign.cluster_validation import judge_clusters
 from litmusfuzz.fuzz.commands.cluster_sources import ExecutorClusters, pairs_kept_apart
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import ChosenClusters, Noise
+from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     configuration as tensorflow_configuration,
 )
 from litmusfuzz.fuzz.executors.worker import Worker
 from litmusfuzz.fuzz.finding.chosen_clusters import with_chosen
+from litmusfuzz.fuzz.finding.judge import judge
 from litmusfuzz.fuzz.generators import generate
 from litmusfuzz.oracles.explorer import DEFAULT_BUDGET, Explorer
 from litmusfuzz.oracles.model import RFC
 from litmusfuzz.oracles.translation import Soundness, validate
 
 TESTS = {path.stem: replace(corpus_entry(path).test, clusters=()) for path in LITMUS}
+AXIS = "cumsum-along-a-read-axis"
 # The graph whose clusters are read, and runs of just that one.
 QUIET = Noise(copies=1, steps=8, shuffle=False, padding=0)
 
@@ -138,6 +141,34 @@ def test_ops_that_xla_cannot_compile_are_in_no_cluster(checked) -> None:
         )
         assert members(checked, test) == expected
         assert runs_without_noise(checked.worker, test)
+
+
+def test_an_operand_that_xla_wants_as_a_constant_may_be_read(checked) -> None:
+    """XLA compiles the cluster anew for each axis: the read stays outside of it."""
+    test = corpus_entry(next(path for path in LITMUS if path.stem == AXIS)).test
+    assert not test.failing
+    assert members(checked, test) == [
+        ("three", "a"),
+        ("matrix", "two", "axis", "sums", "y"),
+    ]
+    assert {dict(outcome.values)["r"] for outcome in runs_without_noise(checked.worker, test)} <= {
+        (0,),
+        (3,),
+    }
+
+
+@pytest.mark.parametrize("name", ["function_compiled", "eager_compiled", "jit_compile"])
+def test_what_is_compiled_may_read_such_an_operand(name: str) -> None:
+    """Whether the axis is assigned in the function as well, or read alone."""
+    from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
+
+    assigned = corpus_entry(next(path for path in LITMUS if path.stem == AXIS)).test
+    nodes = tuple(node for node in assigned.graph.nodes if node.name not in ("three", "a"))
+    for test in (assigned, replace(assigned, graphs=(Graph("main", nodes),))):
+        with closing(TensorFlowExecutor().prepare(test, configuration("tf", name))) as prepared:
+            seen = prepared.run(16, Noise(copies=4), 1)
+        assert seen
+        assert judge(Explorer(test, RFC), seen).forbidden_count == 0
 
 
 def test_a_configuration_without_clusters_refuses_and_another_environment_starts_anew() -> None:
