@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.schedule_search import Ask
     from litmusfuzz.fuzz.campaign.slots import Slot
 
-SAMPLE_BUDGET: Final = 256
+SAMPLE_BUDGET: Final = 128
 """Executions by schedulers, after a search that its budget has ended."""
-SAMPLE: Final = 64
+SAMPLE: Final = 32
 """Executions of one scheduler at a time: some execute a few of these to count events."""
 UNREADABLE: Final = "outcomes that can be read"
 """What a test lacks of which no execution has any."""

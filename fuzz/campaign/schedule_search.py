@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.job import Result
     from litmusfuzz.fuzz.finding.judge import Judgement
 
-SEARCH_BUDGET: Final = 1024
-"""Executions of the search of a test, at most."""
+SEARCH_BUDGET: Final = 512
+"""Executions of the search of a test, at most (decision 21).
+
+Of 100 tests by ops, 99 need fewer; by locks, 34 of the 38 that 1,024 executions search to their
+end."""
 MAX_SEARCHED: Final = 1 << 14
 """The same for the simplest schedule of a finding, at one level."""
 STILL: Final = Noise(copies=1, steps=1, shuffle=False, padding=0)
