@@ -167,6 +167,14 @@ def _nth(jax: Jax, use: PureUse, x: Array, n: Array) -> Array:
     return jax.jnp.take(ordered, last - n if use["reverse"] else n, axis=-1)
 
 
+def _in_top(jax: Jax, use: PureUse, rows: Array, targets: Array, *k: Array) -> Array:
+    columns = use.inputs[0].shape[1]
+    there = (targets >= 0) & (targets < columns)
+    own = jax.jnp.take_along_axis(rows, jax.jnp.where(there, targets, 0)[:, None], axis=1)
+    before = jax.jnp.sum(rows > own, axis=1, dtype=use.inputs[1].dtype)
+    return there & (before < (k[0] if k else use["k"]))
+
+
 def _bias_grad(jax: Jax, use: PureUse, x: Array) -> Array:
     rank = len(use.inputs[0].shape)
     channel = 1 if use["data_format"] == "NCHW" else rank - 1
@@ -312,6 +320,36 @@ def _roll(jax: Jax, use: PureUse, x: Array, shift: Array, _: Array) -> Array:
     return x
 
 
+def _reverse_sequence(jax: Jax, use: PureUse, x: Array, lengths: Array) -> Array:
+    """Each row has the element from its other end, as far as it is reversed."""
+    shape, along, batch = use.inputs[0].shape, use["seq_dim"], use["batch_dim"]
+
+    def wide(vector: Array, axis: int) -> Array:
+        return vector.reshape(tuple(-1 if each == axis else 1 for each in range(len(shape))))
+
+    places = wide(jax.jnp.arange(shape[along], dtype=use.inputs[1].dtype), along)
+    lengths = wide(lengths, batch)
+    places = jax.jnp.where(places < lengths, lengths - 1 - places, places)
+    return jax.jnp.take_along_axis(x, jax.jnp.broadcast_to(places, shape), axis=along)
+
+
+def _broadcast_args(jax: Jax, use: PureUse, *shapes: Array) -> Array:
+    longest = use.result.shape[0]
+    one, other = (
+        jax.jnp.pad(each, ((longest - kind.shape[0], 0),), constant_values=1)
+        for each, kind in zip(shapes, use.inputs, strict=True)
+    )
+    return jax.jnp.where(one == 1, other, one)
+
+
+def _concat_offset(jax: Jax, use: PureUse, _: Array, shapes: list[Array]) -> Array:
+    before, zeros = shapes[: use["result"]], jax.jnp.zeros(use.result.shape, use.result.dtype)
+    axis = use.number("concat_dim")
+    for each in before:
+        zeros = zeros.at[axis].add(each[axis])
+    return zeros
+
+
 def _unravel(jax: Jax, use: PureUse, indices: Array, _: Array) -> Array:
     places = jax.jnp.unravel_index(indices, use.numbers("dims"))
     return jax.jnp.stack(places).astype(use.result.dtype)
@@ -351,6 +389,39 @@ def _depth_to_space(jax: Jax, use: PureUse, x: Array) -> Array:
     block, (n, h, w, c) = use["block_size"], use.inputs[0].shape
     x = x.reshape((n, h, w, block, block, c // (block * block)))
     return jax.jnp.transpose(x, (0, 1, 3, 2, 4, 5)).reshape(use.result.shape)
+
+
+def _blocks(use: PureUse) -> tuple[int, ...]:
+    """The extents of a block, for each dimension that has some."""
+    if "block_shape" in use.roles:
+        return use.numbers("block_shape")
+    return (use["block_size"],) * 2
+
+
+def _space_to_batch(jax: Jax, use: PureUse, x: Array, *_: Array) -> Array:
+    block, (batch, *extents) = _blocks(use), use.inputs[0].shape
+    count, pads = len(block), use.rows("paddings")
+    x = jax.jnp.pad(x, ((0, 0), *pads, *[(0, 0)] * (len(extents) - count)))
+    shape = [batch]
+    for extent, (before, after), each in zip(extents, pads, block, strict=False):
+        shape += [(extent + before + after) // each, each]
+    x = x.reshape((*shape, *extents[count:]))
+    order = (*range(2, 2 * count + 1, 2), 0, *range(1, 2 * count, 2))
+    rest = range(2 * count + 1, len(extents) + count + 1)
+    return jax.jnp.transpose(x, (*order, *rest)).reshape(use.result.shape)
+
+
+def _batch_to_space(jax: Jax, use: PureUse, x: Array, *_: Array) -> Array:
+    block, (batch, *extents) = _blocks(use), use.inputs[0].shape
+    count, crops = len(block), use.rows("crops")
+    batch //= prod(block)
+    x = x.reshape((*block, batch, *extents))
+    pairs = [axis for each in range(count) for axis in (count + 1 + each, each)]
+    x = jax.jnp.transpose(x, (count, *pairs, *range(2 * count + 1, count + 1 + len(extents))))
+    wide = [extent * each for extent, each in zip(extents, block, strict=False)]
+    x = x.reshape((batch, *wide, *extents[count:]))
+    taken = (slice(a, extent - b) for extent, (a, b) in zip(wide, crops, strict=True))
+    return x[(slice(None), *taken)]
 
 
 # --- diagonals --------------------------------------------------------------------------
@@ -510,6 +581,72 @@ def _padded_convolution(jax: Jax, use: PureUse, x: Array, paddings: Array, filte
     return _convolution(jax, use, _mirror_pad(jax, use, x, paddings), filters)
 
 
+def _edges(use: PureUse, image: Sequence[int], window: Sequence[int]) -> list[tuple[int, ...]]:
+    """For each dimension of an image: its extent, the window's, the stride, outputs, padding."""
+    found: list[tuple[int, ...]] = []
+    for extent, size, stride in zip(image[1:-1], window, use["strides"][1:-1], strict=True):
+        if use["padding"] == "VALID":
+            found.append((extent, size, stride, (extent - size) // stride + 1, 0))
+        else:
+            out = -(-extent // stride)
+            padding = max(0, (out - 1) * stride + size - extent)
+            found.append((extent, size, stride, out, padding // 2))
+    return found
+
+
+def _convolution_to_input(jax: Jax, use: PureUse, _: Array, filters: Array, grad: Array) -> Array:
+    shape = use.type_of("filter").shape
+    rank = len(shape)
+    edges = _edges(use, use.result.shape, shape[:-2])
+    before = [size - 1 - pad for _, size, _, _, pad in edges]
+    pads = [
+        (begin, extent + size - 2 - (out - 1) * stride - begin)
+        for begin, (extent, size, stride, out, _) in zip(before, edges, strict=True)
+    ]
+    return jax.lax.conv_general_dilated(
+        grad,
+        jax.jnp.flip(filters, axis=tuple(range(rank - 2))),
+        (1,) * (rank - 2),
+        pads,
+        lhs_dilation=use["strides"][1:-1],
+        dimension_numbers=("NHWC", "HWOI", "NHWC") if rank == 4 else ("NDHWC", "DHWOI", "NDHWC"),
+        precision=_EXACT,
+    )
+
+
+def _convolution_to_filter(jax: Jax, use: PureUse, x: Array, _: Array, grad: Array) -> Array:
+    """Batches are summed over as channels are, and channels stay apart as batches do."""
+    rank = len(use.result.shape)
+    edges = _edges(use, use.inputs[0].shape, use.result.shape[:-2])
+    pads = [(p, size + (out - 1) * stride - n - p) for n, size, stride, out, p in edges]
+    return jax.lax.conv_general_dilated(
+        x,
+        grad,
+        (1,) * (rank - 2),
+        pads,
+        rhs_dilation=use["strides"][1:-1],
+        dimension_numbers=("CHWN", "IHWO", "HWNC") if rank == 4 else ("CDHWN", "IDHWO", "DHWNC"),
+        precision=_EXACT,
+    )
+
+
+def _patches(jax: Jax, use: PureUse, x: Array) -> Array:
+    """JAX has the elements of a window by channel, and TensorFlow channels by element."""
+    shape, window = use.result.shape, use["ksizes"][1:-1]
+    rates = use["rates"][1:-1] if use.node.op == "ExtractImagePatches" else (1,) * len(window)
+    found = jax.lax.conv_general_dilated_patches(
+        x,
+        window,
+        use["strides"][1:-1],
+        use["padding"],
+        rhs_dilation=rates,
+        dimension_numbers=_LAYOUTS[len(shape)],
+        precision=jax.lax.Precision.HIGHEST,
+    )
+    apart = found.reshape((*shape[:-1], use.inputs[0].shape[-1], prod(window)))
+    return jax.jnp.swapaxes(apart, -1, -2).reshape(shape)
+
+
 def _max_pool(jax: Jax, use: PureUse, x: Array, *sizes: Array) -> Array:
     dtype = use.result.dtype
     if sizes:
@@ -642,6 +779,8 @@ TABLE: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType(
         "Bincount": _bins,
         "DenseBincount": _bins,
         "NthElement": _nth,
+        "InTopK": _in_top,
+        "InTopKV2": _in_top,
         "BiasAddGrad": _bias_grad,
         "Cross": _jnp("cross"),
         "SegmentSum": _segments("sum"),
@@ -686,13 +825,20 @@ TABLE: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType(
         "TensorStridedSliceUpdate": _strided_update,
         "Reverse": _reverse,
         "ReverseV2": lambda jax, use, x, _: jax.jnp.flip(x, axis=use.numbers("axis")),
+        "ReverseSequence": _reverse_sequence,
         "Roll": _roll,
+        "BroadcastArgs": _broadcast_args,
+        "ConcatOffset": _concat_offset,
         "InvertPermutation": lambda jax, u, x: jax.jnp.argsort(x).astype(u.result.dtype),
         "UnravelIndex": _unravel,
         "LowerBound": _bound("<"),
         "UpperBound": _bound("<="),
         "DataFormatDimMap": _format_map,
         "DataFormatVecPermute": _format_permute,
+        "SpaceToBatch": _space_to_batch,
+        "SpaceToBatchND": _space_to_batch,
+        "BatchToSpace": _batch_to_space,
+        "BatchToSpaceND": _batch_to_space,
         "SpaceToDepth": _space_to_depth,
         "DepthToSpace": _depth_to_space,
         # Diagonals.
@@ -729,6 +875,12 @@ TABLE: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType(
         "Conv3D": _convolution,
         "DepthwiseConv2dNative": _convolution,
         "FusedPadConv2D": _padded_convolution,
+        "Conv2DBackpropInput": _convolution_to_input,
+        "Conv3DBackpropInputV2": _convolution_to_input,
+        "Conv2DBackpropFilter": _convolution_to_filter,
+        "Conv3DBackpropFilterV2": _convolution_to_filter,
+        "ExtractImagePatches": _patches,
+        "ExtractVolumePatches": _patches,
         "MaxPool": _max_pool,
         "MaxPool3D": _max_pool,
         "MaxPoolV2": _max_pool,
