@@ -1,4 +1,4 @@
-"""Records an execution that shows a finding, where the executor can record schedules."""
+"""The schedule of a finding: under control the simplest one, else one that is recorded."""
 
 from __future__ import annotations
 
