@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.pure.definition import PureOp
+    from litmusfuzz.fuzz.generators.context import Context
     from litmusfuzz.fuzz.generators.sampling import Operand
     from litmusfuzz.fuzz.support import Support
 
@@ -44,7 +45,14 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 
 
 class _Body(PureBody):
-    """Generator of the graph, in which an operand of each op comes from the source."""
+    """Generator of the graph, in which an operand of each op comes from the source.
+
+    In half of the tests no operand decides on a shape.
+    """
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.shapes_vary = self.rng.random() < 0.5
 
     def applied(self, source: str, ops: Sequence[PureOp] = _OPS) -> str:
         """The result of one of the ops, an operand of which in range is made from the source.
@@ -69,7 +77,7 @@ class _Body(PureBody):
                 for place, each in enumerate(operands)
             )
             result = self.call(OPS[op.name], inputs, sampled.attrs)
-            if result is None:
+            if result is None or (self.types[result].dynamic and not self.shapes_vary):
                 del self.nodes[before:]
                 continue
             self.used.add(op.name)

@@ -21,7 +21,7 @@ from litmusfuzz.corpus.model import Graph, LitmusTest, Variable
 from litmusfuzz.corpus.ops import DTYPES, FLOATS, OPS, Kind, PureAttrs, TensorType
 from litmusfuzz.corpus.pure.definition import INTS
 from litmusfuzz.corpus.struct import replace
-from litmusfuzz.corpus.tensors import UNKNOWN
+from litmusfuzz.corpus.tensors import MAX_ELEMENTS, UNKNOWN
 from litmusfuzz.fuzz.generators.context import Context
 from litmusfuzz.fuzz.generators.dag import bounded, has_too_many_orders
 from litmusfuzz.fuzz.generators.family import NotGenerated
@@ -52,6 +52,8 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
     """Generate a test of the family within a support; all choices come from `rng`."""
     if not support.dtypes >= {*INTS} or not support.takes_shape((4,)):
         raise NotGenerated("family lookups: the support lacks ids, or vectors of four elements")
+    if support.elements_max < MAX_ELEMENTS:
+        raise NotGenerated("family lookups: the support lacks values of any number of elements")
     return bounded(rng, support, _test, _context)
 
 

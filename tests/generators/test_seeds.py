@@ -44,7 +44,7 @@ DIGESTS = {
     "uninitialized": "2ef2a43544564198ec5ae073ad8e05aae1d12da5f473c483e2ff24d36819ceb1",
     "computed": "b6f1d16d8259cb35bd42a900625a9260d227dbff75406ac46ed1da1cf914d6cb",
     "accumulators": "97e260c2f05b974f599537f35f1d76a0a567a8593ea139ff2888864caa2ae1ae",
-    "constants": "59476c35ab6dd26b6d322433830e9bbc3cc915f1180a284b88d8571ff44d47db",
+    "constants": "40f043cb9429b341bf960bfc4bfab36214e569ff59ec23c3f5c76b1c46bf6722",
     "lookups": "6cfe6398be3ab592c02243102b9ac5dac835ed7f137e3c6501b1a5f20f5e82f3",
     "programs": "3fd084f46de1b55f2a0b0a6f461b04786ef51dfd36fba263f597ca699b49d4aa",
     "training": "e8f6ee664b7e51b1cac5e00a9e67ef9f5eb7d7e77f32cb03c7e6076421f62d2b",

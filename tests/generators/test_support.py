@@ -30,7 +30,8 @@ SUPPORTS = {
     "one run": Support(features=FEATURES - {"several runs"}),
 }
 UNCLUSTERED = Support(features=FEATURES - {"clusters"}, elements_max=1000)
-UNCLUSTERED_FAMILIES = tuple(family for family in FAMILIES if family != "clusters")
+UNCLUSTERED_FAMILIES = tuple(each for each in FAMILIES if each not in ("clusters", "lookups"))
+"""A lookup has values of any number of elements."""
 
 
 @pytest.mark.parametrize("name", SUPPORTS)
