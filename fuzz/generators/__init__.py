@@ -232,7 +232,7 @@ _TABLE: Final = (
         "constants",
         constants.generate,
         "axes, shapes and places that XLA wants as constants, computed from what is read",
-        ops=pure.NEEDED,
+        ops=constants.NEEDED,
         rank=1,
     ),
 )

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.corpus.ops import OPS
 from litmusfuzz.fuzz.generators.dag import bounded
 from litmusfuzz.fuzz.generators.family import NotGenerated
-from litmusfuzz.fuzz.generators.pure import MODULUS, PureBody, in_chains, small_context
+from litmusfuzz.fuzz.generators.pure import (
+    MODULUS,
+    PureBody,
+    in_chains,
+    small_context,
+)
+from litmusfuzz.fuzz.generators.pure import NEEDED as PURE_NEEDED
 from litmusfuzz.fuzz.generators.sampling import PURE_OPS, sample
 
 if TYPE_CHECKING:
@@ -28,6 +34,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.generators.sampling import Operand
     from litmusfuzz.fuzz.support import Support
 
+NEEDED: Final = PURE_NEEDED | {"Where"}
+"""Ops of the family `pure`, and one whose result has any shape: an executor that lacks such ops, as
+one of traced programs, has few of these tests."""
 _OPS: Final = tuple(op for op in PURE_OPS if op.compiles and op.fails_by and op.tried)
 """Ops that XLA compiles, of which some operand has to be in range."""
 _VALUES: Final = 64

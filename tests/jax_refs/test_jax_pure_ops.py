@@ -31,6 +31,7 @@ from litmusfuzz.fuzz.executors.jax_refs.written_values import MODULES, Text
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.traced.pure_uses import Lacking, PureUse
+from litmusfuzz.fuzz.generators import families_for, generate
 from litmusfuzz.fuzz.generators.sampling import PURE_OPS, sample
 from litmusfuzz.oracles import sequential
 from litmusfuzz.oracles.sequential import LINEAR
@@ -270,6 +271,20 @@ def test_an_index_that_a_modulus_keeps_in_range_is_taken() -> None:
         assert set(found) == {sequential.outcome(test)}
     with pytest.raises(Refused, match=r"^out: Gather fails for some values of indices"):
         EXECUTOR.prepare(between("at: {op: Abs, inputs: [r]}", GATHER), configuration("jax_refs"))
+
+
+def test_generated_tests_with_pure_ops_are_programs() -> None:
+    """Nine of ten at least; of the family `constants` most are none, and it generates none."""
+    families = families_for(EXECUTOR.support)
+    assert "pure" in families
+    assert "constants" not in families
+    taken = 0
+    for index in range(40):
+        test = generate("pure", 3, index, EXECUTOR.support)
+        with suppress(Refused):
+            EXECUTOR.prepare(test, configuration("jax_refs"))
+            taken += 1
+    assert taken >= 36
 
 
 def test_rows_that_move_by_a_slice() -> None:
