@@ -35,6 +35,12 @@ _NAMED: Final = re.compile(
     r"(?:--litmus-executors[=\0]|(?:-o|--override-ini)[=\0]?litmus_executors=)([^\0]*)"
 )
 """An argument, and the one after it, that name executors: an option, or a project's setting."""
+_CONTROL: Final = ("control", "schedules", "preemptions")
+"""Options, and settings of a project, that say how tests are executed under control."""
+_MARKER: Final = (
+    "litmus_control(level, schedules, preemptions): how a litmus file is executed under control, "
+    "in place of --litmus-control, --litmus-schedules and --litmus-preemptions"
+)
 _MOST_BYTES: Final = 4 << 20
 """Of a litmus file (`litmusfuzz.corpus.document.MAX_BYTES`)."""
 
@@ -91,6 +97,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="litmus files that each executor has to run, if it is given any; with fewer, as it "
         "refuses the others, the session fails (default: 1)",
     )
+    group.addoption(
+        "--litmus-control",
+        metavar="LEVEL",
+        help="level at which tf is executed under control, where that is possible: ops (the "
+        "default), locks, pages, touches; off for executions without control",
+    )
+    group.addoption(
+        "--litmus-schedules",
+        type=int,
+        metavar="N",
+        help="under control: executions of each search, at most (default: 10000)",
+    )
+    group.addoption(
+        "--litmus-preemptions",
+        type=int,
+        metavar="N",
+        help="under control: only schedules with so few switches away from an op that could go on",
+    )
+    for name in _CONTROL:
+        parser.addini(f"litmus_{name}", f"as --litmus-{name}")
     parser.addini("litmus_executors", "as --litmus-executors; tf if only litmus_files is set")
     parser.addini(
         "litmus_files",
@@ -101,6 +127,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options before anything is collected."""
+    config.addinivalue_line("markers", _MARKER)
     patterns = config.getini("litmus_files")
     named = config.getoption("--litmus-executors") or config.getini("litmus_executors")
     if not (named or patterns):
@@ -118,9 +145,16 @@ def pytest_configure(config: pytest.Config) -> None:
         time=config.getoption("--litmus-time"),
         budget=config.getoption("--litmus-budget"),
         known=config.getoption("--litmus-known"),
+        control={each: _given(config, each) for each in _CONTROL},
         notations=_take_notations(config),
         typed=None if hasattr(config, "workerinput") else _typed(config),
     )
+
+
+def _given(config: pytest.Config, name: str) -> str | int | None:
+    """What an option says, or else a setting of the project; None if neither does."""
+    option: str | int | None = config.getoption(f"--litmus-{name}")
+    return option if option is not None else config.getini(f"litmus_{name}") or None
 
 
 def _take_notations(config: pytest.Config) -> list[str]:
@@ -258,27 +292,38 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print which executors ran too little, and notes on tests that passed.
+    """Print which executors ran too little, and what tests have to say beside their result.
 
-    Such as known findings that did not show.
+    What ran without control, though it was to run under control; notes on tests that passed, such
+    as known findings that did not show; with ``-v``, how many schedules each had.
     """
     if terminalreporter.config.stash.get(_LITMUS, None) is None:
         return
-    if lacking := terminalreporter.config.stash.get(_LACKING, []):
-        terminalreporter.section("litmus: too little ran (--litmus-min-tests)")
-        terminalreporter.write("\n".join(lacking) + "\n")
-    from litmusfuzz.fuzz.pytest_items import NOTE
+    from litmusfuzz.fuzz.pytest_items import NOTE, SCHEDULES, UNCONTROLLED, grouped
 
-    noted = [
-        f"{report.nodeid}: {text}"
-        for report in terminalreporter.getreports("passed")
-        if report.when == "call"
-        for name, text in report.user_properties
-        if name == NOTE
-    ]
-    if noted:
-        terminalreporter.section("litmus: notes")
-        terminalreporter.write("\n".join(noted) + "\n")
+    def section(title: str, lines: list[str]) -> None:
+        if lines:
+            terminalreporter.section(title)
+            terminalreporter.write("\n".join(lines) + "\n")
+
+    def noted(name: str, *categories: str) -> list[tuple[str, str]]:
+        return [
+            (report.nodeid, text)
+            for category in categories
+            for report in terminalreporter.getreports(category)
+            if report.when == "call"
+            for key, text in report.user_properties
+            if key == name
+        ]
+
+    lacking = terminalreporter.config.stash.get(_LACKING, [])
+    section("litmus: too little ran (--litmus-min-tests)", lacking)
+    without = noted(UNCONTROLLED, "passed", "failed", "skipped", "xfailed", "xpassed")
+    section("litmus: executed without control", grouped(without))
+    if terminalreporter.config.get_verbosity() > 0:
+        schedules = [f"{test}: {text}" for test, text in noted(SCHEDULES, "passed")]
+        section("litmus: under control", schedules)
+    section("litmus: notes", [f"{test}: {text}" for test, text in noted(NOTE, "passed")])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

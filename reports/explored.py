@@ -115,13 +115,15 @@ class ExploredReport:
     @property
     def extent(self) -> str:
         """How many schedules were executed, and whether these are all."""
-        of = "" if self.bound is None or self.whole else _within(self.bound)
-        number = f"{counted(self.schedules, 'schedule')}{of}"
-        executions = counted(self.executions, "execution")
-        if self.complete:
-            return f"all {number}, in {executions}"
-        whole = "" if self.within is None else f", after all{_within(self.within)}"
-        return f"{number}, in {executions}{whole}: {self.stopped}"
+        return extent(
+            schedules=self.schedules,
+            executions=self.executions,
+            bound=self.bound,
+            complete=self.complete,
+            whole=self.whole,
+            within=self.within,
+            stopped=self.stopped,
+        )
 
     def line(self) -> str:
         """One line of many."""
@@ -198,6 +200,26 @@ class ExploredReport:
             "seconds": round(self.seconds, 3),
             "exit_code": self.exit_code,
         }
+
+
+def extent(
+    *,
+    schedules: int,
+    executions: int,
+    bound: int | None,
+    complete: bool,
+    whole: bool,
+    within: int | None,
+    stopped: str,
+) -> str:
+    """How many schedules were executed, and whether these are all; as in `ExploredReport`."""
+    of = "" if bound is None or whole else _within(bound)
+    number = f"{counted(schedules, 'schedule')}{of}"
+    begun = counted(executions, "execution")
+    if complete:
+        return f"all {number}, in {begun}"
+    after = "" if within is None else f", after all{_within(within)}"
+    return f"{number}, in {begun}{after}: {stopped}"
 
 
 def _within(preemptions: int) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.textfile import Finding
     from litmusfuzz.reports.open_tests import OpenTest
     from litmusfuzz.reports.report import ReportedFinding
+    from litmusfuzz.reports.schedule import ScheduleTable
 
 
 MINIMIZED_IN_PART: Final = "minimized in part: the time was up"
@@ -79,8 +80,7 @@ def finding(reported: ReportedFinding, folder: str = "", python: str | None = No
             lines.append(f"  because   {in_short(reported.reason)}")
         lines += [f"  {each}" for each in remarks(reported)]
         if reported.schedule is not None:
-            lines.append(f"  schedule  {reported.schedule.need}")
-            lines += [f"            {line}" for line in reported.schedule.lines()]
+            lines += schedule_lines(reported.schedule)
     if more:
         contains = "contains" if more == 1 else "contain"
         graphs = counted(more, "more graph")
@@ -93,6 +93,12 @@ def finding(reported: ReportedFinding, folder: str = "", python: str | None = No
         command = shlex.join([python or "python", os.path.join(folder, reported.script)])
         lines.append(f"  script    {command}   {shows}")
     return "\n".join(map(one_line, [*lines, f"  replay    {reported.replay}"]))
+
+
+def schedule_lines(schedule: ScheduleTable) -> list[str]:
+    """A schedule in the text of a finding: what it needs, then its table."""
+    table = (f"            {line}" for line in schedule.lines())
+    return [f"  schedule  {schedule.need}", *table]
 
 
 def remarks(reported: ReportedFinding) -> list[str]:

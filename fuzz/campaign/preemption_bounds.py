@@ -42,7 +42,12 @@ def schedulers(executor: str) -> tuple[str, ...]:
 
 def bounds(executor: str, config: Config, preemptions: int | None = None) -> Sequence[int | None]:
     """The bounds of the searches, one after another; up to `preemptions` if that is given."""
-    if not switches_inside(executor, config):
+    return bounds_at(preemptions, inside=bool(switches_inside(executor, config)))
+
+
+def bounds_at(preemptions: int | None = None, *, inside: bool) -> Sequence[int | None]:
+    """The same, by whether ops stop inside."""
+    if not inside:
         return (None,)  # no op is interrupted: each schedule has none
     if preemptions is None:
         return (*FEW, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Verdict
 from litmusfuzz.corpus.textfile import Entry, Finding, Schedule, plain_of
@@ -16,7 +16,7 @@ from litmusfuzz.fuzz.campaign.preemption_bounds import PORTION, bounds
 from litmusfuzz.fuzz.campaign.tuning import HANG_TIMEOUT_S
 from litmusfuzz.fuzz.commands.force_all import SPLIT
 from litmusfuzz.fuzz.executors import messages
-from litmusfuzz.fuzz.executors.protocol import Noise
+from litmusfuzz.fuzz.executors.protocol import Diverged, Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.finding_names import finding_name
 from litmusfuzz.fuzz.finding.judge import listed
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.corpus.outcome import Outcome
     from litmusfuzz.corpus.schedule import Decision
-    from litmusfuzz.fuzz.executors.protocol import Config, Explored
+    from litmusfuzz.fuzz.executors.protocol import Config, Explored, Search
     from litmusfuzz.fuzz.executors.worker import Worker
     from litmusfuzz.oracles.model import Model
+
+
+ENOUGH: Final = "nothing more was wanted"
+"""Why a search has stopped that has shown what it was for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,50 @@ class Exploration:
     seconds: float = 0.0
 
 
+class WorkerDied(Exception):
+    """The process of a search has ended, or was killed; the message is the cause."""
+
+    def __init__(self, died: Died) -> None:
+        super().__init__(died.message)
+        self.died = died
+
+
+class SearchOnWorker:
+    """A search in a worker's process (`protocol.Search`)."""
+
+    def __init__(
+        self, test: LitmusTest, worker: Worker, config: Config, preemptions: int | None
+    ) -> None:
+        self._test, self._worker, self._config = test, worker, config
+        self._preemptions = preemptions
+        self._done = 0
+
+    def go_on(self, executions: int) -> Explored:
+        """Begin so many more executions, at most.
+
+        Raises
+        ------
+        Refused, Unavailable
+            If the worker does not execute the test in this configuration.
+        Diverged
+            If other events are enabled than after the same choices before.
+        WorkerDied
+        """
+        request = request_of(self._test, self._config, self._preemptions, self._done, executions)
+        reply = self._worker.ask(request, HANG_TIMEOUT_S, self._test)
+        if isinstance(reply, Died):
+            raise WorkerDied(reply)
+        if reply.refused:
+            raise Refused(reply.refused)
+        if reply.unavailable:
+            raise Unavailable(reply.unavailable)
+        if reply.diverged:
+            raise Diverged(reply.diverged)
+        found = messages.explored(self._test, reply)
+        self._done = found.executions
+        return found
+
+
 def explore(
     test: LitmusTest,
     worker: Worker,
@@ -93,15 +141,17 @@ def explore(
     start = time.monotonic()
     result = Exploration()
     try:
-        for bound in bounds(worker.executor, config, preemptions):
-            if bound is not None and result.last is not None and result.last.whole:
-                continue  # no schedule has more; the last search only counts without repetition
-            result.bound = bound
-            _search(test, worker, config, bound, limit, result, progress)
-            if result.problem or result.stopped:
-                break
-            if bound is not None:
-                result.within = bound
+        search_all(
+            result,
+            lambda bound: SearchOnWorker(test, worker, config, bound),
+            bounds(worker.executor, config, preemptions),
+            limit,
+            progress=progress,
+        )
+    except (Refused, Unavailable) as why:
+        result.problem = f"{worker.executor}: {why}"
+    except WorkerDied as death:
+        result.stopped = f"the worker died: {death}"
     except KeyboardInterrupt:
         worker.close()  # it may still search
         result.interrupted, result.stopped = True, "interrupted"
@@ -109,39 +159,77 @@ def explore(
     return result
 
 
-def _search(
-    test: LitmusTest,
-    worker: Worker,
-    config: Config,
-    bound: int | None,
-    limit: int,
+def search_all(
     result: Exploration,
+    begin: Callable[[int | None], Search],
+    within: Iterable[int | None],
+    limit: int,
+    *,
+    enough: Callable[[Exploration], bool] = lambda result: False,
+    progress: Callable[[str], None] = lambda part: None,
+) -> None:
+    """Carry out one search after another; what they have found until now is in the result.
+
+    Parameters
+    ----------
+    result : Exploration
+    begin : callable
+        Returns a search with a bound on preemptions.
+    within : iterable of int or None
+        The bounds.
+    limit : int
+        Of the executions of each search.
+    enough : callable
+        True once nothing more is wanted. It is asked after each `PORTION` executions.
+    progress : callable
+        Receives a text that says how far it is.
+
+    Raises
+    ------
+    Refused, Unavailable, WorkerDied
+        As the searches do.
+    """
+    for bound in within:
+        if bound is not None and result.last is not None and result.last.whole:
+            continue  # no schedule has more; the last search only counts without repetition
+        result.bound = bound
+        _search(result, begin(bound), limit, enough, progress)
+        if result.stopped:
+            break
+        if bound is not None:
+            result.within = bound
+        if enough(result):
+            break
+
+
+def _search(
+    result: Exploration,
+    search: Search,
+    limit: int,
+    enough: Callable[[Exploration], bool],
     progress: Callable[[str], None],
 ) -> None:
-    """One search; what it has found until now is in the result."""
+    """One search, with the bound of the result."""
     done = 0
-    within = "" if bound is None else f", preemptions <= {bound}"
+    within = "" if result.bound is None else f", preemptions <= {result.bound}"
     while True:
         progress(f"{done:,} executions{within}")
-        request = request_of(test, config, bound, done, min(PORTION, limit - done))
-        reply = worker.ask(request, HANG_TIMEOUT_S, test)
-        if isinstance(reply, Died):
-            result.stopped = f"the worker died: {reply.message}"
+        count = min(PORTION, limit - done)
+        try:
+            result.last = found = search.go_on(count)
+        except Diverged as why:
+            result.stopped = str(why)
             return
-        if reply.refused or reply.unavailable:
-            result.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
-            return
-        if reply.diverged:
-            result.stopped = reply.diverged
-            return
-        result.last = found = messages.explored(test, reply)
         for outcome, events in found.schedules.items():
-            result.found.setdefault(outcome, Found(events, bound))
+            result.found.setdefault(outcome, Found(events, result.bound))
         # A search without an execution that could be read has an end as well.
-        over = found.complete or found.executions < done + request.count
+        over = found.complete or found.executions < done + count
         if over or found.executions >= limit:
             if not found.complete:
                 result.stopped = "an outcome could not be read" if over else f"cut off ({limit:,})"
+            return
+        if enough(result):
+            result.stopped = ENOUGH
             return
         done = found.executions
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -350,6 +350,10 @@ class Explorable(Prepared, Protocol):
         """
 
 
+LEVELS: Final = ("ops", "locks", "pages", "touches")
+"""Levels of control, the coarsest first: the values of the setting `control` (docs/control.md)."""
+
+
 @runtime_checkable
 class Explores(Protocol):
     """Optional: an executor with configurations whose tests are `Explorable`.
@@ -361,6 +365,7 @@ class Explores(Protocol):
     """
 
     schedulers: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]
 
     @classmethod
     def switches_inside(cls, config: Config) -> bool | None:
@@ -378,6 +383,18 @@ class Explores(Protocol):
         """A configuration without control, under that of another one; None if it excludes that.
 
         A configuration that is under control stays as it is.
+        """
+
+    @classmethod
+    def controlled(cls, config: Config, level: str) -> Config:
+        """The same configuration under control, at one of `LEVELS`.
+
+        Cheap: imports no framework.
+
+        Raises
+        ------
+        ValueError
+            With what excludes it, in one line.
         """
 
 

@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.executors.single_execution import PreparedFunction
     from litmusfuzz.fuzz.executors.tensorflow.own_session import Exploration, Seen, explore
     from litmusfuzz.fuzz.support import Support
-    from litmusfuzz.fuzz.testing import ForbiddenOutcome, Undecided, check, resource_graphs
+    from litmusfuzz.fuzz.testing import (
+        ForbiddenOutcome,
+        NotControlled,
+        Undecided,
+        check,
+        resource_graphs,
+    )
     from litmusfuzz.oracles.allowed import AllowedSet
     from litmusfuzz.oracles.explorer import Budget, Explorer, allowed_outcomes
     from litmusfuzz.oracles.model import ACD, EXECUTOR, RFC, Model
@@ -55,6 +61,7 @@ __all__ = [
     "MalformedTest",
     "Model",
     "Noise",
+    "NotControlled",
     "Outcome",
     "Prepared",
     "PreparedFunction",
@@ -91,7 +98,9 @@ _MODULES: Final = {
     ),
     "fuzz.executors.single_execution": ("PreparedFunction",),
     "fuzz.executors.tensorflow.own_session": ("Exploration", "Seen", "explore"),
-    "fuzz.testing": ("ForbiddenOutcome", "Undecided", "check", "resource_graphs"),
+    "fuzz.testing": (
+        *("ForbiddenOutcome", "NotControlled", "Undecided", "check", "resource_graphs"),
+    ),
 }
 _MODULE_OF: Final = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -21,7 +21,7 @@ from litmusfuzz.corpus.model import FEATURES
 from litmusfuzz.fuzz.engines.settings import MAX_THREADS as MAX_ENGINE_THREADS
 from litmusfuzz.fuzz.engines.settings import ONE_THREAD, EngineSettings
 from litmusfuzz.fuzz.executors import network
-from litmusfuzz.fuzz.executors.protocol import Config
+from litmusfuzz.fuzz.executors.protocol import LEVELS, Config
 from litmusfuzz.fuzz.executors.setting_types import Flag, ListOf, Number, OneOf, Text
 
 if TYPE_CHECKING:
@@ -415,7 +415,7 @@ DEPTHS: Final[Mapping[str, int]] = MappingProxyType(
     {"pos": 0, "pct": 3, "random": 0, "urw": 0, "surw": 0}
 )
 """Schedulers of configurations under control, with their depths: none is the best for all tests."""
-CONTROLS: Final = ("", "ops", "locks", "pages", "touches")
+CONTROLS: Final = ("", *LEVELS)
 """Levels of control, the coarsest first; none at all before them."""
 ENGINES: Final = ("pool", "fifo", "stealing", "gang", "inline", "tbb", "openmp")
 """Our engines that run TensorFlow's ops; a library's path or ``module:object`` names another."""

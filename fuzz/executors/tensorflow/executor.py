@@ -15,6 +15,7 @@ from litmusfuzz.corpus.shapes import copies_of
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.engines.settings import UnknownEngine
 from litmusfuzz.fuzz.executors import network
+from litmusfuzz.fuzz.executors.configuration_space import NotAConfiguration
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import (
     ChosenClusters,
@@ -152,6 +153,23 @@ class TensorFlowExecutor:
         controls = ("control", "intra_op_threads")
         controlled = {**point, **{each: other[each] for each in controls}}
         return None if space.SPACE.problem(controlled) else cls.configuration_at(controlled)
+
+    @classmethod
+    def controlled(cls, config: Config, level: str) -> Config:
+        """The configuration under control, at a level (`Explores`).
+
+        Raises
+        ------
+        NotAConfiguration
+            Naming the setting that excludes it.
+        """
+        point = cls.point_of(config)
+        if point is None:  # the engine is somebody's
+            raise NotAConfiguration(f"control={level} excludes the settings of {config.name}")
+        point = {**point, "control": level}
+        if problem := cls.space.problem(point):
+            raise NotAConfiguration(problem)
+        return cls.configuration_at(point)
 
     @classmethod
     def versions(cls) -> Mapping[str, str]:
