@@ -33,7 +33,7 @@ _FILE_IN_PART: Final = re.compile(r"\..+\.(yaml|py)\.\d+\.tmp")
 """The same of a litmus file or script."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 """First bytes of the file by which SQLite rolls back, and its last ones if it names another file
-(SQLite, ``pager.c``, ``writeSuperJournal``)."""
+(SQLite, ``pager.c``)."""
 _BLOCK_BYTES: Final = 512
 """The unit of `st_blocks`."""
 _SHRUNK: Final = 0.9
