@@ -3,6 +3,9 @@
 `OPS` is the one table for the whole program: code asks the row of an op (`OpDef`), not its
 name. Oracles define what an op computes, executors how they run it.
 
+The module has three parts: the table; the type of a node's result (`result_type`); and checks of
+shapes and of literals. It passes on the names of `corpus.tensors` that users of the table need.
+
 References
 ----------
 semantics.md, section 2.
@@ -37,10 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_MAX_DIMENSIONS: Final = 8
+
+
 class Kind(Enum):
     """Effect of an op on its resources (semantics.md, section 2)."""
 
-    # That of `Enum` is a function in Python, and this one is asked often.
+    # `Enum.__hash__` is written in Python, which is too slow for what is asked so often.
     __hash__ = object.__hash__
 
     PURE = "pure"
@@ -168,6 +174,16 @@ Attrs = (
 )
 
 
+_ON: Final = MappingProxyType(
+    {
+        Kind.SECTION: "mutex",
+        Kind.QUEUE: "queue",
+        Kind.ACCUMULATOR: "accumulator",
+    }
+)
+"""What the resources of an op are (`OpDef.on`) if they are no variables."""
+
+
 @dataclass(frozen=True, slots=True)
 class OpDef:
     """One row of the table: all that is asked about an op, but for what it computes.
@@ -210,6 +226,10 @@ class OpDef:
         True if its result is bool.
     matrices : bool
         True if it multiplies matrices.
+    selects : bool
+        True if its first operand, a bool, selects one of the others, which have one type.
+    same_types : bool
+        True if its operands have one type: none may be a scalar beside the others.
     meaning : PureOp, optional
         Of an op that one function defines for all oracles: of its operands, or (`computed`)
         of a variable's value and its operands. The others have arithmetic of their own.
@@ -233,6 +253,8 @@ class OpDef:
     several: bool = False
     compares: bool = False
     matrices: bool = False
+    selects: bool = False
+    same_types: bool = False
     meaning: PureOp | None = None
     constant: bool = field(init=False)
     """True if its attributes hold its value."""
@@ -245,35 +267,25 @@ class OpDef:
     sparse: bool = field(init=False)
     """True if it touches some rows only, and so needs a variable with rows."""
     on: str = field(init=False)
-    """The kind of its resources: variable, mutex, queue, accumulator, or nothing."""
+    """The kind of its resources: variable, mutex, queue, accumulator; nothing if it has none."""
     has_effect: bool = field(init=False)
     """True if it touches a resource, or holds nodes that may."""
     on_variables: bool = field(init=False)
     """True if it reads or changes the value of variables."""
     pure: bool = field(init=False)
-    """True if its result is a function of its operands alone."""
+    """True if it touches no resource, and holds no nodes."""
 
     def __post_init__(self) -> None:
-        # Asked for each node of a test, several times.
+        # Fields, and no properties: they are asked for each node of a test, several times.
         kind = self.kind
         constant = self.attrs is ConstAttrs
         fed = self.attrs is PlaceholderAttrs
         pure = kind in (Kind.PURE, Kind.TRANSFER)
-        value = constant or fed or kind is Kind.HANDLE or kind.only_reads
-        value = value or (pure and bool(self.operands))
-        if kind is Kind.QUEUE:
-            value = self.takes or self.sizes
-        if kind is Kind.ACCUMULATOR:
-            value = self.accumulator in (AccumulatorUse.TAKE, AccumulatorUse.COUNT)
         computed = self.meaning is not None and not pure
-        on = "mutex" if kind is Kind.SECTION else "variable"
-        if kind in (Kind.BRANCH, Kind.LOOP, Kind.CALL, Kind.HANDLE, Kind.TRANSFER):
-            on = "nothing"
-        elif kind in (Kind.QUEUE, Kind.ACCUMULATOR):
-            on = str(kind.value)
+        on = _ON.get(kind, "variable") if self.roles else "nothing"
         object.__setattr__(self, "constant", constant)
         object.__setattr__(self, "fed", fed)
-        object.__setattr__(self, "has_value", value)
+        object.__setattr__(self, "has_value", self._stands_for_a_value())
         object.__setattr__(self, "computed", computed)
         sparse = computed or self.attrs in (RowsAttrs, SliceAttrs)
         object.__setattr__(self, "sparse", sparse)
@@ -282,6 +294,19 @@ class OpDef:
         object.__setattr__(self, "on_variables", kind is Kind.READ or kind.writes)
         object.__setattr__(self, "pure", pure)
 
+    def _stands_for_a_value(self) -> bool:
+        """True if a node has a value of its own: what it returns, reads, takes or is given.
+
+        Results of a loop, conditional or call are values of other names (`Node.results`).
+        """
+        if self.kind is Kind.QUEUE:
+            return self.takes or self.sizes
+        if self.kind is Kind.ACCUMULATOR:
+            return self.accumulator in (AccumulatorUse.TAKE, AccumulatorUse.COUNT)
+        if self.kind in (Kind.PURE, Kind.TRANSFER):  # NoOp has no value
+            return bool(self.operands) or self.attrs in (ConstAttrs, PlaceholderAttrs)
+        return self.kind is Kind.HANDLE or self.kind.only_reads
+
     @property
     def computes(self) -> bool:
         """True if it is pure, and its result is another value than that of an operand."""
@@ -289,7 +314,7 @@ class OpDef:
 
     @property
     def whole_read(self) -> bool:
-        """True if its result are all contents of a variable."""
+        """True if its result is all contents of a variable."""
         return self.kind is Kind.READ and not self.sparse
 
     @property
@@ -349,8 +374,8 @@ def _table() -> dict[str, OpDef]:
         *(OpDef(n, pure, ("x",)) for n in ("Neg", "Relu")),
         *(OpDef(n, pure, ("x", "y")) for n in ("AddV2", "Sub", "Mul", "Maximum", "Minimum")),
         *(OpDef(n, pure, ("x", "y"), compares=True) for n in ("Less", "Equal")),
-        OpDef("Select", pure, ("condition", "t", "e")),
-        OpDef("ReluGrad", pure, ("gradients", "features")),
+        OpDef("Select", pure, ("condition", "t", "e"), selects=True),
+        OpDef("ReluGrad", pure, ("gradients", "features"), same_types=True),
         OpDef("MatMul", pure, ("a", "b"), matrices=True),
         *(
             OpDef(
@@ -382,6 +407,7 @@ def _table() -> dict[str, OpDef]:
             scalars=("alpha",),
             kernel="ResourceApply",
         ),
+        # ResourceScatterAdd, ResourceScatterNdSub and the others
         *(
             OpDef(
                 f"{kernel}{n}",
@@ -412,9 +438,11 @@ def _table() -> dict[str, OpDef]:
                 meaning=row,
             )
             for row in RESOURCE_ROWS
+            # The only one that has no row above: its places are operands always.
             if row.name == "ResourceScatterDiv"
         ),
         OpDef("ResourceStridedSliceAssign", update, ("value",), var, SliceAttrs, copies=True),
+        # ResourceApplyMomentum and ResourceApplyKerasMomentum
         *(
             OpDef(
                 f"ResourceApply{n}",
@@ -430,6 +458,7 @@ def _table() -> dict[str, OpDef]:
             for n in ("Momentum", "KerasMomentum")
         ),
         OpDef("CriticalSection", Kind.SECTION, (), ("mutex",), SectionAttrs),
+        # QueueEnqueueV2 and the others
         *(
             OpDef(
                 f"Queue{n}V2",
@@ -450,6 +479,7 @@ def _table() -> dict[str, OpDef]:
                 ("Close", (), None, QueueUse.CLOSE),
             )
         ),
+        # ResourceAccumulatorApplyGradient and the others
         *(
             OpDef(
                 f"ResourceAccumulator{n}",
@@ -488,9 +518,13 @@ COMPUTED: Final = MappingProxyType(
         for row in RESOURCE_ROWS
     }
 )
-"""The rows of ops on variables whose indices, or slices, are operands, not attributes."""
+"""Rows of ops on variables whose indices, or slices, are operands, not attributes.
+
+Such an op has a row of its name in `OPS` as well. A node has the row of `OPS` if its attributes are
+`RowsAttrs` or `SliceAttrs`, else the one here (`Node.definition`).
+"""
 DEFINED_OPS: Final = frozenset(name for name, op in OPS.items() if op.meaning is not None)
-"""Ops that one function defines for all oracles, whatever their attributes."""
+"""Ops whose row in `OPS` has a `OpDef.meaning`: one function defines them, whatever their form."""
 ABSTRACT_OPS: Final = frozenset((opaque.ROW.name,))
 """Ops that no framework has, and hence no executor: they stand for parts of a program."""
 CLUSTER: Final = OpDef("Cluster", Kind.CLUSTER)
@@ -498,7 +532,7 @@ CLUSTER: Final = OpDef("Cluster", Kind.CLUSTER)
 EFFECT_OPS: Final = tuple(
     name for name, op in OPS.items() if op.on_variables and name not in DEFINED_OPS
 )
-"""The ops on variables, but for those whose places are operands always."""
+"""Ops on variables that have a form whose places are attributes, or all of the variable."""
 
 
 def result_type(
@@ -511,6 +545,8 @@ def result_type(
     known: Sequence[tuple[int, ...] | None] = (),
 ) -> TensorType | None:
     """Type of a node's result, or None if it has none.
+
+    Not for conditionals, loops, calls and handles: `corpus.model.validation` computes their types.
 
     Parameters
     ----------
@@ -533,6 +569,7 @@ def result_type(
         return None
     if op.meaning is not None:
         assert attrs is None or isinstance(attrs, PureAttrs)
+        # Before an op on a variable as well: in a test with lanes, its operands have one shape.
         lanes = () if whole else _joined_shape(inputs)
         if op.computed:
             return _computed_type(op, op.meaning, attrs, inputs, variables, known)
@@ -568,7 +605,8 @@ def _type_without_attributes(
 ) -> TensorType | None:
     """As `result_type`, of an op without attributes and without `OpDef.meaning`, on no queue.
 
-    A generator asks for each node of each test, and the answers are few.
+    A generator asks for each node of each test, and the answers are few. They are kept by the op's
+    name, since a row has no cheap hash.
     """
     op = OPS[name]
     _check_static(op, inputs)
@@ -582,7 +620,7 @@ def _type_without_attributes(
         return inputs[0]
     if op.matrices:
         return _matmul_type(*inputs)
-    if op.name == "Select":
+    if op.selects:
         condition, then, other = inputs
         if condition.dtype != BOOL:
             raise MalformedTest(f"the condition is bool, got {condition}", ("inputs", 0))
@@ -597,7 +635,7 @@ def _type_without_attributes(
     for position, each in enumerate(inputs):
         if each.dtype == BOOL:
             raise MalformedTest(f"{op.name} takes numbers, got {each}", ("inputs", position))
-    if op.name == "ReluGrad" and inputs[0] != inputs[1]:
+    if op.same_types and inputs[0] != inputs[1]:
         raise MalformedTest(f"both have one type, got {inputs[0]}, {inputs[1]}", ("inputs", 1))
     joined = inputs[0]
     for position, each in enumerate(inputs[1:], start=1):
@@ -623,7 +661,11 @@ def _computed_type(
     variables: tuple[TensorType, ...],
     known: Sequence[tuple[int, ...] | None],
 ) -> TensorType | None:
-    """Type of what an op returns whose indices are operands."""
+    """Type of what an op on a variable returns if its indices are operands.
+
+    For `OpDef.meaning` the variable is the first operand. A node has it among its resources: an
+    error about operand 0 is about that, one about operand n about input n - 1.
+    """
     values = (None, *(known or (None,) * len(inputs)))
     try:
         result = inferred(row, attrs, (*variables, *inputs), values)
@@ -695,6 +737,7 @@ def _accumulator_type(
 
 
 def _matmul_type(a: TensorType, b: TensorType) -> TensorType:
+    """Type of a product of matrices; refuses what cannot be multiplied."""
     for position, each in enumerate((a, b)):
         if len(each.shape) != 2 or each.dtype == BOOL:
             raise MalformedTest(f"MatMul takes matrices, got {each}", ("inputs", position))
@@ -711,6 +754,7 @@ def _effect_type(
     inputs: tuple[TensorType, ...],
     variables: tuple[TensorType, ...],
 ) -> TensorType | None:
+    """Type of what an op on variables returns; refuses operands that do not fit the variables."""
     target = variables[0]
     if op.kind is Kind.STATE:
         return TensorType(BOOL, ())
@@ -745,6 +789,7 @@ def _effect_type(
 
 
 def _count_rows(op: OpDef, attrs: Attrs | None, rows: int) -> int:
+    """Number of rows that a sparse op touches; refuses any that a variable of `rows` lacks."""
     if isinstance(attrs, SliceAttrs):
         if attrs.strides < 1:
             raise MalformedTest(f"strides must be >= 1, got {attrs.strides}", ("strides",))
@@ -786,8 +831,8 @@ def check_shape(shape: tuple[int, ...], dtype: str, dtypes: tuple[str, ...] = DT
         size *= extent
         if size > MAX_ELEMENTS:
             raise MalformedTest(f"more than {MAX_ELEMENTS} elements", ("shape", position))
-    if len(shape) > 8:
-        raise MalformedTest(f"more than 8 dimensions: {len(shape)}", ("shape",))
+    if len(shape) > _MAX_DIMENSIONS:
+        raise MalformedTest(f"more than {_MAX_DIMENSIONS} dimensions: {len(shape)}", ("shape",))
     if shape and shape[0] > MAX_ROWS:
         raise MalformedTest(f"more than {MAX_ROWS} rows: {shape[0]}", ("shape", 0))
 
@@ -844,18 +889,20 @@ def expand(value: Nested, shape: tuple[int, ...], *, whole: bool) -> tuple[int, 
     Returns
     -------
     tuple of int
-        Length ``model_size(shape)``.
+        Length ``model_size(shape, whole=whole)``.
     """
     if isinstance(value, int):
         return (value,) * model_size(shape, whole=whole)
     if not whole:
         return _flat(value)
     if len(shape) == 1:
-        return tuple(cast("tuple[int, ...]", value))  # of a matrix, the entries are rows
+        # Only the entries of a vector are ints: those of a matrix are rows.
+        return tuple(cast("tuple[int, ...]", value))
     return tuple(v for part in value for v in expand(part, shape[1:], whole=True))
 
 
 def _flat(value: Nested) -> tuple[int, ...]:
+    """All ints of a literal, row-major."""
     return (value,) if isinstance(value, int) else tuple(v for part in value for v in _flat(part))
 
 
@@ -891,6 +938,7 @@ __all__ = [
     "TensorType",
     "check_literal",
     "check_shape",
+    "check_value",
     "expand",
     "model_shape",
     "model_size",

@@ -27,6 +27,7 @@ from litmusfuzz.corpus.ops import (
     OPS,
     Attrs,
     ConstAttrs,
+    Kind,
     MomentumAttrs,
     Nested,
     RowsAttrs,
@@ -440,8 +441,17 @@ def test_a_nodes_type(good: Node, kind: TensorType | None) -> None:
 
 
 def test_every_op_has_its_type_tested() -> None:
-    others = {name for name, op in OPS.items() if op.on != "variable" or op.fed}  # test_features.py
+    others = {  # test_features.py
+        name
+        for name, op in OPS.items()
+        if (op.kind is not Kind.PURE and op.on != "variable") or op.fed
+    }
     assert {n.op for n, _ in TYPED} == set(OPS) - others - DEFINED_OPS  # tests/pure
+
+
+def test_an_op_without_resources_is_on_nothing() -> None:
+    assert {op.on == "nothing" for op in OPS.values() if op.roles} == {False}
+    assert {op.on for op in OPS.values() if not op.roles} == {"nothing"}
 
 
 def test_an_update_that_changes_has_no_result() -> None:
