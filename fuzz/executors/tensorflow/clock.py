@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 class Clock:
     """Elapsed seconds of each named activity in this process, summed.
 
+    For one thread. Parts do not nest: the time of an inner one would count twice.
+
     Attributes
     ----------
     seconds : dict of str to float
-        By name of the activity.
+        By name of the activity: a counter of the executor, ``building_s`` for example, which a
+        worker's reply reports (`Executor.counters`).
     """
 
     def __init__(self) -> None:
@@ -25,7 +28,7 @@ class Clock:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Context manager that adds the time of its body to `name`."""
+        """Context manager that adds the time of its body to the activity `name`."""
         start = time.perf_counter()
         try:
             yield
