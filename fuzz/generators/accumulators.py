@@ -16,7 +16,7 @@ DEVICES, "Synchronous training"; TensorFlow's ``SyncReplicasOptimizer``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import Accumulator, Graph, LitmusTest, Node, Queue, Variable
 from litmusfuzz.corpus.ops import FLOATS, ConstAttrs
@@ -32,13 +32,17 @@ _APPLY = "ResourceAccumulatorApplyGradient"
 _TAKE = "ResourceAccumulatorTakeGradient"
 _COUNT = "ResourceAccumulatorNumAccumulated"
 _STEP = "ResourceAccumulatorSetGlobalStep"
-NEEDED = frozenset(
+_TRIES: Final = 8
+"""Tests generated until one races; the last one is taken in any case."""
+NEEDED: Final = frozenset(
     {
         *(_APPLY, _TAKE, _COUNT, _STEP, "Const"),
         *("ReadVariableOp", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"),
     }
 )
 """Ops that each test may have."""
+_WEIGHTS: Final = {"apply": 8, "take": 4, "count": 4, "step": 2, "read": 1, "write": 1}
+"""How often an op of a chain is of each kind."""
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
@@ -57,9 +61,6 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
             break
         test = _chains(rng, dtype, shape)
     return test
-
-
-_TRIES = 8
 
 
 def _races(test: LitmusTest) -> bool:
@@ -87,16 +88,17 @@ class _Writer:
     nodes: list[Node] = field(default_factory=list)
     observed: list[str] = field(default_factory=list)
     last: tuple[str, ...] = ()
+    """The last op of the chain; () begins another chain."""
 
     def number(self, value: int, dtype: str = "", shape: tuple[int, ...] = ()) -> str:
-        """A constant: of a gradient's type, or a scalar of another."""
+        """Add a constant: of a gradient's type, or a scalar of another dtype."""
         attrs = ConstAttrs(dtype or self.dtype, shape if dtype else self.shape, value)
         name = f"c{len(self.nodes)}"
         self.nodes.append(Node(name, "Const", attrs=attrs))
         return name
 
     def op(self, op: str, resource: str, *inputs: str, observe: bool = False) -> str:
-        """An op of the chain, after the one before."""
+        """Add an op to the chain, after the one before."""
         name = f"{'r' if observe else 'n'}{len(self.nodes)}"
         self.nodes.append(Node(name, op, inputs, (resource,), self.last))
         self.last = (name,)
@@ -106,41 +108,38 @@ class _Writer:
 
 
 def _chains(rng: random.Random, dtype: str, shape: tuple[int, ...]) -> LitmusTest:
-    made = _Writer(dtype, shape)
+    """A test of two or three chains of ops on accumulators and on a variable."""
+    writer = _Writer(dtype, shape)
     names = ("A", "B")[: rng.choice((1, 1, 1, 2))]
     value = 1
     for _ in range(rng.choice((2, 2, 2, 3))):
-        made.last = ()
+        writer.last = ()
         for _ in range(rng.choice((1, 1, 2, 2))):
             name = rng.choice(names)
-            kind = rng.choices(("apply", "take", "count", "step", "read", "write"), _WEIGHTS)[0]
+            kind = rng.choices(tuple(_WEIGHTS), tuple(_WEIGHTS.values()))[0]
             if kind == "apply":
-                local = made.number(rng.choice((0, 0, 1, 2)), "int64")
-                made.op(_APPLY, name, local, made.number(value))
+                local = writer.number(rng.choice((0, 0, 1, 2)), "int64")
+                writer.op(_APPLY, name, local, writer.number(value))
                 value *= 2
             elif kind == "take":
-                required = made.number(rng.choice((1, 1, 2, 3)), "int32")
-                made.op(_TAKE, name, required, observe=True)
+                required = writer.number(rng.choice((1, 1, 2, 3)), "int32")
+                writer.op(_TAKE, name, required, observe=True)
             elif kind == "count":
-                made.op(_COUNT, name, observe=True)
+                writer.op(_COUNT, name, observe=True)
             elif kind == "step":
-                made.op(_STEP, name, made.number(rng.choice((0, 1, 1, 2)), "int64"))
+                writer.op(_STEP, name, writer.number(rng.choice((0, 1, 1, 2)), "int64"))
             elif kind == "read":
-                made.op("ReadVariableOp", "X", observe=True)
+                writer.op("ReadVariableOp", "X", observe=True)
             else:
-                made.op("AssignVariableOp", "X", made.number(value))
+                writer.op("AssignVariableOp", "X", writer.number(value))
                 value *= 2
     return LitmusTest(
         "accumulators",
         (Variable("X", dtype, shape),),
-        (Graph("main", tuple(made.nodes)),),
-        tuple(made.observed),
+        (Graph("main", tuple(writer.nodes)),),
+        tuple(writer.observed),
         accumulators=tuple(Accumulator(each, dtype, shape) for each in names),
     )
-
-
-_WEIGHTS = (8, 4, 4, 2, 1, 1)
-"""Of an apply, a take, a count, a step, a read and a write."""
 
 
 def _synchronous(rng: random.Random, dtype: str, shape: tuple[int, ...]) -> LitmusTest:
@@ -162,7 +161,8 @@ def synchronous(
     Parameters
     ----------
     gradients : sequence of sequence of int
-        Of each replica, one after another; as many rounds of the chief as of a replica.
+        Of each replica, one after another. All have as many: each round of the chief takes
+        `required` of them.
     required : int
         Gradients that the chief takes together; as many tokens go into the queue.
     dtype, shape
@@ -170,28 +170,28 @@ def synchronous(
     observe : bool
         Observe the sums that the chief takes.
     """
-    made = _Writer(dtype, shape)
+    writer = _Writer(dtype, shape)
     for replica in gradients:
-        made.last = ()
+        writer.last = ()
         for gradient in replica:
-            token = made.op("QueueDequeueV2", "Q")
-            made.op(_APPLY, "A", token, made.number(gradient))
-    made.last = ()
-    one, enough = made.number(1, "int64"), made.number(required, "int32")
+            token = writer.op("QueueDequeueV2", "Q")
+            writer.op(_APPLY, "A", token, writer.number(gradient))
+    writer.last = ()
+    one, enough = writer.number(1, "int64"), writer.number(required, "int32")
     for _ in gradients[0]:
-        total = made.op(_TAKE, "A", enough, observe=observe)
-        made.op("AssignSubVariableOp", "W", total)
-        made.op("AssignAddVariableOp", "S", one)
-        step = made.op("ReadVariableOp", "S")
+        total = writer.op(_TAKE, "A", enough, observe=observe)
+        writer.op("AssignSubVariableOp", "W", total)
+        writer.op("AssignAddVariableOp", "S", one)
+        step = writer.op("ReadVariableOp", "S")
         for _ in range(required):
-            made.op("QueueEnqueueV2", "Q", step)
+            writer.op("QueueEnqueueV2", "Q", step)
     tokens = len(gradients)
     capacity = tokens + required * len(gradients[0])
     return LitmusTest(
         "accumulators",
         (Variable("W", dtype, shape), Variable("S", "int64", ())),
-        (Graph("main", tuple(made.nodes)),),
-        tuple(made.observed),
+        (Graph("main", tuple(writer.nodes)),),
+        tuple(writer.observed),
         queues=(Queue("Q", "int64", (), capacity, (0,) * tokens),),
         accumulators=(Accumulator("A", dtype, shape),),
     )

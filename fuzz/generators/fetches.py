@@ -37,10 +37,11 @@ _MIXED: Final = frozenset({"critical sections", "queues", "conditionals", "loops
 _EVENTS: Final = (5, 10)
 """Least and greatest number of events of most tests that have races, and few enough orders."""
 _EVENTS_IF_IT_BLOCKS: Final = (8, 18)
+"""The same of tests with mutexes or queues."""
 _TRIES: Final = 4
-"""Tests generated for an attempt, until what their runs ask for has as many events."""
+"""Tests generated for an attempt, until there is one whose runs can ask for enough events."""
 _CHANGES: Final = 8
-"""Changes of what the runs of one test ask for, until it has."""
+"""Changes of what the runs of one test ask for, until its number of events is in the limits."""
 
 
 def generate(rng: random.Random, support: Support) -> LitmusTest:
@@ -54,27 +55,28 @@ def generate(rng: random.Random, support: Support) -> LitmusTest:
 def _attempt(
     rng: random.Random, support: Support, events: int, *, arithmetic: bool, base: Attempt
 ) -> UnbuiltTest:
+    """A test whose runs ask for parts of their graphs; for everything after too many tries."""
     for _ in range(_TRIES):
-        made = _with_client(rng, base(rng, support, events, arithmetic=arithmetic))
-        whole = _Whole(made)
-        least, most = _EVENTS_IF_IT_BLOCKS if made.blocks else _EVENTS
-        if sum([whole.size(run, ()) for run in made.client]) >= least:
+        unbuilt = _with_client(rng, base(rng, support, events, arithmetic=arithmetic))
+        whole = _Whole(unbuilt)
+        least, most = _EVENTS_IF_IT_BLOCKS if unbuilt.blocks else _EVENTS
+        if sum([whole.size(run, ()) for run in unbuilt.client]) >= least:
             client = _asking(rng, whole, least, most)
             if client:
                 return _fed(rng, whole, client)
-    return _fed(rng, whole, made.client)
+    return _fed(rng, whole, unbuilt.client)
 
 
-def _with_client(rng: random.Random, made: UnbuiltTest) -> UnbuiltTest:
+def _with_client(rng: random.Random, unbuilt: UnbuiltTest) -> UnbuiltTest:
     """The test, of which a client runs the graph once or twice unless it has a client."""
-    if made.client:
-        return replace(made, name="fetches", ends=())
-    (graph,) = made.graphs
-    closes = bool(made.queues) and any(n.definition.closes for n in all_nodes(graph.nodes))
+    if unbuilt.client:
+        return replace(unbuilt, name="fetches", ends=())
+    (graph,) = unbuilt.graphs
+    closes = bool(unbuilt.queues) and any(n.definition.closes for n in all_nodes(graph.nodes))
     names = "a" if closes else rng.choice(("a", "ab", "ab"))
     client = tuple(Run(name, graph.name) for name in names)
-    observe = tuple(f"{run.name}.{key}" for run in client for key in made.observe)
-    return replace(made, name="fetches", client=client, observe=observe, ends=())
+    observe = tuple(f"{run.name}.{key}" for run in client for key in unbuilt.observe)
+    return replace(unbuilt, name="fetches", client=client, observe=observe, ends=())
 
 
 class _Whole:
@@ -89,18 +91,18 @@ class _Whole:
         By node.
     """
 
-    def __init__(self, made: UnbuiltTest) -> None:
-        self.made = made
-        self.graphs = {graph.name: graph for graph in made.graphs}
+    def __init__(self, unbuilt: UnbuiltTest) -> None:
+        self.unbuilt = unbuilt
+        self.graphs = {graph.name: graph for graph in unbuilt.graphs}
         self.keys: dict[str, list[str]] = {}
         self.effects: dict[str, list[str]] = {}
         self.events: dict[str, int] = {}
         self._parts: dict[str, set[str]] = {}
-        for graph in made.graphs:
+        for graph in unbuilt.graphs:
             self.keys[graph.name], self.effects[graph.name] = _asked(graph.nodes)
-            for node, number in zip(graph.nodes, _events(made, graph.nodes), strict=True):
+            for node, number in zip(graph.nodes, _events(unbuilt, graph.nodes), strict=True):
                 self.events[node.name] = number
-            if not (made.context.mutexes and any(node.members for node in graph.nodes)):
+            if not (unbuilt.context.mutexes and any(node.members for node in graph.nodes)):
                 # What a node needs is itself, and what those need that it refers to.
                 for node in graph.nodes:
                     needs = [self._parts[head(name)] for name in node.references]
@@ -118,35 +120,35 @@ class _Whole:
         return there or {node.name for node in self.graphs[run.graph].nodes}
 
     def size(self, run: Run, wanted: Iterable[str]) -> int:
-        """Number of events that the run has then."""
+        """Number of events of a run that asks for `wanted`, or for everything if that is empty."""
         return sum([self.events[name] for name in self.part(run, wanted)])
 
 
-def _events(made: UnbuiltTest, nodes: Iterable[Node]) -> list[int]:
+def _events(unbuilt: UnbuiltTest, nodes: Iterable[Node]) -> list[int]:
     """Number of events of each node, where every loop reaches its bound."""
-    found = []
+    numbers = []
     for node in nodes:
         kind = node.definition.kind
         if kind is Kind.QUEUE:
-            number = made.elements(node)
+            number = unbuilt.elements(node)
         elif kind is Kind.BRANCH or kind is Kind.LOOP or kind is Kind.CALL:
-            inside = [sum(_events(made, body.nodes)) for _, body in bodies(node)]
+            inside = [sum(_events(unbuilt, body.nodes)) for _, body in bodies(node)]
             number = max(inside) if kind is Kind.BRANCH else sum(inside)
             if kind is Kind.LOOP:  # its condition once more
-                number = made.bounds[node.name] * number + inside[0]
+                number = unbuilt.bounds[node.name] * number + inside[0]
         else:
             twice = kind is Kind.UPDATE or kind is Kind.SECTION
             number = len(node.resources) * (2 if twice else 1)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _asking(rng: random.Random, whole: _Whole, least: int, most: int) -> tuple[Run, ...]:
-    """The client, of which most runs name what they fetch and target.
+    """A client of which most runs name what they fetch and target.
 
-    Together they have a number of events between two limits; () if that was not found.
+    Together its runs have a number of events between two limits; () if no such client was found.
     """
-    client = whole.made.client
+    client = whole.unbuilt.client
     asked = [_chosen(rng, whole, run) for run in client]
     sizes = [whole.size(run, wanted) for run, wanted in zip(client, asked, strict=True)]
     for _ in range(_CHANGES):
@@ -173,7 +175,7 @@ def _chosen(rng: random.Random, whole: _Whole, run: Run) -> list[str]:
     if not (keys or effects) or rng.random() >= 0.8:
         return []
     # What is observed mostly shows a race, so that it is often fetched.
-    shown = whole.made.observe
+    shown = whole.unbuilt.observe
     liked = [key for key in keys if f"{run.name}.{key}" in shown] or keys
     wanted = rng.sample(liked, min(len(liked), rng.choice((0, 1, 1, 2))))
     wanted += rng.sample(keys, min(len(keys), rng.choice((0, 0, 1))))
@@ -194,12 +196,13 @@ def _named(whole: _Whole, run: Run, wanted: list[str]) -> Run:
 
 def _fed(rng: random.Random, whole: _Whole, client: tuple[Run, ...]) -> UnbuiltTest:
     """The test of that client; placeholders replace some constants that runs feed."""
-    made = whole.made
+    unbuilt = whole.unbuilt
     feeds: dict[str, list[tuple[str, Nested]]] = {run.name: [] for run in client}
     parts = {run.name: whole.part(run, run.wanted) for run in client}
     graphs: list[Graph] = []
-    for graph in made.graphs:
-        # Constants bound loops.
+    for graph in unbuilt.graphs:
+        # Constants that bound loops stay, and with them predicates, sent values, and members of
+        # sections.
         kept: set[str] = set()
         for node in graph.nodes:
             kept.update(node.members)
@@ -230,14 +233,15 @@ def _fed(rng: random.Random, whole: _Whole, client: tuple[Run, ...]) -> UnbuiltT
         if run.wanted:
             observe += (prefix + key for key in run.fetches)
         else:
-            observe += (key for key in made.observe if key.startswith(prefix))
+            observe += (key for key in unbuilt.observe if key.startswith(prefix))
     if len(client) == 1:
         observe = [key.partition(".")[2] for key in observe]
     client = tuple([replace(run, feeds=tuple(feeds[run.name])) for run in client])
-    return replace(made, graphs=tuple(graphs), client=client, observe=tuple(observe))
+    return replace(unbuilt, graphs=tuple(graphs), client=client, observe=tuple(observe))
 
 
 def _raised(value: Nested, more: int) -> Nested:
+    """A literal with `more` added to each int."""
     if isinstance(value, int):
         return value + more
     return tuple(_raised(part, more) for part in value)

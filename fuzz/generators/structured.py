@@ -62,23 +62,25 @@ MAX_ORDERS: Final = 4_000
 something may block."""
 MAX_ORDERS_OF_BODIES: Final = 2_000
 """The same for a test with loops or conditionals, on which the oracle is slower."""
-SHRINK = 2
 MIN_RACES: Final = 3
 """Least number of pairs of events that race visibly; with fewer, most tests have a single
 outcome."""
 TRIES: Final = 24
 """Attempts at a test that is small enough."""
-_PLAIN: Final = {
+_PLAIN_OPS: Final = {
     kind: tuple(name for name in EFFECT_OPS if OPS[name].kind is kind)
     for kind in (Kind.READ, Kind.WRITE, Kind.UPDATE)
 }
+"""Ops on variables by kind."""
 _KINDS: Final = (*(Kind.READ,) * 4, *(Kind.WRITE,) * 2, *(Kind.UPDATE,) * 3)
+"""Kinds of ops on variables, each as often as it is generated."""
 _BODY_DEPTH: Final = 2
+"""Bodies inside each other, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementWeights:
-    """Weight of each kind of statement inside another one."""
+    """Weight of each kind of statement inside another one: how often it is generated there."""
 
     section: int = 0
     queue: int = 0
@@ -87,7 +89,7 @@ class StatementWeights:
     call: int = 0
     plain: int = 6
     first: str = ""
-    """Kind of statement that stands first inside the first of them; "" for any."""
+    """Kind of the first statement in the test that stands inside another one; "" for any."""
 
 
 class TooManyEvents(Exception):
@@ -103,7 +105,8 @@ class StructuredContext:
     events_left : int
         Events that may still be generated, counting each iteration.
     most : int, optional
-        Once so many events are generated, the attempt is too large, and given up.
+        Once so many events are generated, the attempt is too large, and given up
+        (`TooManyEvents`). `events_left` only keeps further statements from being begun.
     """
 
     context: Context
@@ -128,7 +131,7 @@ class StructuredContext:
 
     def __post_init__(self) -> None:
         self.first = self.weights.first
-        self.possible = {kind: self.context.possible(names) for kind, names in _PLAIN.items()}
+        self.possible = {kind: self.context.possible(names) for kind, names in _PLAIN_OPS.items()}
         self.kinds = [kind for kind in _KINDS if self.possible[kind]]
         self.held = {queue.name: len(queue.init) for queue in self.context.queues}
 
@@ -173,7 +176,7 @@ def resources(
     variables = tuple(Variable(name, dtype, shape, init) for name in "XYZ"[:count])
     context = Context(rng, support, dtype, variables, arithmetic=arithmetic)
     context.mutexes = tuple(Mutex(name) for name in "MN"[:mutexes])
-    made = []
+    queue_list = []
     for name in "QP"[:queues]:
         element = () if rng.random() < 0.75 else shape
         capacity = rng.choice((1, 1, 2, 2, 3, 3, 4))
@@ -181,8 +184,8 @@ def resources(
         first = tuple(
             context.unique(TensorType(dtype, element)) for _ in range(min(held, capacity))
         )
-        made.append(Queue(name, dtype, element, capacity, first))
-    context.queues = tuple(made)
+        queue_list.append(Queue(name, dtype, element, capacity, first))
+    context.queues = tuple(queue_list)
     return context
 
 
@@ -216,9 +219,12 @@ class StructuredGenerator(BodyGenerator):
         self.times = times
         self.depth = depth
         self.held = list(held)
-        self.waits: list[str] = []  # what later statements may come after
-        self.shown: list[str] = []  # what an outcome may have of it
-        self.ends: list[int] = []  # numbers of nodes, after statements that may be the last
+        self.waits: list[str] = []
+        """Nodes that later statements may come after."""
+        self.shown: list[str] = []
+        """Values that an outcome may contain."""
+        self.ends: list[int] = []
+        """Number of nodes after each statement that may be the last one."""
 
     def inner(self, captures: Captures, times: int) -> StructuredGenerator:
         """Generator of a body of a statement here."""
@@ -466,7 +472,7 @@ class StructuredGenerator(BodyGenerator):
     # --- conditionals ----------------------------------------------------------------
 
     def predicate(self, after: tuple[str, ...], *, loop: bool = False) -> tuple[str, TensorType]:
-        """A bool of one element, mostly computed from a racing read; with its type.
+        """Generate a bool of one element, mostly computed from a racing read; its name and type.
 
         Parameters
         ----------
@@ -543,12 +549,12 @@ class StructuredGenerator(BodyGenerator):
         captures = Captures(self)
         kinds = [self.result_type() for _ in range(rng.choice((1, 1, 2)))]
         counts = rng.choice(((1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (2, 0)))
-        made = []
+        branches = []
         for size in counts:
             inner = self.inner(captures, self.times)
             inner.generate(inner.some(size), 1 if rng.random() < 0.7 else 2)
-            made.append(Body((), tuple(inner.result(kind) for kind in kinds)))
-            made[-1] = Body(tuple(inner.nodes), made[-1].results)
+            results = tuple(inner.result(kind) for kind in kinds)  # which may add nodes
+            branches.append(Body(tuple(inner.nodes), results))
         names = tuple(context.fresh("o") for _ in kinds)
         captured = tuple((inside, outside) for outside, inside in captures.names.items())
         name = self.add(
@@ -556,7 +562,7 @@ class StructuredGenerator(BodyGenerator):
             "If",
             (flag,),
             after=waits if rng.random() < 0.7 else (),
-            attrs=BranchAttrs(captured, made[0], made[1], names),
+            attrs=BranchAttrs(captured, branches[0], branches[1], names),
         )
         self.waits.append(name)
         for result, kind in zip(names, kinds, strict=True):
@@ -730,8 +736,12 @@ def small(
 ) -> LitmusTest:
     """The first of several attempts that is small enough for the reference oracle.
 
+    It has few enough total orders (`MAX_ORDERS`), at least `MIN_RACES`
+    races unless many attempts had fewer, no queue that closes early, and small values.
+
     Parameters
     ----------
+    rng : random.Random
     support : Support
     attempt : callable
     most : int
@@ -745,36 +755,36 @@ def small(
         smaller = 2 * too_large if races else max(2 * too_large, number)
         events = max(1, round(most * (1 - smaller / (TRIES - 4))))
         try:
-            made = attempt(rng, support, events, arithmetic=races > 0)
+            unbuilt = attempt(rng, support, events, arithmetic=races > 0)
         except TooManyEvents:
             too_large += 1
             continue
-        has_bodies = any(bodies(node) for graph in made.graphs for node in graph.nodes)
+        has_bodies = any(bodies(node) for graph in unbuilt.graphs for node in graph.nodes)
         limit = MAX_ORDERS_OF_BODIES if has_bodies else MAX_ORDERS
-        paths = LongPaths(made)
+        paths = LongPaths(unbuilt)
         path = paths.path()
         # The cheapest check first, the most costly ones last.
         if count_races(path, races) < races:
             continue
-        if reaches(paths, count(made, path, limit), limit):
+        if reaches(paths, count(unbuilt, path, limit), limit):
             too_large += 1
-            large.append(made)
-            shorter = _shorter(made, limit, races, path)
+            large.append(unbuilt)
+            shorter = _shorter(unbuilt, limit, races, path)
             if shorter is None:
                 continue
-            made = shorter
-        if not closes_early(made) and (test := _if_small_values(made)) is not None:
+            unbuilt = shorter
+        if not closes_early(unbuilt) and (test := _if_small_values(unbuilt)) is not None:
             return test
     # The last attempts are so small that one of them qualifies.
-    for made in reversed(large):
-        if not closes_early(made) and (test := _if_small_values(made)) is not None:
+    for unbuilt in reversed(large):
+        if not closes_early(unbuilt) and (test := _if_small_values(unbuilt)) is not None:
             return test
     raise AssertionError("no value of the smallest attempts is small enough")
 
 
-def closes_early(made: UnbuiltTest) -> bool:
+def closes_early(unbuilt: UnbuiltTest) -> bool:
     """True if a queue is closed after a loop or branch that need not wait for its enqueues."""
-    for graph in made.graphs:
+    for graph in unbuilt.graphs:
         for close in graph.nodes:
             if not close.definition.closes:
                 continue
@@ -806,24 +816,24 @@ def _all_wait_for(node: Node, inner: str) -> bool:
     return False
 
 
-def _shorter(made: UnbuiltTest, limit: int, races: int, path: Path) -> UnbuiltTest | None:
+def _shorter(unbuilt: UnbuiltTest, limit: int, races: int, path: Path) -> UnbuiltTest | None:
     """An attempt with too many orders without the last statements of its last graph.
 
     The longest one that has few enough; None if it does not race any more, or there is none.
     """
     places = {
         node.name: place
-        for place, outer in enumerate(made.graphs[-1].nodes)
+        for place, outer in enumerate(unbuilt.graphs[-1].nodes)
         for node in all_nodes([outer])
     }
     of_events = [places.get(event.node.name, -1) for event in path.events]
-    for end in reversed(made.ends):
+    for end in reversed(unbuilt.ends):
         kept = path.only([event for event, place in enumerate(of_events) if place < end])
         if count_races(kept, races) < races:
             return None
-        if count(made, kept, limit) < limit:
-            shorter = made.ending(end)
-            if not (path.shares or made.blocks):
+        if count(unbuilt, kept, limit) < limit:
+            shorter = unbuilt.ending(end)
+            if not (path.shares or unbuilt.blocks):
                 return shorter
             paths = LongPaths(shorter)
             if not reaches(paths, count(shorter, paths.path(), limit), limit):
@@ -831,7 +841,7 @@ def _shorter(made: UnbuiltTest, limit: int, races: int, path: Path) -> UnbuiltTe
     return None
 
 
-def _if_small_values(made: UnbuiltTest) -> LitmusTest | None:
+def _if_small_values(unbuilt: UnbuiltTest) -> LitmusTest | None:
     """The test, validated; None if a value may grow too large."""
-    test = made.build()
+    test = unbuilt.build()
     return test if has_small_values(test) else None
