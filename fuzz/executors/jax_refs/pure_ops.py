@@ -653,8 +653,10 @@ def _max_pool(jax: Jax, use: PureUse, x: Array, *sizes: Array) -> Array:
         window, strides = use.numbers("ksize"), use.numbers("strides")
     else:
         window, strides = use["ksize"], use["strides"]
-    least = -jax.jnp.inf if dtype in FLOATS else jax.jnp.iinfo(dtype).min
-    least = jax.jnp.array(least, dtype)
+    # JAX differentiates a maximum that begins with Python's number.
+    least = -jax.jnp.inf
+    if dtype not in FLOATS:
+        least = jax.jnp.array(jax.jnp.iinfo(dtype).min, dtype)
     return jax.lax.reduce_window(x, least, jax.lax.max, window, strides, use["padding"])
 
 
