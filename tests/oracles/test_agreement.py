@@ -36,6 +36,11 @@ TESTS = 4
 ORDERS = 200
 """Largest number of total orders; `make nightly` takes larger tests."""
 
+UNDECIDED: Final = {"every op": 0.02, "lookups": 0.05}
+"""Share of the verdicts that the axiomatic oracle may leave open, by family: eight applications of
+ops of any size may be more than it evaluates, and each test of `lookups` has ops of computed shapes,
+which it decides only where their operands are known."""
+
 
 def small(family: str) -> Iterator[tuple[int, LitmusTest]]:
     for index in range(4 * TESTS):
@@ -68,9 +73,8 @@ def test_all_oracles_agree(family: str) -> None:
     unknown = Counter(
         {oracle: n for (oracle, verdict), n in tally.verdicts.items() if "unknown" in verdict}
     )
-    # Eight applications of ops of any size may be more than the axiomatic oracle evaluates.
-    lenient = unknown.pop("axiomatic", 0) if family == "every op" else 0
-    assert lenient <= 0.02 * sum(tally.verdicts.values())
+    lenient = unknown.pop("axiomatic", 0) if family in UNDECIDED else 0
+    assert lenient <= UNDECIDED.get(family, 0) * sum(tally.verdicts.values())
     assert unknown.total() <= 0.01 * sum(tally.verdicts.values())
 
 
