@@ -38,8 +38,8 @@ ORDERS = 200
 
 UNDECIDED: Final = {"every op": 0.02, "lookups": 0.05}
 """Share of the verdicts that the axiomatic oracle may leave open, by family: eight applications of
-ops of any size may be more than it evaluates, and each test of `lookups` has ops of computed shapes,
-which it decides only where their operands are known."""
+ops of any size may be more than it evaluates, and each test of `lookups` has ops of computed
+shapes, which it decides only where their operands are known."""
 
 
 def small(family: str) -> Iterator[tuple[int, LitmusTest]]:
