@@ -168,7 +168,7 @@ def test_what_shows_in_any_trace_is_reduced_to_jit(name: str) -> None:
 
 def test_what_is_no_program_is_refused_by_name() -> None:
     test = litmus("Q!1 || r0=Q?", queues={"Q": 1})
-    with pytest.raises(Refused, match=r"^unsupported: queues; tf, native, jax can run it$"):
+    with pytest.raises(Refused, match=r"^queues$"):
         EXECUTOR.prepare(test, configuration("jax_refs"))
     wide = litmus("X=1; r0=X", dtype="int64")
     with pytest.raises(Refused, match=r"^int64 without x64$"):

@@ -134,7 +134,7 @@ class JaxRefsExecutor:
             If the test is no program of one thread, JAX refuses it, or there is no GPU for it.
         """
         if lacking := self.support.lacking(test):
-            raise Refused(unsupported(self.name, test, lacking))
+            raise Refused(", ".join(lacking))
         try:
             check_pure_ops(test)
         except Lacking as lack:
