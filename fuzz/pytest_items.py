@@ -489,7 +489,7 @@ class LitmusItem(pytest.Item):
         if shown is not None and entries.entries:
             reason = explain(self.test, self.model, shown.judgement.forbidden[0][0])
             rules = reason.broken if reason else ()
-            # Under control, a finding of any thread's chance shows, and one that needs control.
+            # Under control, a finding of any thread's chance shows, whatever it needs.
             needs = [{}, needed_settings(self.executor, settings)] if shown.schedules else [{}]
             keys = [
                 canonical.key(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.corpus.model import bodies
 from litmusfuzz.corpus.schedule import BEGIN, kernel_of, need, node_of, part_of, switches
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from litmusfuzz.corpus.schedule import Decision
     from litmusfuzz.corpus.textfile import Entry
     from litmusfuzz.reports.structure import Level
+
+
+OF_NO_CHAIN: Final = -1
+"""In place of a chain: an op that an optimizer has added in the place of pure ops, which no chain
+has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +110,10 @@ def schedule_table(test: LitmusTest, events: Sequence[Decision]) -> ScheduleTabl
     places = []
     for event in events:
         run = event.run or only
-        places.append((run, chains[graphs[run]][node_of(test, event)]))
+        places.append((run, chains[graphs[run]].get(node_of(test, event), OF_NO_CHAIN)))
     runs = list(graphs)
     used = sorted(set(places), key=lambda each: (runs.index(each[0]), each[1]))
-    titles = [f"{run}: chain {chain}" if several else f"chain {chain}" for run, chain in used]
+    titles = [f"{run}: {_title(chain)}" if several else _title(chain) for run, chain in used]
     inside = switches(events)
     rows = []
     for position, (event, place) in enumerate(zip(events, places, strict=True)):
@@ -118,7 +123,9 @@ def schedule_table(test: LitmusTest, events: Sequence[Decision]) -> ScheduleTabl
         called = f"{kernel} of the cluster of {node.name}" if kernel else node.name
         if part:
             called += f", {part}"
-        begins = event.point == BEGIN and not kernel and not part
+        if place[1] == OF_NO_CHAIN:
+            called = event.node.rpartition("/")[2]
+        begins = event.point == BEGIN and not kernel and not part and place[1] != OF_NO_CHAIN
         text = structure.statement(node) if begins else called
         if event.point != BEGIN or part:
             text += f": {event.point}"
@@ -135,6 +142,10 @@ def schedule_of(entry: Entry) -> ScheduleTable | None:
     if recorded is None or not recorded.events:
         return None
     return schedule_table(entry.test, recorded.events)
+
+
+def _title(chain: int) -> str:
+    return "added by an optimizer" if chain == OF_NO_CHAIN else f"chain {chain}"
 
 
 def _chains(structure: Structure, nodes: tuple[Node, ...]) -> dict[str, int]:

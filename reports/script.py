@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.model import first_results
@@ -55,6 +56,7 @@ LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions;
 """How a script ends."""
 FIRST_SEEN: Final = "FORBIDDEN  "
 """With this begins the line that a script prints when it sees a forbidden outcome first."""
+_NOISE: Final = MappingProxyType({"copies": 32, "steps": 96, "padding": 1024})
 _WIDTH: Final = 92
 _WORD: Final = re.compile("[A-Za-z_]+")
 _DEFAULT_ITERATIONS: Final = 2
@@ -317,7 +319,8 @@ class _Script:
 
     def constants(self) -> str:
         """Sizes, resources, and what is allowed."""
-        test, noise = self.test, self.found.noise
+        # A schedule under control has none; a script needs what lets chance show it.
+        test, noise = self.test, _NOISE if self.found.settings.get("control") else self.found.noise
         copies, steps = int(noise.get("copies", 32)), int(noise.get("steps", 96))
         most = min(copies, CLUSTERED_COPIES) if self.clustered or self.whole else copies
         fewer = copies_of(self.test, most)

@@ -96,6 +96,11 @@ class Best:
         self.target, self.rate = target, 0.0
         self.improve(self.test, judgement)
 
+    def take_over(self, shown: Candidate) -> None:
+        """Go on with the candidate as it shows under control."""
+        self.move(shown.target, shown.judgement)
+        self.noise = shown.noise
+
     def measured(self, judgement: Judgement, executions: int) -> None:
         """Replace the share of forbidden executions by that of a fresh process.
 

@@ -11,6 +11,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from litmusfuzz.corpus.struct import replace
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -99,6 +101,10 @@ class Candidate:
         is not known yet.
     contains : dict of str to bool
         By key of a known cause, whether its ops are in the test.
+    seen_in : Target, optional
+        Where the campaign saw it, if it was taken under control since.
+    beyond_control : bool
+        True if searches have not shown it, or its schedule was not repeated.
     """
 
     index: int
@@ -113,6 +119,8 @@ class Candidate:
     past: tuple[State, ...] = (State.SEEN,)
     by: str = ""
     contains: dict[str, bool] = field(default_factory=dict)
+    seen_in: Target | None = None
+    beyond_control: bool = False
 
     @property
     def state(self) -> State:
@@ -132,6 +140,10 @@ class Candidate:
         assert not (state is State.SUSPECT and self.settled), "a fresh process has been asked"
         self.past = (*self.past, state)
         self.by = by
+
+    def behind(self, test: LitmusTest, judgement: Judgement) -> Candidate:
+        """A candidate of a test in this one, which shows something by itself."""
+        return replace(self, test=test, judgement=judgement, past=(State.SEEN,), by="", contains={})
 
     @property
     def suspect(self) -> bool:
@@ -164,5 +176,5 @@ class Candidate:
         return {
             "index": self.index,
             "executor": self.target.executor,
-            "configuration": self.target.config.name,
+            "configuration": (self.seen_in or self.target).config.name,
         }

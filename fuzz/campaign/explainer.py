@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from litmusfuzz.corpus.schedule import switches
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.campaign import clock
-from litmusfuzz.fuzz.campaign.candidate import State
 from litmusfuzz.fuzz.campaign.trial_runner import (
     TIME_IS_UP,
     OnSlot,
@@ -179,9 +179,7 @@ class Explainer:
             return candidate
         test, judgement = shown
         # It may look like another known cause, which is still in it.
-        return replace(
-            candidate, test=test, judgement=judgement, past=(State.SEEN,), by="", contains={}
-        )
+        return candidate.behind(test, judgement)
 
     async def decide(self, slot: Slot, candidate: Candidate, rng: random.Random) -> Explained:
         """Whether all that a test shows under control is known causes: decided by searches."""
@@ -204,6 +202,8 @@ class Explainer:
         judgement, name = candidate.judgement, candidate.target.config.name
         test = candidate.test
         case = _case(test, judgement, candidate.target, candidate.noise)
+        if (schedule := judgement.schedule) is not None:
+            case = replace(case, preemptions=max(1, len(switches(schedule.events))))
         causes = [
             there for each, there in self._may_explain(candidate) if name in each.configurations
         ]

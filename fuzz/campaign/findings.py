@@ -125,7 +125,7 @@ class Findings:
     ) -> Entry:
         judgement = best.judgement
         model, config = best.target.model, best.target.config
-        first_seen_in = candidate.target.config.name
+        first_seen_in = candidate.event_fields["configuration"]
         finding = Finding(
             executor=candidate.target.executor,
             configuration=config.name,
@@ -247,7 +247,7 @@ class Findings:
                 ),
             )
         )
-        shown_by = {target.config.name, candidate.target.config.name}
+        shown_by = {target.config.name, candidate.event_fields["configuration"]}
         minimal = MinimizedFinding(entry, found, shown_by, file, in_short(why.steps if why else ()))
         self.known.append(minimal)
         return minimal

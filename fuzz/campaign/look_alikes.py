@@ -22,7 +22,7 @@ from litmusfuzz.fuzz.campaign.tuning import ENVIRONMENT_SWITCH_S, RUN_S
 from litmusfuzz.fuzz.finding.configuration_reducer import beyond_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from litmusfuzz.fuzz.campaign.campaign_executor import CampaignExecutor
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
@@ -61,9 +61,13 @@ class LookAlikes:
         self.waiting.remove(most)
         return most
 
-    def peek(self, executor: CampaignExecutor) -> LookAlike | None:
+    def peek(
+        self, executor: CampaignExecutor, wanted: Callable[[Candidate], bool] = lambda _: True
+    ) -> LookAlike | None:
         """The one of the stratum of an executor that was checked least; None if none waits."""
-        mine = [each for each in self.waiting if each[0].executor == executor.number]
+        mine = [
+            each for each in self.waiting if each[0].executor == executor.number and wanted(each[0])
+        ]
         return min(mine, key=lambda each: self.checked[_stratum(*each)], default=None)
 
     def is_due_in_full(self, chosen: LookAlike) -> bool:

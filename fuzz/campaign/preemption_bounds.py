@@ -6,9 +6,11 @@ few of them come first.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from litmusfuzz.fuzz.executors.protocol import Explores
+from litmusfuzz.fuzz.executors.protocol import LEVELS, Explores
 from litmusfuzz.fuzz.executors.table import executor_class
 
 if TYPE_CHECKING:
@@ -28,10 +30,25 @@ def switches_inside(executor: str, config: Config) -> bool | None:
     return made.switches_inside(config) if isinstance(made, Explores) else None
 
 
-def coarser(executor: str, config: Config) -> tuple[Config, ...]:
-    """The configuration at coarser levels of control, the coarsest first."""
+@lru_cache(1 << 10)  # asked for each candidate that waits
+def at_levels(executor: str, config: Config) -> dict[str, Config]:
+    """The configuration under control, by level, the coarsest first; {} if it excludes that."""
     made = executor_class(executor)
-    return made.coarser(config) if isinstance(made, Explores) else ()
+    found: dict[str, Config] = {}
+    if isinstance(made, Explores):
+        for level in LEVELS:
+            with suppress(ValueError):  # with what excludes it
+                found[level] = made.controlled(config, level)
+    return found
+
+
+def coarser(executor: str, config: Config) -> tuple[Config, ...]:
+    """A configuration under control at coarser levels, the coarsest first."""
+    made = executor_class(executor)
+    if not isinstance(made, Explores) or not (own := made.level_of(config)):
+        return ()
+    before = LEVELS[: LEVELS.index(own)]
+    return tuple(at for level, at in at_levels(executor, config).items() if level in before)
 
 
 def schedulers(executor: str) -> tuple[str, ...]:

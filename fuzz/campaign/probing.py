@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.corpus.outcome import Status
+from litmusfuzz.corpus.schedule import switches
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Schedule
 from litmusfuzz.fuzz.campaign import clock
@@ -230,9 +231,10 @@ class Prober:
         """Judgement of a smaller test of which a schedule shows the finding; else None.
 
         It is that of the larger test, carried over by the names of its decisions, or one that a
-        search finds.
+        search finds, with no more switches inside ops.
         """
         ask = partial(run_again, slot)
+        most = None if best.schedule is None else len(switches(best.schedule.events))
         carried = best.schedule and carried_over(best.schedule, test)
         if carried is not None:
             result = await ask(Job(test, 1, STILL, recorded=carried))
@@ -245,7 +247,7 @@ class Prober:
         found = await search(
             ask,
             test,
-            bounds(slot.executor.name, slot.config),
+            bounds(slot.executor.name, slot.config, most),
             budget,
             enough=lambda found: bool(
                 best.with_same_cause(judge(oracle, found.histogram)).forbidden

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from litmusfuzz.fuzz.campaign.best import Best
 from litmusfuzz.fuzz.campaign.candidate import Candidate, State
 from litmusfuzz.fuzz.campaign.shares import KNOWN, REDUCE, RETRY
+from litmusfuzz.fuzz.campaign.taking_under_control import take
 from litmusfuzz.reports.events import Confirmed, ReductionEnded, ReductionStarted
 
 if TYPE_CHECKING:
@@ -110,24 +111,26 @@ class Reductions:
             return
         # As it was run, before a name or an edge of it is changed: these may be what it needs.
         before, was_suspect = slot.executions, candidate.suspect
-        as_run = await self.minimizer.prober.confirm_as_run(slot, candidate, rng)
+        shown, as_run = await self._confirmed_as_run(slot, candidate, rng)
         self._settle(candidate, slot.executions - before, shown=as_run is not None)
         if as_run is None:
             return
+        if shown is not candidate:
+            best.take_over(shown)
         described = self.clusters.are_described(best.test, slot.clusterings)
         # Clusters had explained what a suspect had shown, until its process crashed.
         if was_suspect and await self.clusters.explain(slot, candidate, as_run, slot.clusterings):
             return
-        if (known := self.candidates.likely_known(candidate)) is not None:
+        if (known := self.candidates.likely_known(shown)) is not None:
             self.candidates.set_aside(candidate, known)
             return
-        if candidate.target.explorable:
-            decided = await self.explainer.decide(slot, candidate, rng)
+        if shown.target.explorable:
+            decided = await self.explainer.decide(slot, shown, rng)
             if decided.by is not None:
                 self.findings.add_sighting(candidate, decided.by)
                 return
             if decided.behind is not None:
-                best = Best(*decided.behind, candidate.target, candidate.noise)
+                best = Best(*decided.behind, shown.target, shown.noise)
         best.rate = as_run.rate
         if best.is_large:
             best.pace = as_run.pace
@@ -135,6 +138,19 @@ class Reductions:
         if finding is not None:
             candidate.to(State.NEW, finding.key)
             self.found(finding)
+
+    async def _confirmed_as_run(
+        self, slot: Slot, candidate: Candidate, rng: random.Random
+    ) -> tuple[Candidate, Best | None]:
+        """A candidate, under control if it shows there, as a fresh process shows it; else None."""
+        prober = self.minimizer.prober
+        controlled = await take(slot, candidate, self.settings.budget)
+        if controlled is not None:
+            if (as_run := await prober.confirm_as_run(slot, controlled, rng)) is not None:
+                return controlled, as_run
+            candidate.beyond_control = True
+            slot.switch_to(candidate.target)
+        return candidate, await prober.confirm_as_run(slot, candidate, rng)
 
     def _settle(self, candidate: Candidate, executions: int, *, shown: bool) -> None:
         """Note if a fresh process has shown a candidate as it was run, in so many executions."""

@@ -40,6 +40,8 @@ SEARCH_BUDGET: Final = 512
 
 Of 100 tests by ops, 99 need fewer; by locks, 34 of the 38 that 1,024 executions search to their
 end."""
+FIRST_PORTION: Final = 32
+"""Executions before the first look whether a search has shown enough; then twice as many."""
 MAX_SEARCHED: Final = 1 << 14
 """The same for the simplest schedule of a finding, at one level."""
 STILL: Final = Noise(copies=1, steps=1, shuffle=False, padding=0)
@@ -68,6 +70,8 @@ class SearchResult:
         Executions by schedulers.
     whole : bool
         True if these are all schedules.
+    within : int, optional
+        A bound on preemptions within which these are all.
     """
 
     histogram: Counter[Outcome] = field(default_factory=Counter)
@@ -76,6 +80,14 @@ class SearchResult:
     executions: int = 0
     sampled: int = 0
     whole: bool = False
+    within: int | None = None
+
+    @property
+    def extent(self) -> str:
+        """Which schedules these are all of; "" if of none."""
+        if self.whole:
+            return "all schedules"
+        return "" if self.within is None else f"all schedules within {_preemptions(self.within)}"
 
     @property
     def event(self) -> Searched:
@@ -122,9 +134,11 @@ def with_schedule(judgement: Judgement, found: SearchResult) -> Judgement:
 
 def searched_within(bound: int | None) -> str:
     """Name of a search in reports."""
-    if bound is None:
-        return "search"
-    return f"search, {bound} preemption{'s' * (bound != 1)}"
+    return "search" if bound is None else f"search, {_preemptions(bound)}"
+
+
+def _preemptions(bound: int) -> str:
+    return f"{bound} preemption{'s' * (bound != 1)}"
 
 
 async def search(
@@ -155,9 +169,9 @@ async def search(
     """
     found = SearchResult()
     for bound in bounds:
-        done = 0
+        done, portion = 0, FIRST_PORTION
         while (left := budget - found.executions) > 0:
-            count = min(PORTION, left)
+            count, portion = min(portion, left), min(2 * portion, PORTION)
             job = Job(test, count, STILL, search=SearchStep(bound, done))
             result = await ask(job)
             if not isinstance(result, Explored):
@@ -165,6 +179,8 @@ async def search(
             begun = result.executions - done
             found.add_search(result, begun, searched_within(bound))
             done = result.executions
+            if result.complete and bound is not None:
+                found.within = bound
             if found.whole or enough(found):
                 return found
             if result.complete or begun < count:

@@ -144,6 +144,11 @@ class Shares:
         left_s = self.left_s(REDUCE, self.settings.minimizing_share, slot)
         return TRIAL_SHARE * cost_s <= left_s
 
+    @property
+    def in_overtime(self) -> bool:
+        """True once the time for new tests is over, and there is time for what was found."""
+        return self.course.time_left_s <= 0 and not self.course.overtime_is_over
+
     def may_retry(self, slot: Slot) -> bool:
         """True if a fresh process may be asked again, in a campaign that is limited by time."""
         return self.left_s(RETRY, TRYING_AGAIN_SHARE, slot) >= ATTEMPT_S

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from litmusfuzz.oracles.explorer import Budget
 
 RunTest = Callable[
-    [Case, "LitmusTest", int], Awaitable["Mapping[Outcome, int] | SearchResult | str"]
+    ["Trial", int, Callable[[SearchResult], bool]],
+    Awaitable["Mapping[Outcome, int] | SearchResult | str"],
 ]
-"""Runs a test so many times as a case says, with another seed each time; a histogram, or why there
-is none. `DIED` if the process ended by itself. In a configuration under control it is searched."""
+"""Runs the test of a trial so many times as its case says, with another seed each time; a
+histogram, or why there is none. `DIED` if the process ended by itself. In a configuration under
+control it is searched, until that has shown enough."""
 DIED: Final = "the process ended"
 TIME_IS_UP: Final = "the time was up"
 NOT_ALL: Final = "not all schedules were executed"
@@ -116,7 +118,7 @@ async def tally_of(trial: Trial, run: RunTest, budget: TrialBudget, end: float =
     while showing < trial.enough and (runs < MIN_RUNS or executions < wanted):
         if (start := clock.now()) >= end:
             return tally("" if seen else TIME_IS_UP)
-        shown = await run(trial.case, trial.test, step)
+        shown = await run(trial, step, lambda found: trial.hits(judge(oracle, found.histogram)) > 0)
         if shown == DIED and deaths < MAX_DEATHS:
             deaths += 1
             continue
@@ -148,9 +150,9 @@ def _tally_of_search(trial: Trial, oracle: Oracle, found: SearchResult) -> Tally
     """What the schedules of a test have shown of a trial's symptoms."""
     all_shown = judge(oracle, found.histogram)
     seen = trial.hits(all_shown)
-    problem = "" if seen or found.whole else NOT_ALL
+    problem = "" if seen or found.extent else NOT_ALL
     executions = all_shown.executions
-    return Tally(executions, seen, problem, int(seen > 0), executions, found.whole)
+    return Tally(executions, seen, problem, int(seen > 0), executions, found.extent)
 
 
 def on_worker(worker: Worker, rng: random.Random) -> RunTest:
@@ -158,10 +160,11 @@ def on_worker(worker: Worker, rng: random.Random) -> RunTest:
     damaging: frozenset[str] = getattr(executor_class(worker.executor), "damaging_ops", frozenset())
 
     async def run(
-        case: Case, test: LitmusTest, count: int
+        trial: Trial, count: int, enough: Callable[[SearchResult], bool]
     ) -> Mapping[Outcome, int] | SearchResult | str:
+        case, test = trial.case, trial.test
         if is_searched(case):
-            found = await searched(partial(_asked, worker, case), case, test)
+            found = await searched(partial(_asked, worker, case), case, test, enough)
             return found if isinstance(found, SearchResult) else _why_nothing(found)
         if any(node.op in damaging for node in test.effects):
             worker.close()  # memory that it has damaged says nothing about the next test
@@ -192,15 +195,15 @@ class OnSlot:
     shown: dict[tuple[LitmusTest, str], SearchResult] = field(default_factory=dict)
 
     async def __call__(
-        self, case: Case, test: LitmusTest, count: int
+        self, trial: Trial, count: int, enough: Callable[[SearchResult], bool]
     ) -> Mapping[Outcome, int] | SearchResult | str:
         """Run a test; see `RunTest`."""
-        slot = self.slot
+        slot, case, test = self.slot, trial.case, trial.test
         slot.switch_to(slot.executor.sample(case.config))
         if why := await slot.why_unavailable():
             return why
         if is_searched(case):
-            found = await searched(slot.run, case, test)
+            found = await searched(slot.run, case, test, enough)
             if isinstance(found, SearchResult):
                 self.shown[test, case.config.name] = found
                 return found

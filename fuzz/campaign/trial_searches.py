@@ -16,6 +16,8 @@ from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.judge import judge
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from litmusfuzz.corpus.model import LitmusTest
     from litmusfuzz.fuzz.campaign.schedule_search import Ask
     from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
@@ -29,9 +31,12 @@ def is_searched(case: Case) -> bool:
     return switches_inside(case.executor, case.config) is not None
 
 
-async def searched(ask: Ask, case: Case, test: LitmusTest) -> SearchResult | Died | messages.Reply:
+async def searched(
+    ask: Ask, case: Case, test: LitmusTest, enough: Callable[[SearchResult], bool]
+) -> SearchResult | Died | messages.Reply:
     """What the schedules of a test show in the configuration of a case; or why there is nothing."""
-    found = await search(ask, test, bounds(case.executor, case.config), MAX_SEARCHED)
+    limits = bounds(case.executor, case.config, case.preemptions)
+    found = await search(ask, test, limits, MAX_SEARCHED, enough)
     assert isinstance(found, SearchResult | Died | messages.Reply)
     return found
 

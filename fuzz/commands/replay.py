@@ -11,6 +11,7 @@ from litmusfuzz.corpus.textfile import plain_of
 from litmusfuzz.fuzz.campaign.job import Job
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import EventKey, Noise, noise_from
+from litmusfuzz.fuzz.executors.table import executor_class, unsupported
 from litmusfuzz.fuzz.executors.worker import Died
 from litmusfuzz.fuzz.finding.judge import Judgement, Oracle, judge
 
@@ -68,10 +69,10 @@ class ReplayResult:
         if died.traceback and died.traceback not in self.tracebacks:
             self.tracebacks.append(died.traceback)
 
-    def record_refusal(self, worker: Worker, reply: messages.Reply) -> None:
+    def record_refusal(self, worker: Worker, test: LitmusTest, reply: messages.Reply) -> None:
         """Note why the executor does not run the test."""
         self.refused = reply.refused
-        self.problem = f"{worker.executor}: {reply.refused or reply.unavailable}"
+        self.problem = why_not_run(worker, test, reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ class _Replaying:
         self._started = not reply.last
         unfollowed = reply.refused == messages.NO_SCHEDULES
         if (reply.refused and not unfollowed) or reply.unavailable:
-            self.result.record_refusal(self.worker, reply)
+            self.result.record_refusal(self.worker, self.test, reply)
             return None
         self.result.drivers = reply.drivers or self.result.drivers
         return reply
@@ -200,7 +201,7 @@ class _Replaying:
         if isinstance(reply, Died):
             self._note(reply, f"{title} does not start: {reply.message}")
         elif reply.unavailable:
-            self.result.record_refusal(self.worker, reply)
+            self.result.record_refusal(self.worker, self.test, reply)
         else:
             self._started = True
         return self._started
@@ -300,11 +301,19 @@ def force(
     if reply.refused == messages.NO_SCHEDULES:
         return Forced(problem=f"{worker.executor} cannot be made to follow an order")
     if reply.refused or reply.unavailable:
-        return Forced(problem=f"{worker.executor}: {reply.refused or reply.unavailable}")
+        return Forced(problem=why_not_run(worker, test, reply))
     if reply.diverged:
         return Forced(diverged=reply.diverged)
     (outcome,) = messages.histogram(test, reply)
     return Forced(outcome)
+
+
+def why_not_run(worker: Worker, test: LitmusTest, reply: messages.Reply) -> str:
+    """Why an executor does not run a test, in a line; and which executors can."""
+    name = worker.executor
+    lacking = executor_class(name).support.lacking(test) if reply.refused else ()
+    why = unsupported(name, test, lacking) if lacking else reply.refused or reply.unavailable
+    return f"{name}: {why}"
 
 
 def event_keys(order: Witness) -> Iterable[EventKey]:

@@ -259,9 +259,16 @@ class ConfigurationSpace:
         return point
 
     def in_words(self, point: Mapping[str, Setting], how: str = "only") -> str:
-        """What a point needs, in plain words: "only with the loop optimizer, in one thread"."""
-        parts = [self.words.get(each) or _text(each) for each in self.differing(point).items()]
-        return f"{how} {', '.join(parts)}" if parts else self.plain_words
+        """What a point needs, in plain words: "only with the loop optimizer, in one thread".
+
+        Settings that are kept say how it is shown: "in plain TensorFlow, shown under control".
+        """
+        needs: list[str] = []
+        shown: list[str] = []
+        for each in self.differing(point).items():
+            (shown if each[0] in self.kept else needs).append(self.words.get(each) or _text(each))
+        text = f"{how} {', '.join(needs)}" if needs else self.plain_words
+        return ", ".join((text, *(f"shown {each}" for each in shown)))
 
 
 @runtime_checkable

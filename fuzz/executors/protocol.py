@@ -375,21 +375,15 @@ class Explores(Protocol):
         """
 
     @classmethod
-    def coarser(cls, config: Config) -> tuple[Config, ...]:
-        """The same configuration at coarser levels of control, the coarsest first."""
-
-    @classmethod
-    def under_control(cls, config: Config, as_in: Config) -> Config | None:
-        """A configuration without control, under that of another one; None if it excludes that.
-
-        A configuration that is under control stays as it is.
-        """
+    def level_of(cls, config: Config) -> str:
+        """Its level of control, one of `LEVELS`; "" without control."""
 
     @classmethod
     def controlled(cls, config: Config, level: str) -> Config:
         """The same configuration under control, at one of `LEVELS`.
 
-        Cheap: imports no framework.
+        Settings that only say which threads run ops go back to plain: under control none of them
+        does. Cheap: imports no framework.
 
         Raises
         ------

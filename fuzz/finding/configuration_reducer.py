@@ -114,7 +114,8 @@ def needed_settings(executor: str, settings: Mapping[str, Setting]) -> dict[str,
     """Those settings of a finding that differ from the executor's first configuration.
 
     None without a configuration space: nobody has put such settings back. A file may lack settings
-    that its executor did not have yet: they have their plain values.
+    that its executor did not have yet: they have their plain values. Settings that the space keeps
+    are none that a finding needs: they say how it is shown.
     """
     try:
         made = executor_class(executor)
@@ -123,7 +124,11 @@ def needed_settings(executor: str, settings: Mapping[str, Setting]) -> dict[str,
     if not isinstance(made, HasConfigurationSpace):
         return {}
     plain = dict(made.configurations()[0].settings)
-    return {name: value for name, value in sorted(settings.items()) if plain.get(name) != value}
+    return {
+        name: value
+        for name, value in sorted(settings.items())
+        if plain.get(name) != value and name not in made.space.kept
+    }
 
 
 def beyond_plain(executor: str, config: Config) -> frozenset[tuple[str, Setting]]:

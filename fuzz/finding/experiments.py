@@ -349,5 +349,5 @@ def result_of(trial: Trial, tally: Tally) -> Experiment:
         tally.problem,
         tally.showing,
         tally.length,
-        tally.whole,
+        tally.searched,
     )

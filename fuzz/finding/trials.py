@@ -49,6 +49,8 @@ class Case:
         `causes.symptom` of its outcomes, the most frequent first.
     as_it_stands : bool
         True if it shows only under its names, or in its order of nodes.
+    preemptions : int, optional
+        Bound on the preemptions of searches; None where they are to be exhaustive.
     """
 
     test: LitmusTest
@@ -58,6 +60,7 @@ class Case:
     noise: Noise
     symptoms: tuple[str, ...]
     as_it_stands: bool = False
+    preemptions: int | None = None
 
     @classmethod
     def of(cls, test: LitmusTest, found: Finding) -> Case:
@@ -93,10 +96,14 @@ class Case:
         the level of the other one. None if its settings exclude that.
         """
         made = executor_class(self.executor)
-        if not isinstance(made, Explores) or made.switches_inside(config) is None:
+        if not isinstance(made, Explores) or not (level := made.level_of(config)):
             return self
-        controlled = made.under_control(self.config, config)
-        return None if controlled is None else replace(self, config=controlled)
+        if made.level_of(self.config):
+            return self
+        try:
+            return replace(self, config=made.controlled(self.config, level))
+        except ValueError:
+            return None
 
     @property
     def needs(self) -> frozenset[tuple[str, int | str | bool]]:
@@ -153,8 +160,8 @@ class Tally:
 
     Blocked executions count only if a trial is about these: one that did not end says nothing
     about its values. `showing` is the number of runs that showed a symptom, `length` the number of
-    executions in the longest run. `whole` is True if these are all schedules of the test: what they
-    do not show, it does not show.
+    executions in the longest run. `searched` says which schedules these are all of, of a test under
+    control; "" if they are not all of any: what such a search does not show, the test does not.
     """
 
     executions: int
@@ -162,7 +169,7 @@ class Tally:
     problem: str = ""
     showing: int = 0
     length: int = 0
-    whole: bool = False
+    searched: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +192,8 @@ class Experiment:
         Runs that showed it; 0 if nobody counted them.
     length : int
         Executions in the longest run.
-    whole : bool
-        True if these were all schedules of the test.
+    searched : str
+        Which schedules these were all of; "" if there was no search, or it did not end.
     """
 
     reason: Reason
@@ -199,7 +206,7 @@ class Experiment:
     problem: str = ""
     showing: int = 0
     length: int = 0
-    whole: bool = False
+    searched: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Plain data: what an event keeps of it, and what ``--json`` prints."""
@@ -212,7 +219,7 @@ class Experiment:
             "executions": self.executions,
             "seen": self.seen,
             "runs_showing": self.showing,
-            "all_schedules": self.whole,
+            "searched": self.searched,
             "shows": self.shows,
             "problem": self.problem,
         }
@@ -222,7 +229,7 @@ class Experiment:
         """Whether the test shows the symptom there; None if that is undecided."""
         if self.seen:
             return True
-        enough = self.whole or (self.needed is not None and self.executions >= self.needed)
+        enough = bool(self.searched) or (self.needed is not None and self.executions >= self.needed)
         return False if enough and not self.problem else None
 
 

@@ -17,9 +17,10 @@ from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.schedule import Decision, switches
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Schedule, load, loads
-from litmusfuzz.fuzz.campaign import graph_searcher
+from litmusfuzz.fuzz.campaign import graph_searcher, probing
 from litmusfuzz.fuzz.campaign.graph_searcher import SAMPLE, SAMPLE_BUDGET, Portfolio
 from litmusfuzz.fuzz.campaign.schedule_search import (
+    FIRST_PORTION,
     SearchResult,
     carried_over,
     search,
@@ -42,6 +43,8 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.seen import SeenTest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from litmusfuzz.fuzz.campaign.job import Job, Result
 
 TWICE = load(Path(corpus.__file__).parent / "findings" / "first-assignment-writes-twice.yaml")
@@ -93,7 +96,7 @@ def test_few_preemptions_come_first_and_all_schedules_are_enough() -> None:
     assert found.executions == 306
     assert found.event.extent == "all 300 schedules"
     assert found.event.first == {"search, 0 preemptions": 1, "search, 1 preemption": 1}
-    assert of.asked == [(0, 0, 256), (1, 0, 256), (1, 256, 256)]
+    assert of.asked == [(0, 0, 32), (1, 0, 32), (1, 32, 64), (1, 96, 128), (1, 224, 256)]
 
 
 def test_a_budget_is_that_of_all_searches_together() -> None:
@@ -101,7 +104,7 @@ def test_a_budget_is_that_of_all_searches_together() -> None:
     found = searched(of, 0, 1, 2, None, budget=400)
     assert not found.whole
     assert found.executions == 400
-    assert of.asked[-1] == (2, 0, 94)
+    assert of.asked[-1] == (2, 32, 62)
     assert found.event.extent == "300 schedules of more, and 0 samples"
 
 
@@ -109,7 +112,7 @@ def test_a_search_ends_once_it_has_shown_enough() -> None:
     of = Searched({None: 5000})
     found = asyncio.run(search(of, SB, (None,), 4096, lambda shown: len(shown.histogram) > 1))
     assert isinstance(found, SearchResult)
-    assert found.executions == 256
+    assert found.executions == FIRST_PORTION
     assert found.schedule_of([outcome(1, 1)]) == Schedule(
         outcome(1, 1), events=EVENTS[outcome(1, 1)]
     )
@@ -224,27 +227,40 @@ def test_a_mutant_is_killed_by_the_search_and_confirmed_by_one_replay(tmp_path: 
     assert run.of(FindingAdded)
 
 
-@pytest.mark.parametrize("seen_in", ["controlled_locks", "controlled_pages"])
-def test_a_finding_ends_at_the_coarsest_level_with_the_fewest_preemptions(
-    tmp_path: Path, seen_in: str
-) -> None:
-    """Seen with whatever schedule."""
+def left(
+    out: Path, entry: Entry, seen_in: str, known: Sequence[MinimizedFinding] = (), **more: object
+) -> Run:
+    """A campaign without tests that takes up what another one has seen in a configuration."""
     assert TWICE.finding is not None
     config = configuration("tf", seen_in)
     found = replace(
-        TWICE.finding,
+        entry.finding or TWICE.finding,
         configuration=seen_in,
         settings=dict(config.settings),
         minimized=False,
         confirmed=False,
     )
     settings = settings_of(
-        out=tmp_path, executors=(("tf", config),), time_s=3_600, tests=0, workers=1
+        out=out, executors=(("tf", config),), tests=0, workers=1, **{"time_s": 3_600, **more}
     )
-    run = Run(settings, pending=[replace(TWICE, finding=found)]).run(one_at_a_time=True)
+    pending = [replace(entry, finding=found)]
+    return Run(settings, pending=pending, known=known).run(one_at_a_time=True)
+
+
+@pytest.mark.parametrize(
+    "seen_in", ["controlled_locks", "controlled_pages", "plain", "inter_op_16"]
+)
+def test_a_finding_ends_at_the_coarsest_level_with_the_fewest_preemptions(
+    tmp_path: Path, seen_in: str
+) -> None:
+    """Seen with whatever schedule, or by chance."""
+    run = left(tmp_path, TWICE, seen_in)
     (added,) = run.of(FindingAdded)
     made = loads(added.entry).finding
     assert made.configuration == "controlled_locks"
+    assert made.first_seen_in == (None if seen_in == made.configuration else seen_in)
+    assert added.configuration == seen_in
+    assert added.needs == "in plain TensorFlow, shown under control, lock by lock"
     assert made.minimized
     assert len(switches(made.schedule.events)) == 1
     assert (made.count, made.executions) == (4, 19)
@@ -266,30 +282,33 @@ graphs:
 """The finding beside a race that has nothing to do with it."""
 
 
-def test_what_a_known_cause_explains_is_decided_by_searches(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seen_in", ["controlled_locks", "plain"])
+def test_what_a_known_cause_explains_is_decided_by_searches(tmp_path: Path, seen_in: str) -> None:
     """Without what the cause needs, none of the schedules shows anything: nothing is reduced."""
     assert TWICE.finding is not None
-    config = configuration("tf", "controlled_locks")
     test = loads(f"litmusfuzz: 2\nname: beside{BESIDE}").test
     values = {"X": (1,), "Y": (1,), "r0": (0,)}
-    found = replace(
-        TWICE.finding,
-        configuration=config.name,
-        settings=dict(config.settings),
-        forbidden=((Outcome.of(test, values), 1),),
-        minimized=False,
-        confirmed=False,
-    )
-    settings = settings_of(
-        out=tmp_path, executors=(("tf", config),), time_s=3_600, tests=0, workers=1
-    )
+    found = replace(TWICE.finding, forbidden=((Outcome.of(test, values), 1),))
     known = MinimizedFinding(TWICE, key_of(TWICE), cause="first-assignment-writes-twice")
-    run = Run(settings, pending=[Entry(test, {}, found)], known=[known]).run(one_at_a_time=True)
+    run = left(tmp_path, Entry(test, {}, found), seen_in, known=[known])
     (again,) = run.of(SeenAgain)
     assert again.key == known.key
     assert not run.of(FindingAdded)
     (compared,) = run.of(CauseCompared)
     assert compared.verdict == "explained"
     (trial,) = [each for each in compared.experiments if each["reason"] == "trigger"]
-    assert trial["all_schedules"]
+    assert trial["searched"].startswith("all schedules")
     assert trial["seen"] == 0
+
+
+def test_what_no_schedule_shows_is_executed_again_as_it_was_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is thrown away because control does not reach it: executions decide, as before."""
+    monkeypatch.setattr(probing, "ATTEMPT_S", 0.1)
+    assert TWICE.finding is not None
+    never = Outcome.of(SB, {"r0": (0,), "r1": (0,), "X": (1,), "Y": (1,)})
+    entry = Entry(SB, {}, replace(TWICE.finding, forbidden=((never, 1),), executions=16))
+    run = left(tmp_path, entry, "plain", time_s=2, reduction_s=0.5)
+    assert run.of(Unconfirmed)
+    assert not run.of(FindingAdded)

@@ -46,7 +46,9 @@ def test_tests_beyond_the_limits_are_listed_and_undecided(litmusfuzz_here) -> No
     result = litmusfuzz_here(
         "force", SB, CLUSTERED, "--executors", "native,native:controlled_split"
     )
-    assert "left out: 1 test: native: clusters: cl-2-2w" in result.stdout
+    assert (
+        "left out: 1 test: native: unsupported: clusters; jax can run it: cl-2-2w" in result.stdout
+    )
     assert "on native/controlled_split" in result.stdout
     assert result.returncode == 3
     few = litmusfuzz_here("force", SB, "--executors", "native", "--events", "3")
@@ -65,7 +67,8 @@ def test_a_test_beyond_the_support_of_an_executor_that_clusters_is_left_out(
     )
     assert result.stdout.splitlines() == [
         "judged by rfc, which jax/plain guarantees",
-        "fetches-intermediate: left out on jax/plain: jax: fetches",
+        "fetches-intermediate: left out on jax/plain: "
+        "jax: unsupported: fetches; tf, native, jax_refs can run it",
     ]
     assert result.returncode == 3
 

@@ -15,6 +15,7 @@ from litmusfuzz import explore
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.schedule import AFTER_PARTS, need, part_of
 from litmusfuzz.corpus.textfile import plain_of
+from litmusfuzz.fuzz.campaign.preemption_bounds import coarser
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
@@ -204,9 +205,9 @@ def test_small_ops_have_no_parts() -> None:
 def test_an_op_that_is_one_event_has_no_parts() -> None:
     with pytest.raises(UnknownExecutor, match="an op is one event, with all its parts"):
         configuration("tf", "control=ops;intra_op_threads=4")
-    coarser = TensorFlowExecutor.coarser(configuration("tf", "control=pages;intra_op_threads=4"))
+    found = coarser("tf", configuration("tf", "control=pages;intra_op_threads=4"))
     names = ["controlled", "intra_op_threads=4;control=locks"]
-    assert [each.name for each in coarser] == names
+    assert [each.name for each in found] == names
     with pytest.raises(ValueError, match="level ops has no parts of ops, got intra_op_threads=2"):
         explore(updated, intra_op_threads=2)
     with pytest.raises(ValueError, match="intra_op_threads must be at least 1, got 0"):

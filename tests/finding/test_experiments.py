@@ -485,9 +485,9 @@ def test_a_tear_after_the_update_is_not_the_tear_beside_it() -> None:
 def test_a_trial_ends_with_its_answer_and_spreads_over_builds() -> None:
     counts = []
 
-    async def none(case: Case, test, count: int):
+    async def none(trial: Trial, count: int, enough):
         counts.append(count)
-        return {Outcome.of(test, {"r0": (0,), "X": (1,)}): count}
+        return {Outcome.of(trial.test, {"r0": (0,), "X": (1,)}): count}
 
     trial = control_trial(case("X[0]=1 || r0=X"))
     tally = asyncio.run(tally_of(trial, none, TrialBudget(20, executions=2000)))
@@ -495,18 +495,18 @@ def test_a_trial_ends_with_its_answer_and_spreads_over_builds() -> None:
     assert tally.executions == sum(counts) >= 2000
     assert len(counts) >= 4
 
-    async def torn(case: Case, test, count: int):
-        return {Outcome.of(test, {"r0": TORN, "X": (1,)}): count}
+    async def torn(trial: Trial, count: int, enough):
+        return {Outcome.of(trial.test, {"r0": TORN, "X": (1,)}): count}
 
     tally = asyncio.run(tally_of(trial, torn, BUDGET))
     assert tally.seen == tally.executions <= 2000
 
 
 def test_a_process_that_keeps_dying_and_a_refusal_end_a_trial() -> None:
-    async def dies(case: Case, test, count: int):
+    async def dies(trial: Trial, count: int, enough):
         return DIED
 
-    async def refuses(case: Case, test, count: int):
+    async def refuses(trial: Trial, count: int, enough):
         return "loops"
 
     trial = control_trial(case("X[0]=1 || r0=X"))
@@ -521,9 +521,9 @@ def test_the_first_run_of_a_trial_is_short(lanes: int, first: int, second: int) 
     """Thousands of executions may take more than the limit of a job; the pace says how many do."""
     counts = []
 
-    async def none(case: Case, test, count: int):
+    async def none(trial: Trial, count: int, enough):
         counts.append(count)
-        return {Outcome.of(test, {"r0": (0,), "X": (1,)}): count}
+        return {Outcome.of(trial.test, {"r0": (0,), "X": (1,)}): count}
 
     test = litmus("X[0]=1 || r0=X", shape=(2, lanes))
     trial = Trial(Reason.TRIGGER, test, case("X[0]=1 || r0=X"), ("torn",), 1, 1e5)
@@ -550,13 +550,13 @@ def test_executions_of_one_run_are_not_independent() -> None:
     """Every fourth run shows a tear, in half of its executions: a miss must still be rare."""
     lengths, number = [], 0
 
-    async def bursts(case: Case, test, count: int):
+    async def bursts(trial: Trial, count: int, enough):
         nonlocal number
         number += 1
         lengths.append(count)
         torn = count // 2 if number % 4 == 0 else 0
-        shown = Outcome.of(test, {"r0": TORN, "X": (1,)})
-        return {shown: torn, Outcome.of(test, {"r0": (1,), "X": (1,)}): count - torn}
+        shown = Outcome.of(trial.test, {"r0": TORN, "X": (1,)})
+        return {shown: torn, Outcome.of(trial.test, {"r0": (1,), "X": (1,)}): count - torn}
 
     one = case("X[0]=1 || r0=X")
     control = asyncio.run(tally_of(control_trial(one), bursts, TrialBudget(seconds=600)))

@@ -234,7 +234,7 @@ GATHER = "out: {op: Gather, inputs: [r, at]}"
     [
         (
             ("out: {op: Unique, inputs: [r], result: idx}",),
-            "unsupported: Unique; tf can run it",
+            "Unique",
         ),
         (
             ("s: {op: Slice, inputs: [r, r, r]}", "out: {op: ToBool, inputs: [s]}"),

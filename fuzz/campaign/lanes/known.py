@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from litmusfuzz.fuzz.campaign.candidate import State
 from litmusfuzz.fuzz.campaign.look_alikes import LookAlike, in_full_s
 from litmusfuzz.fuzz.campaign.scheduler import Lane, Work
-from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S
+from litmusfuzz.fuzz.campaign.taking_under_control import may_be_taken, take
+from litmusfuzz.fuzz.campaign.tuning import ATTEMPT_S, ENVIRONMENT_SWITCH_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.parts import Parts
     from litmusfuzz.fuzz.campaign.slots import Slot
     from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+
+SEARCH_S: Final = 2 * ENVIRONMENT_SWITCH_S
+"""Seconds of a check by searches: most take as long as to begin in another environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,10 @@ class Known(Lane):
     def peek(self, slot: Slot) -> Work | None:
         """A `Check`, or a cause of which nobody has asked whether it still shows."""
         left_s = self.shares.left_for_known_s(slot)
+        if self.shares.in_overtime or left_s >= SEARCH_S:
+            searched = self.candidates.look_alikes.peek(slot.executor, may_be_taken)
+            if searched is not None:
+                return Work(self.name, Check(searched, in_full=False), SEARCH_S)
         if left_s < ATTEMPT_S:
             return None
         unchecked = self._unchecked_causes(slot)
@@ -94,6 +102,10 @@ class Known(Lane):
             if why := await slot.why_unavailable():
                 self.course.drop_target(slot, why)  # it stays in ``unreduced/``
                 return
+            controlled = await take(slot, candidate, self.course.settings.budget)
+            if controlled is not None:
+                await self._decide(slot, candidate, controlled, rng)
+                return
             known = await self.explainer.known_here(slot, candidate, rng)
             if known is None:
                 self._put_back(candidate, State.SEEN)
@@ -108,6 +120,20 @@ class Known(Lane):
         finally:
             slot.minimizing = False
             del self.candidates.in_work[slot]
+
+    async def _decide(
+        self, slot: Slot, candidate: Candidate, controlled: Candidate, rng: random.Random
+    ) -> None:
+        """The same, by searches, of a candidate that was taken under control."""
+        decided = await self.explainer.decide(slot, controlled, rng)
+        if candidate.suspect:
+            self._put_back(candidate, State.IN_FULL)
+        elif decided.by is not None:
+            self.findings.add_sighting(candidate, decided.by)
+        elif decided.behind is not None:
+            self.candidates.waiting.append(controlled.behind(*decided.behind))
+        else:
+            self._put_back(candidate, State.IN_FULL)
 
     def _put_back(self, candidate: Candidate, state: State) -> None:
         """Let a look-alike wait to be reduced; if its process has crashed meanwhile, as a suspect.
@@ -128,5 +154,6 @@ class Known(Lane):
             slot.minimizing = False
 
     def holds(self, *, overtime: bool) -> bool:
-        """What is left in overtime counts as what it looks like."""
-        return bool(self.candidates.look_alikes.waiting) and not overtime
+        """In overtime, those that searches may decide; others count as what they look like."""
+        waiting = self.candidates.look_alikes.waiting
+        return any(not overtime or may_be_taken(each) for each, _ in waiting)

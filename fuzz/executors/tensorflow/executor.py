@@ -18,6 +18,7 @@ from litmusfuzz.fuzz.executors import network
 from litmusfuzz.fuzz.executors.configuration_space import NotAConfiguration
 from litmusfuzz.fuzz.executors.messages import NO_CLUSTERS
 from litmusfuzz.fuzz.executors.protocol import (
+    LEVELS,
     ChosenClusters,
     ForkAfter,
     Noise,
@@ -28,7 +29,6 @@ from litmusfuzz.fuzz.executors.tensorflow import space
 from litmusfuzz.fuzz.executors.tensorflow.clock import Clock
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     CONFIGURATIONS,
-    CONTROLS,
     DEPTHS,
     SETTING_TYPES,
     Settings,
@@ -129,30 +129,13 @@ class TensorFlowExecutor:
     @classmethod
     def switches_inside(cls, config: Config) -> bool | None:
         """True if ops stop inside (`Explores`): at locks, not where they begin."""
-        control = Settings.of(config).control
-        return control != "ops" if control else None
+        level = cls.level_of(config)
+        return level != LEVELS[0] if level else None
 
     @classmethod
-    def coarser(cls, config: Config) -> tuple[Config, ...]:
-        """The configuration at coarser levels of control, the coarsest first."""
-        point = cls.point_of(config)
-        if point is None or not point["control"]:
-            return ()
-        levels = CONTROLS[1 : CONTROLS.index(str(point["control"]))]
-        points = [{**point, "control": level} for level in levels]
-        for each in points[:1]:
-            each["intra_op_threads"] = 1  # an op is one event, with all its parts
-        return tuple(map(cls.configuration_at, points))
-
-    @classmethod
-    def under_control(cls, config: Config, as_in: Config) -> Config | None:
-        """A configuration under the control of another one (`Explores`)."""
-        point, other = cls.point_of(config), cls.point_of(as_in)
-        if point is None or other is None or point["control"]:
-            return config if point is not None else None
-        controls = ("control", "intra_op_threads")
-        controlled = {**point, **{each: other[each] for each in controls}}
-        return None if space.SPACE.problem(controlled) else cls.configuration_at(controlled)
+    def level_of(cls, config: Config) -> str:
+        """Its level of control (`Explores`)."""
+        return Settings.of(config).control
 
     @classmethod
     def controlled(cls, config: Config, level: str) -> Config:
@@ -166,7 +149,7 @@ class TensorFlowExecutor:
         point = cls.point_of(config)
         if point is None:  # the engine is somebody's
             raise NotAConfiguration(f"control={level} excludes the settings of {config.name}")
-        point = {**point, "control": level}
+        point = {**point, **space.threads_at(level), "control": level}
         if problem := cls.space.problem(point):
             raise NotAConfiguration(problem)
         return cls.configuration_at(point)

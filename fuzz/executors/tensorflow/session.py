@@ -802,6 +802,12 @@ def load(graph_def: graph_pb2.GraphDef) -> tf.Graph:
 
     Creating them takes five times as long as the rest of the import, and this package
     refers to nodes by name. This is the C part of `tf.import_graph_def`.
+
+    Raises
+    ------
+    Refused
+        If an operand is a constant with which an op always fails: TensorFlow computes shapes from
+        some, and builds no graph then.
     """
     graph = tf.Graph()
     options = pywrap_tf_session.TF_NewImportGraphDefOptions()
@@ -810,6 +816,10 @@ def load(graph_def: graph_pb2.GraphDef) -> tf.Graph:
         with graph._c_graph.get() as c_graph:
             results = pywrap_tf_session.TF_GraphImportGraphDefWithResults(c_graph, buffer, options)
         pywrap_tf_session.TF_DeleteImportGraphDefResults(results)
+    except tf.errors.InvalidArgumentError as error:
+        if "with computed input tensors" not in error.message:
+            raise
+        raise Refused(f"a constant that its op takes ({error.message})") from None
     finally:
         pywrap_tf_session.TF_DeleteBuffer(buffer)
         pywrap_tf_session.TF_DeleteImportGraphDefOptions(options)

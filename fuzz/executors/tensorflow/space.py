@@ -16,6 +16,7 @@ from litmusfuzz.fuzz.executors.configuration_space import (
     Exclusion,
     NotAConfiguration,
 )
+from litmusfuzz.fuzz.executors.protocol import LEVELS
 from litmusfuzz.fuzz.executors.tensorflow.configurations import (
     AGGRESSIVE,
     CONFIGURATIONS,
@@ -213,9 +214,13 @@ def _of_devices() -> Iterator[Exclusion]:
     )
 
 
+_OF_THREADS: Final = ("inter_op_threads", "pool", "spinning", "executor_type")
+"""Settings that only say which threads run ops: none of these takes part under control."""
+
+
 def _of_control() -> Iterator[Exclusion]:
     control = _other("control", "")
-    for setting in ("inter_op_threads", "pool", "spinning", "executor_type"):
+    for setting in _OF_THREADS:
         yield Exclusion(
             control, _other(setting, _VALUES[setting][0]), "no threads of TensorFlow's take part"
         )
@@ -320,6 +325,14 @@ SPACE: Final = ConfigurationSpace(
     # They say more about the engine than about TensorFlow.
     seldom=("engine", "threads"),
 )
+
+
+def threads_at(level: str) -> Point:
+    """The settings that say which threads run ops, with their plain values, at a level."""
+    settings = [*_OF_THREADS, "engine", "threads"]
+    if level == LEVELS[0]:
+        settings.append("intra_op_threads")  # an op is one event, with all its parts
+    return {each: _VALUES[each][0] for each in settings}
 
 
 def parsed(name: str) -> Point:
