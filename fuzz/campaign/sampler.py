@@ -39,6 +39,9 @@ MIN_REFUSED: Final = 2
 """Tests of a family that a setting refuses before that says anything."""
 MIN_TAKEN: Final = 1 / 4
 """Share of a family's tests that a setting takes if it is given them as often as any other's."""
+TRIES: Final = 4
+"""Tests that a configuration which has refused all so far gets for each that another one runs:
+without 64 bits, say, JAX refuses half of them, and in minutes each configuration has five."""
 TRIED_EVERY: Final = 8
 """One in so many choices of a family is among all: what a setting refuses is learned from few
 tests, and some of a family may be unlike the others."""
@@ -120,8 +123,7 @@ class SampledConfiguration:
     @property
     def cost(self) -> float:
         """Mean cost of a test that ran, with those that were refused beside it."""
-        # One that takes nothing has no more tests than the others.
-        ran = self.runs or self.refused
+        ran = self.runs or self.refused / TRIES
         return self.spent / ran if ran else 1.0
 
     @property

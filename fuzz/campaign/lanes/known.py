@@ -53,7 +53,8 @@ class Known(Lane):
     def peek(self, slot: Slot) -> Work | None:
         """A `Check`, or a cause of which nobody has asked whether it still shows."""
         left_s = self.shares.left_for_known_s(slot)
-        if self.shares.in_overtime or left_s >= SEARCH_S:
+        # A search may exceed what is left: shards of a nightly run last some seconds.
+        if self.shares.in_overtime or left_s > 0:
             searched = self.candidates.look_alikes.peek(slot.executor, may_be_taken)
             if searched is not None:
                 return Work(self.name, Check(searched, in_full=False), SEARCH_S)
