@@ -31,11 +31,12 @@ def test_every_corpus_test_has_exactly_its_allowed_set(path) -> None:
     entry = corpus_entry(path)
     for name, model in MODELS.items():
         expected = entry.allowed.get(name, entry.allowed["rfc"])
-        found = allowed_outcomes(entry.test, model)
         if path.stem in TOO_MANY_ORDERS:
+            found = allowed_outcomes(entry.test, model, 10_000)
             assert not found.complete
             assert set(found.witnesses) <= expected
             continue
+        found = allowed_outcomes(entry.test, model)
         assert found.complete
         if isinstance(expected, Digest):
             assert expected.matches(found.witnesses)
