@@ -14,7 +14,7 @@ from litmusfuzz.corpus.outcome import Status
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.fuzz.commands.force_all import Limits, cover
 from litmusfuzz.fuzz.executors.protocol import Diverged, EventKey, Refused
-from litmusfuzz.fuzz.executors.table import configuration
+from litmusfuzz.fuzz.executors.table import configuration, unsupported
 from litmusfuzz.fuzz.executors.tensorflow import forced
 from litmusfuzz.fuzz.executors.tensorflow.executor import TensorFlowExecutor
 from litmusfuzz.fuzz.executors.worker import Worker
@@ -48,7 +48,7 @@ def test_every_allowed_outcome_that_needs_no_split_is_reached(part: int) -> None
             test = corpus_entry(path).test
             found = cover(test, worker, PLAIN, Limits(timeout_s=SLOW_S))
             if lacking := TensorFlowExecutor.support.lacking(test):
-                assert found.left_out == f"tf: {lacking[0]}"
+                assert found.left_out == f"tf: {unsupported('tf', test, lacking)}"
                 continue
             assert found.complete, path.stem
             kinds = set(test.features)
