@@ -273,6 +273,74 @@ def test_a_second_iteration_loses_what_the_first_keeps(worker: Worker) -> None:
     }
 
 
+REWRITTEN = """
+litmusfuzz: 2
+name: lookup
+variables:
+  X: {{dtype: int32, shape: [2], init: 0}}
+  Y: {{dtype: int32, shape: [2], init: 0}}
+graphs:
+  main:
+    one: {{op: Const, dtype: int32, shape: [2], value: 1}}
+    zero: {{op: Const, dtype: int32, shape: [], value: 0}}
+    ids: {{op: Const, dtype: int32, shape: [3], value: 1}}
+    segments: {{op: Const, dtype: int32, shape: [3], value: 1}}
+    {first}
+    number: {{op: Unique, inputs: [ids]{before_unique}, result: idx, out_idx: int32}}
+    distinct: {{op: Unique, inputs: [ids]{before_unique}, result: y, out_idx: int32}}
+    table: {{op: ReadVariableOp, resources: [X]}}
+    gathered: {{{gather}{before_gather}}}
+    {last}
+    same: {{op: Maximum, inputs: [{same}, zero]}}
+    sum: {{op: SparseSegmentSum, inputs: [gathered, {sums}], sparse_gradient: false}}
+    r: {{op: EnsureShape, inputs: [sum], shape: [2]}}
+observe: [r]
+"""
+"""A lookup with a control edge from or to a write, and a Maximum that changes no value."""
+FROM_VARIABLE = "op: ResourceGather, resources: [X], inputs: [distinct]"
+FROM_VALUE = "op: GatherV2, inputs: [table, distinct, zero], batch_dims: 0"
+
+
+@pytest.mark.parametrize(
+    ("gather", "writes", "edge"),
+    [
+        (FROM_VARIABLE, "AssignVariableOp", "before_gather"),
+        (FROM_VALUE, "AssignVariableOp", "before_gather"),
+        (FROM_VARIABLE, "AssignVariableOp", "before_unique"),
+        (FROM_VARIABLE, "AssignVariableOp", "after_gather"),
+        (FROM_VARIABLE, "AssignSubVariableOp", "after_gather"),
+    ],
+)
+def test_all_edges_of_a_lookup_are_lost_by_one_rewriting(
+    worker: Worker, gather: str, writes: str, edge: str
+) -> None:
+    """With an op between Unique and the sum the pattern does not match, and no edge is lost.
+
+    The same op on the sum's segments leaves the pattern alone. Where the edge leaves the gather,
+    the forbidden outcome needs an order that about a third of the executions have: 64 miss it with
+    (2/3)**64 < 1e-11.
+    """
+    places = dict.fromkeys(("before_unique", "before_gather", "first", "last"), "")
+    if edge == "after_gather":
+        places["last"] = f"w: {{op: {writes}, resources: [X], inputs: [one], after: [gathered]}}"
+    else:
+        places["first"] = f"w: {{op: {writes}, resources: [Y], inputs: [one]}}"
+        places[edge] = ", after: [w]"
+    lost = {}
+    for hidden, same, sums in (
+        (False, "segments", "number, same"),
+        (True, "number", "same, segments"),
+    ):
+        text = REWRITTEN.format(gather=gather, same=same, sums=sums, **places)
+        test = loads(text, "lookup").test
+        explorer = Explorer(test, GUARANTEES["executor"])
+        reply = execute(worker, test, "arithmetic_optimizer=true;control=ops")
+        judged = judge(explorer, reply)
+        assert judged.executions >= 64
+        lost[hidden] = judged.forbidden_count > 0
+    assert lost == {False: True, True: False}
+
+
 def test_optimizers_fuse_the_model_code_and_leave_the_test_alone() -> None:
     """Each layer of the model code becomes one op; all ops of the test remain."""
     from tensorflow.core.protobuf import config_pb2
