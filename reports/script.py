@@ -57,6 +57,7 @@ LAST_LINE: Final = re.compile(r"forbidden outcomes in (\d+) of (\d+) executions;
 FIRST_SEEN: Final = "FORBIDDEN  "
 """With this begins the line that a script prints when it sees a forbidden outcome first."""
 _NOISE: Final = MappingProxyType({"copies": 32, "steps": 96, "padding": 1024})
+"""Of a finding that has a schedule instead: that with which campaigns run tests."""
 _WIDTH: Final = 92
 _WORD: Final = re.compile("[A-Za-z_]+")
 _DEFAULT_ITERATIONS: Final = 2

@@ -113,6 +113,8 @@ class CampaignExecutor:
     waiting : deque of GeneratedTest
     number : int
         Its place among the executors of the campaign.
+    controllable : bool
+        False once its processes cannot run tests under control.
     """
 
     name: str
@@ -128,6 +130,7 @@ class CampaignExecutor:
     drivers: dict[str, Mapping[str, str]] = field(default_factory=dict)
     waiting: deque[GeneratedTest] = field(default_factory=deque)
     number: int = 0
+    controllable: bool = True
     last_taken_at: float = 0.0
     """Time of the last `take`, on the clock of campaigns."""
 

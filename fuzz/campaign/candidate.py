@@ -171,10 +171,15 @@ class Candidate:
         return self.state in (State.LOOKS_KNOWN, State.KNOWN)
 
     @property
+    def first_target(self) -> Target:
+        """Where the campaign saw it, under control or not."""
+        return self.seen_in or self.target
+
+    @property
     def event_fields(self) -> dict[str, Any]:
         """Fields of every event about it: its test, executor and configuration."""
         return {
             "index": self.index,
             "executor": self.target.executor,
-            "configuration": (self.seen_in or self.target).config.name,
+            "configuration": self.first_target.config.name,
         }

@@ -116,22 +116,26 @@ class Explainer:
     # --- tests that are not minimized --------------------------------------------------
 
     async def known_here(
-        self, slot: Slot, candidate: Candidate, rng: random.Random
+        self, slot: Slot, candidate: Candidate, rng: random.Random, *, every: bool = False
     ) -> MinimizedFinding | None:
         """A cause that a candidate contains, and that its configuration shows as well.
 
         The cause's own test is run here: similarity is no proof. Causes that need settings which
-        this configuration lacks are left out.
+        this configuration lacks are left out. The first one that shows ends it, or `every` one is
+        run: a test may have several.
         """
         name = candidate.target.config.name
+        first = None
         for known, case in self._may_explain(candidate):
             if name not in known.configurations and name not in known.hidden_in:
                 here = replace(case, config=candidate.target.config)
                 shown = await self._shows(slot, known, here, rng)
                 (known.configurations if shown.shows else known.hidden_in).add(name)
             if name in known.configurations:
-                return known
-        return None
+                first = first or known
+                if not every:
+                    break
+        return first
 
     def _may_explain(self, candidate: Candidate) -> Iterator[tuple[MinimizedFinding, Case]]:
         """Causes whose ops a test contains, and whose settings its configuration has."""
@@ -183,7 +187,7 @@ class Explainer:
 
     async def decide(self, slot: Slot, candidate: Candidate, rng: random.Random) -> Explained:
         """Whether all that a test shows under control is known causes: decided by searches."""
-        known = await self.known_here(slot, candidate, rng)
+        known = await self.known_here(slot, candidate, rng, every=True)
         slot.switch_to(candidate.target)
         if known is None:
             return Explained()

@@ -125,7 +125,7 @@ class Findings:
     ) -> Entry:
         judgement = best.judgement
         model, config = best.target.model, best.target.config
-        first_seen_in = candidate.event_fields["configuration"]
+        first_seen_in = candidate.first_target.config.name
         finding = Finding(
             executor=candidate.target.executor,
             configuration=config.name,
@@ -247,7 +247,7 @@ class Findings:
                 ),
             )
         )
-        shown_by = {target.config.name, candidate.event_fields["configuration"]}
+        shown_by = {target.config.name, candidate.first_target.config.name}
         minimal = MinimizedFinding(entry, found, shown_by, file, in_short(why.steps if why else ()))
         self.known.append(minimal)
         return minimal

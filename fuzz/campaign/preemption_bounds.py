@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.executors.protocol import LEVELS, Explores
 from litmusfuzz.fuzz.executors.table import executor_class
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from litmusfuzz.fuzz.executors.protocol import Config
 
@@ -31,15 +32,18 @@ def switches_inside(executor: str, config: Config) -> bool | None:
 
 
 @lru_cache(1 << 10)  # asked for each candidate that waits
-def at_levels(executor: str, config: Config) -> dict[str, Config]:
-    """The configuration under control, by level, the coarsest first; {} if it excludes that."""
+def at_levels(executor: str, config: Config) -> Mapping[str, Config]:
+    """The configuration under control, on plain threads, by level; {} if it excludes that.
+
+    The coarsest level comes first.
+    """
     made = executor_class(executor)
     found: dict[str, Config] = {}
     if isinstance(made, Explores):
         for level in LEVELS:
             with suppress(ValueError):  # with what excludes it
-                found[level] = made.controlled(config, level)
-    return found
+                found[level] = made.controlled(config, level, plain_threads=True)
+    return MappingProxyType(found)
 
 
 def coarser(executor: str, config: Config) -> tuple[Config, ...]:

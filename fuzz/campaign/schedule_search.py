@@ -89,6 +89,12 @@ class SearchResult:
             return "all schedules"
         return "" if self.within is None else f"all schedules within {_preemptions(self.within)}"
 
+    def covers(self, preemptions: int | None) -> bool:
+        """True if these are all schedules within a bound on preemptions; if None, all there are."""
+        if self.whole or preemptions is None:
+            return self.whole
+        return self.within is not None and self.within >= preemptions
+
     @property
     def event(self) -> Searched:
         """What an event has of it."""

@@ -15,6 +15,7 @@ from litmusfuzz.fuzz.campaign.preemption_bounds import at_levels, bounds
 from litmusfuzz.fuzz.campaign.probing import run_again
 from litmusfuzz.fuzz.campaign.schedule_search import STILL, SearchResult, search, with_schedule
 from litmusfuzz.fuzz.finding.judge import explorer_or_none, judge
+from litmusfuzz.reports.events import DOES_NOT_START
 
 if TYPE_CHECKING:
     from litmusfuzz.fuzz.campaign.candidate import Candidate
@@ -50,12 +51,16 @@ async def take(slot: Slot, candidate: Candidate, budget: Budget) -> Candidate | 
     if not may_be_taken(candidate):
         return None
     own, seen = candidate.target, Best.of(candidate)
-    for config in at_levels(own.executor, own.config).values():
+    levels = at_levels(own.executor, own.config) if slot.executor.controllable else {}
+    for config in levels.values():
         target = slot.executor.sample(config)
         oracle = explorer_or_none(candidate.test, target.model, budget)
-        slot.switch_to(target)
-        if oracle is None or await slot.why_unavailable():
+        if oracle is None:
             continue
+        slot.switch_to(target)
+        if why := await slot.why_unavailable():
+            slot.executor.controllable = why.startswith(DOES_NOT_START)  # the next one may
+            break
         found = await search(
             partial(run_again, slot),
             candidate.test,

@@ -150,9 +150,10 @@ def _tally_of_search(trial: Trial, oracle: Oracle, found: SearchResult) -> Tally
     """What the schedules of a test have shown of a trial's symptoms."""
     all_shown = judge(oracle, found.histogram)
     seen = trial.hits(all_shown)
-    problem = "" if seen or found.extent else NOT_ALL
+    searched = found.extent if found.covers(trial.case.preemptions) else ""
+    problem = "" if seen or searched else NOT_ALL
     executions = all_shown.executions
-    return Tally(executions, seen, problem, int(seen > 0), executions, found.extent)
+    return Tally(executions, seen, problem, int(seen > 0), executions, searched)
 
 
 def on_worker(worker: Worker, rng: random.Random) -> RunTest:

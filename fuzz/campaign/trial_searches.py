@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from litmusfuzz.fuzz.campaign.preemption_bounds import bounds, switches_inside
 from litmusfuzz.fuzz.campaign.schedule_search import (
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from litmusfuzz.fuzz.finding.judge import Judgement, Oracle
     from litmusfuzz.fuzz.finding.trials import Case
 
+WHOLE_BUDGET: Final = 2048
+"""Executions after which a search may end with all schedules within a bound. Of a test of five ops
+these are 2,429 within two preemptions, and all there are exceed `MAX_SEARCHED`."""
+
 __all__ = ["SearchResult", "is_searched", "judged", "searched"]
 
 
@@ -34,9 +38,17 @@ def is_searched(case: Case) -> bool:
 async def searched(
     ask: Ask, case: Case, test: LitmusTest, enough: Callable[[SearchResult], bool]
 ) -> SearchResult | Died | messages.Reply:
-    """What the schedules of a test show in the configuration of a case; or why there is nothing."""
-    limits = bounds(case.executor, case.config, case.preemptions)
-    found = await search(ask, test, limits, MAX_SEARCHED, enough)
+    """What the schedules of a test show in the configuration of a case; or why there is nothing.
+
+    All schedules are executed if `WHOLE_BUDGET` suffices; else those within the case's bound on
+    preemptions, or as many as `MAX_SEARCHED`.
+    """
+
+    def ends(found: SearchResult) -> bool:
+        bounded = case.preemptions is not None and found.covers(case.preemptions)
+        return enough(found) or (bounded and found.executions >= WHOLE_BUDGET)
+
+    found = await search(ask, test, bounds(case.executor, case.config), MAX_SEARCHED, ends)
     assert isinstance(found, SearchResult | Died | messages.Reply)
     return found
 

@@ -379,11 +379,12 @@ class Explores(Protocol):
         """Its level of control, one of `LEVELS`; "" without control."""
 
     @classmethod
-    def controlled(cls, config: Config, level: str) -> Config:
+    def controlled(cls, config: Config, level: str, *, plain_threads: bool = False) -> Config:
         """The same configuration under control, at one of `LEVELS`.
 
-        Settings that only say which threads run ops go back to plain: under control none of them
-        does. Cheap: imports no framework.
+        Settings that only say which threads run ops exclude control, since none of these threads
+        takes part; with `plain_threads` they are put back to plain first. Cheap: imports no
+        framework.
 
         Raises
         ------

@@ -50,7 +50,8 @@ class Case:
     as_it_stands : bool
         True if it shows only under its names, or in its order of nodes.
     preemptions : int, optional
-        Bound on the preemptions of searches; None where they are to be exhaustive.
+        Bound on preemptions within which searches decide, if all schedules are too many; None where
+        nothing but all schedules does.
     """
 
     test: LitmusTest
@@ -93,7 +94,7 @@ class Case:
         """The same case, to be compared with what shows in another configuration.
 
         If that is under control, both are searched: a cause that was seen without it is searched at
-        the level of the other one. None if its settings exclude that.
+        the level of the other one, on plain threads. None if its settings exclude that.
         """
         made = executor_class(self.executor)
         if not isinstance(made, Explores) or not (level := made.level_of(config)):
@@ -101,7 +102,8 @@ class Case:
         if made.level_of(self.config):
             return self
         try:
-            return replace(self, config=made.controlled(self.config, level))
+            controlled = made.controlled(self.config, level, plain_threads=True)
+            return replace(self, config=controlled)
         except ValueError:
             return None
 

@@ -78,6 +78,13 @@ def test_a_configuration_whose_tests_hang_gets_little_more_time() -> None:
     assert hangs.spent == pytest.approx(3600, abs=60 + MAX_SLICE)
 
 
+def test_a_configuration_whose_tests_take_no_time_gets_no_more_of_them() -> None:
+    fast, runs = sampled("fast"), sampled("runs")
+    sampler = ConfigurationSampler([fast, runs], 60, counted=False)
+    graphs = Counter(play(sampler, {"fast": 1e-9, "runs": RUN_S}, 60))
+    assert abs(graphs["fast"] - graphs["runs"]) <= 1
+
+
 def test_a_configuration_that_refuses_all_is_given_a_few_tests_for_each_that_others_run() -> None:
     refuses, runs = sampled("refuses"), sampled("runs")
     sampler = ConfigurationSampler([refuses, runs], 60, counted=False)

@@ -17,20 +17,25 @@ from litmusfuzz.corpus.outcome import Outcome
 from litmusfuzz.corpus.schedule import Decision, switches
 from litmusfuzz.corpus.struct import replace
 from litmusfuzz.corpus.textfile import Entry, Schedule, load, loads
-from litmusfuzz.fuzz.campaign import graph_searcher, probing
+from litmusfuzz.fuzz.campaign import graph_searcher, probing, trial_searches
 from litmusfuzz.fuzz.campaign.graph_searcher import SAMPLE, SAMPLE_BUDGET, Portfolio
 from litmusfuzz.fuzz.campaign.schedule_search import (
     FIRST_PORTION,
+    STILL,
     SearchResult,
     carried_over,
     search,
 )
+from litmusfuzz.fuzz.campaign.trial_runner import TrialBudget, tally_of
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Explored
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.finding.canonical import key_of
+from litmusfuzz.fuzz.finding.experiments import result_of
 from litmusfuzz.fuzz.finding.minimized_finding import MinimizedFinding
+from litmusfuzz.fuzz.finding.trials import Case, Reason, Trial
 from litmusfuzz.fuzz.mutants.tensorflow import StoreBuffers
+from litmusfuzz.oracles.model import EXECUTOR
 from litmusfuzz.reports.events import (
     CauseCompared,
     Confirmed,
@@ -43,7 +48,7 @@ from litmusfuzz.reports.events import (
 from litmusfuzz.reports.seen import SeenTest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from litmusfuzz.fuzz.campaign.job import Job, Result
 
@@ -116,6 +121,35 @@ def test_a_search_ends_once_it_has_shown_enough() -> None:
     assert found.schedule_of([outcome(1, 1)]) == Schedule(
         outcome(1, 1), events=EVENTS[outcome(1, 1)]
     )
+
+
+@pytest.mark.parametrize(
+    ("preemptions", "sizes", "decided"),
+    [
+        (None, {0: 6, 1: 300, 2: 900, None: 50_000}, ""),
+        (None, {0: 6, 1: 300, 2: 900, None: 900}, "all schedules"),
+        (1, {0: 6, 1: 300, 2: 50_000, None: 90_000}, "all schedules within 1 preemption"),
+        (1, {0: 6, 1: 300, 2: 900, None: 900}, "all schedules"),
+        (2, {0: 6, 1: 300, 2: 50_000, None: 90_000}, ""),
+        (1, {0: 6, 1: 50_000, 2: 90_000, None: 90_000}, ""),
+    ],
+)
+def test_a_search_that_its_budget_has_ended_decides_nothing(
+    preemptions: int | None, sizes: dict[int | None, int], decided: str
+) -> None:
+    """Unless a bound on preemptions suffices, and all schedules within it were executed."""
+    config = configuration("tf", "controlled_locks")
+    one = Case(SB, "tf", config, EXECUTOR, STILL, ("wrong",), preemptions=preemptions)
+
+    async def run(trial: Trial, _: int, enough: Callable[[SearchResult], bool]) -> SearchResult:
+        found = await trial_searches.searched(Searched(sizes), trial.case, trial.test, enough)
+        assert isinstance(found, SearchResult)
+        return found
+
+    trial = Trial(Reason.TRIGGER, SB, one, ("wrong",), 1, 1.0)
+    experiment = result_of(trial, asyncio.run(tally_of(trial, run, TrialBudget(3_600))))
+    assert experiment.searched == decided
+    assert experiment.shows is (False if decided else None)
 
 
 def test_a_schedule_that_cannot_be_repeated_is_no_result() -> None:
@@ -294,10 +328,12 @@ def test_what_a_known_cause_explains_is_decided_by_searches(tmp_path: Path, seen
     (again,) = run.of(SeenAgain)
     assert again.key == known.key
     assert not run.of(FindingAdded)
+    # Without control it waits as a look-alike, and is checked: nothing of it is reduced.
+    assert bool(run.of(ReductionStarted)) is (seen_in != "plain")
     (compared,) = run.of(CauseCompared)
     assert compared.verdict == "explained"
     (trial,) = [each for each in compared.experiments if each["reason"] == "trigger"]
-    assert trial["searched"].startswith("all schedules")
+    assert trial["searched"] == "all schedules"
     assert trial["seen"] == 0
 
 

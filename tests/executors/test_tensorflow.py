@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from litmusfuzz.corpus.ops import (
 )
 from litmusfuzz.corpus.outcome import TORN, Outcome
 from litmusfuzz.corpus.struct import replace
+from litmusfuzz.corpus.textfile import loads
 from litmusfuzz.fuzz.executors.protocol import Noise, Refused, Unavailable
 from litmusfuzz.fuzz.executors.table import configuration
 from litmusfuzz.fuzz.executors.tensorflow import TensorFlowExecutor
@@ -579,6 +581,30 @@ def test_unknown_ops_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     test = litmus(Node("r", "ReadTwice", (), ("X",)), variables=(Variable("X", "int32", ()),))
     with pytest.raises(Refused, match=r"op ReadTwice \(node r\)"):
         TensorFlowExecutor().prepare(test, PLAIN)
+
+
+SECOND_AXIS = """
+litmusfuzz: 2
+name: second-axis
+variables:
+  X: {dtype: int32, shape: [3], init: 0}
+graphs:
+  main:
+    axis: {op: Const, dtype: int32, shape: [1], value: 1}
+    r: {op: ReadVariableOp, resources: [X]}
+    out: {op: UniqueV2, inputs: [r, axis], result: idx}
+observe: [r]
+"""
+
+
+def test_a_constant_with_which_tensorflow_builds_no_graph_is_refused() -> None:
+    """The shape of what Unique gives is computed from its axis; a vector has no second one."""
+    test = loads(SECOND_AXIS).test
+    with (
+        closing(TensorFlowExecutor().prepare(test, PLAIN)) as prepared,
+        pytest.raises(Refused, match=r"^a constant that its op takes \(axis expects to be in"),
+    ):
+        prepared.run(1, Noise(), 0)
 
 
 def test_failing_op_is_an_exception() -> None:

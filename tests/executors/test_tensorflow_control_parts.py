@@ -15,7 +15,7 @@ from litmusfuzz import explore
 from litmusfuzz.corpus.builder import litmus
 from litmusfuzz.corpus.schedule import AFTER_PARTS, need, part_of
 from litmusfuzz.corpus.textfile import plain_of
-from litmusfuzz.fuzz.campaign.preemption_bounds import coarser
+from litmusfuzz.fuzz.campaign.preemption_bounds import at_levels, coarser
 from litmusfuzz.fuzz.executors import messages
 from litmusfuzz.fuzz.executors.protocol import Diverged, Noise
 from litmusfuzz.fuzz.executors.table import UnknownExecutor, configuration
@@ -212,3 +212,15 @@ def test_an_op_that_is_one_event_has_no_parts() -> None:
         explore(updated, intra_op_threads=2)
     with pytest.raises(ValueError, match="intra_op_threads must be at least 1, got 0"):
         explore(updated, level="locks", intra_op_threads=0)
+
+
+def test_threads_exclude_control_unless_they_are_put_back_to_plain() -> None:
+    """Who names a configuration for its executor or threads is not given another one."""
+    for name in ("executor_type=SINGLE_THREADED_EXECUTOR", "engine=pool", "inter_op_threads=16"):
+        config = configuration("tf", name)
+        with pytest.raises(ValueError, match="control"):
+            TensorFlowExecutor.controlled(config, "ops")
+        plain = TensorFlowExecutor.controlled(config, "ops", plain_threads=True)
+        assert plain == configuration("tf", "controlled")
+        assert at_levels("tf", config)["ops"] == plain
+    assert not at_levels("tf", configuration("tf", "eager_threads"))

@@ -44,6 +44,7 @@ SHOWN = {
     "integer-addupdate": ("6.0", "TypeError: Called add with a float0 array"),
     "dropped-write-in-reverse-mode": ("[10.0, 0.0]", "[10.0, 20.0]"),
     "shifted-slice": ("[[0, 0, 1, 2]]", "[[0, 0, 0, 0]]"),
+    "nested-scans-under-checkpoint": ("1.0", "0.0"),
     "impure-checkpoint": ("3.0, or a refusal", "4.0"),
 }
 MAX_LINES = 40

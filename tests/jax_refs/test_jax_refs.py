@@ -76,14 +76,14 @@ def differences(config: str, paths) -> dict[tuple[str, str], str]:
 def test_the_corpus_gives_its_single_outcome(config: str) -> None:
     """Or else the difference is a known finding, as BROKEN has it.
 
-    Each form runs another eighth of the corpus, and each of the other presets a small share.
+    Each form runs another quarter of the corpus, and each of the other presets a small share.
     """
     try:
         EXECUTOR.check(configuration("jax_refs", config))
     except Unavailable as missing:
         pytest.skip(str(missing))
     place = CONFIGS.index(config)
-    every = 2 * len(FORMS) if config in FORMS else 4 * len(CONFIGS)
+    every = len(FORMS) if config in FORMS else 4 * len(CONFIGS)
     known = {name for _, name in BROKEN}
     paths = [path for path in share_of(PROGRAMS[place % every :], every) if path.stem not in known]
     assert not differences(config, paths)

@@ -54,6 +54,20 @@ def test_a_column_is_a_chain_of_the_picture_and_a_switch_is_marked() -> None:
     assert made.need == "needs a switch inside AssignVariableOp, between two locks"
 
 
+def test_an_op_that_stands_for_pure_ops_is_in_no_chain() -> None:
+    """Grappler has a lookup read its variable itself, by an op that no node of the test is."""
+    found = load(Path(corpus.__file__).parent / "findings" / "lookup-loses-its-edges.yaml")
+    (pure,) = (node for node in found.test.nodes if node.op == "SparseSegmentSum")
+    write = next(node for node in found.test.effects if node.op == "AssignVariableOp")
+    added = f"SimplifyEmbeddingLookupStage_ReadVar_{pure.name}"
+    events = (Decision("", f"ArithmeticOptimizer/{added}"), Decision("", write.name))
+    made = schedule_table(found.test, events)
+    assert made.columns[0] == "added by an optimizer"
+    assert made.rows[0].text == added
+    assert made.rows[1].text.startswith(f"{write.name}: ")
+    assert made.columns[made.rows[1].column].startswith("chain ")
+
+
 def test_columns_have_the_run_where_there_are_several_and_bodies_their_node() -> None:
     path = Path(corpus.__file__).parent / "litmus"
     loop = load(next(path.rglob("call-in-a-loop.yaml"))).test

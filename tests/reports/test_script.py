@@ -203,6 +203,17 @@ def outcomes(test: LitmusTest, shown: str) -> Iterator[tuple[Outcome, int, str]]
         yield outcome_from_plain(test, plain), int(count), verdict
 
 
+def test_a_script_of_what_was_shown_under_control_has_the_noise_that_chance_needs() -> None:
+    alone = {"copies": 1, "steps": 1, "padding": 0}
+    test = litmus("X=1; r0=Y || Y=1; r1=X")
+    texts = {
+        level: script_of(found(test, noise=alone, settings={"control": level}), "")
+        for level in ("", "locks")
+    }
+    assert "COPIES, STEPS, SECONDS = 1, 1, 60" in texts[""]
+    assert "COPIES, STEPS, SECONDS = 32, 96, 60\nPADDING = 1024" in texts["locks"]
+
+
 def assert_allowed(oracle: Explorer, seen: list[tuple[Outcome, int, str]]) -> None:
     """All that can be said of an outcome that failed is that it did."""
     for outcome, _, _ in seen:

@@ -127,14 +127,12 @@ class Known(Lane):
     ) -> None:
         """The same, by searches, of a candidate that was taken under control."""
         decided = await self.explainer.decide(slot, controlled, rng)
-        if candidate.suspect:
+        if candidate.suspect or not (decided.by or decided.behind):
             self._put_back(candidate, State.IN_FULL)
         elif decided.by is not None:
             self.findings.add_sighting(candidate, decided.by)
         elif decided.behind is not None:
             self.candidates.waiting.append(controlled.behind(*decided.behind))
-        else:
-            self._put_back(candidate, State.IN_FULL)
 
     def _put_back(self, candidate: Candidate, state: State) -> None:
         """Let a look-alike wait to be reduced; if its process has crashed meanwhile, as a suspect.

@@ -138,7 +138,7 @@ class TensorFlowExecutor:
         return Settings.of(config).control
 
     @classmethod
-    def controlled(cls, config: Config, level: str) -> Config:
+    def controlled(cls, config: Config, level: str, *, plain_threads: bool = False) -> Config:
         """The configuration under control, at a level (`Explores`).
 
         Raises
@@ -149,7 +149,8 @@ class TensorFlowExecutor:
         point = cls.point_of(config)
         if point is None:  # the engine is somebody's
             raise NotAConfiguration(f"control={level} excludes the settings of {config.name}")
-        point = {**point, **space.threads_at(level), "control": level}
+        threads = space.threads_at(level) if plain_threads else {}
+        point = {**point, **threads, "control": level}
         if problem := cls.space.problem(point):
             raise NotAConfiguration(problem)
         return cls.configuration_at(point)
