@@ -203,16 +203,12 @@ class Explainer:
     ) -> tuple[Comparison, tuple[LitmusTest, Judgement] | None]:
         """Compare a test with known causes; also what shows without what these need, if it does."""
         start = clock.now()
-        judgement, name = candidate.judgement, candidate.target.config.name
-        test = candidate.test
-        case = _case(test, judgement, candidate.target, candidate.noise)
-        if (schedule := judgement.schedule) is not None:
-            case = replace(case, preemptions=max(1, len(switches(schedule.events))))
+        name, case = candidate.target.config.name, _case_as_seen(candidate)
         causes = [
             there for each, there in self._may_explain(candidate) if name in each.configurations
         ]
         run = OnSlot(slot, rng)
-        control = _control(case, judgement)
+        control = _control(case, candidate.judgement)
         checking = check_look_alike(case, causes, control, self._count)
         try:
             end = start + ATTEMPT_S
@@ -352,6 +348,15 @@ def case_of(
 def _case(test: LitmusTest, judgement: Judgement, target: Target, noise: Noise) -> Case:
     shown = tuple(dict.fromkeys(symptom(outcome) for outcome, _ in judgement.forbidden))
     return Case(test, target.executor, target.config, target.model, noise, shown)
+
+
+def _case_as_seen(candidate: Candidate) -> Case:
+    """A test that is not minimized; if it has a schedule, with a bound for searches."""
+    judgement = candidate.judgement
+    case = _case(candidate.test, judgement, candidate.target, candidate.noise)
+    if (schedule := judgement.schedule) is None:
+        return case
+    return replace(case, preemptions=max(1, len(switches(schedule.events))))
 
 
 def _control(case: Case, judgement: Judgement) -> Experiment:
